@@ -1,0 +1,111 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The four characteristics of a virtual machine, and how co-residents' add up.
+
+Everything that is predicted here rests on four numbers a VM, all read outside the guest
+(Chiang & Huang, TRACON, SC'11, Table 2). An array of them is float64 of shape (n, 4) with the
+column order of :data:`NAMES`; NaN means *unknown*, never zero.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
+BoolArray = npt.NDArray[np.bool_]
+
+NAMES = ('read_requests_per_second', 'write_requests_per_second', 'guest_cpu', 'host_cpu')
+UNITS = ('1/s', '1/s', 'cores', 'cores')
+COUNT = len(NAMES)
+
+#: Columns whose contention domain is the storage backend.
+IO = slice(0, 2)
+#: Columns whose contention domain is the host (or socket).
+CPU = slice(2, 4)
+
+#: Below this many requests a second alone, an IOPS ratio says nothing and is left undefined.
+MINIMUM_IOPS = 5.0
+
+
+def as_characteristics(values: npt.ArrayLike) -> FloatArray:
+    """Return ``values`` as a float64 array of shape (n, 4).
+
+    :param values: one VM's four characteristics, or an (n, 4) array of them
+    :raises ValueError: when the last axis has not four entries, or one is negative or infinite
+    """
+    array = np.atleast_2d(np.asarray(values, dtype=np.float64))
+    if array.ndim != 2 or array.shape[1] != COUNT:
+        raise ValueError(f'characteristics have {COUNT} columns ({", ".join(NAMES)}), '
+                         f'not shape {array.shape}')
+    if np.isinf(array).any() or (array < 0).any():
+        row, column = np.argwhere(np.isinf(array) | (array < 0))[0]
+        raise ValueError(f'{NAMES[column]} of row {row} is {array[row, column]}: '
+                         f'a rate or a share of cores is finite and not negative')
+    return array
+
+
+def is_known(profiles: FloatArray) -> BoolArray:
+    """Say for each of the (n, 4) profiles whether all its characteristics are known, shape (n,)."""
+    return np.asarray(~np.isnan(profiles).any(axis=1))
+
+
+def request_rate(profiles: FloatArray) -> FloatArray:
+    """Reads and writes together, requests per second, shape (n,), of (n, 4) profiles."""
+    rate: FloatArray = profiles[:, IO].sum(axis=1)
+    return rate
+
+
+def co_residents(profiles: FloatArray, host: IntArray, io_domain: IntArray) -> FloatArray:
+    """Return the background that each VM meets: the sum over the others, minus itself.
+
+    CPU adds up over the VMs of a host, I/O over the VMs of a storage backend, which may be the
+    host's own disk or a pool that many hosts share. A VM is never part of its own background.
+
+    :param profiles: (n, 4), NaN where unknown: it makes unknown whatever shares the domain
+    :param host: (n,) index of each VM's host, from 0
+    :param io_domain: (n,) index of each VM's storage backend, -1 where unknown
+    :returns: (n, 4), same units
+    """
+    background = np.empty_like(profiles)
+    for columns, domain in ((CPU, host), (IO, io_domain)):
+        background[:, columns] = _others(profiles[:, columns], domain)
+    return background
+
+
+def domain_totals(values: FloatArray, domain: IntArray, count: int) -> FloatArray:
+    """Sum the rows of ``values`` (n, k) by domain index (n,), giving (count, k).
+
+    Rows whose domain is -1 count nowhere.
+    """
+    inside = domain >= 0
+    totals = np.zeros((count, values.shape[1]))
+    for column in range(values.shape[1]):
+        totals[:, column] = np.bincount(domain[inside], weights=values[inside, column],
+                                        minlength=count)[:count]
+    return totals
+
+
+def _others(values: FloatArray, domain: IntArray) -> FloatArray:
+    count = int(domain.max(initial=-1)) + 1
+    if count == 0:
+        return np.full_like(values, np.nan)
+    totals = domain_totals(values, domain, count)
+    alone = np.bincount(domain[domain >= 0], minlength=count) == 1
+    others = totals[domain] - values
+    # Subtraction leaves rounding dust where nobody else is there; alone is exactly nothing.
+    others[alone[domain]] = 0.0
+    others = np.maximum(others, 0.0)
+    others[domain < 0] = np.nan
+    return others

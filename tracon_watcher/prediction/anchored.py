@@ -1,0 +1,288 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The anchored pooled model: one response of any tenant on one type of host.
+
+With t the target's four characteristics and b the background's, both divided by the host type's
+capacity, the model's *exponent* is
+
+    f(t, b) = β·b + bᵀQb + tᵀTb + Σ_k (w_k + p_k·t) (max(0, u_k·t + v_k·b − c_k)
+                                                    − max(0, u_k·t − c_k))
+
+and the response is exp(f) for the slowdown, exp(−f) for the IOPS ratio. Without a background f is
+0, so a VM alone is predicted exactly 1. The first three terms are the part with background of
+TRACON's quadratic (Chiang & Huang, SC'11, eq. 2); the hinges are the kinks that a quadratic has
+not: a core or a device that is full.
+
+Inside the hull f never falls when a background grows; loading checks that. Outside it both
+arguments are clamped to the hull, and the prediction is flagged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any, Mapping
+
+import numpy as np
+
+from tracon_watcher.characteristics import BoolArray, COUNT, FloatArray, NAMES, UNITS
+from tracon_watcher.prediction import document
+from tracon_watcher.prediction import interval as intervals
+
+SCHEMA = 'tracon-model/1'
+RESPONSES = ('slowdown', 'iops_ratio')
+_FIELDS = ('schema', 'form', 'response', 'host_type', 'characteristics', 'units', 'capacity',
+           'linear', 'quadratic', 'interaction', 'hinges', 'hull', 'interval', 'training',
+           'errors', 'checksum')
+# A fit rounds; a gradient below zero by less than this share of an exponent is still level.
+_TOLERANCE = 1e-7
+
+
+@dataclasses.dataclass(frozen=True)
+class Hinges:
+    """K kinks; ``target`` (k, 4) is u, ``background`` (k, 4) is v ≥ 0, ``threshold`` (k,) is c,
+    ``weight`` (k,) is w and ``target_weight`` (k, 4) is p of the model's equation."""
+
+    target: FloatArray
+    background: FloatArray
+    threshold: FloatArray
+    weight: FloatArray
+    target_weight: FloatArray
+
+    @classmethod
+    def none(cls) -> Hinges:
+        """Return no kinks."""
+        return cls(np.empty((0, COUNT)), np.empty((0, COUNT)), np.empty(0), np.empty(0),
+                   np.empty((0, COUNT)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Hull:
+    """The box of the training data, in requests per second and cores; (4,) each."""
+
+    target_minimum: FloatArray
+    target_maximum: FloatArray
+    background_maximum: FloatArray
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """What is known of n targets in their present backgrounds, ready for added background.
+
+    Inside the hull a background that grows by δ changes the exponent by gradient·δ + δᵀQδ plus
+    the hinges' share, exactly; so nothing but these arrays is touched on a request.
+
+    :param target: (n, 4) divided by capacity, clamped to the hull
+    :param background: (n, 4) likewise
+    :param exponent: (n,)
+    :param gradient: (n, 4), of the part without hinges
+    :param room: (n, 4) how far the background may grow before it leaves the hull
+    :param position: (k, n) of each hinge: u·t + v·b − c
+    :param strength: (k, n) of each hinge: w + p·t
+    :param outside: (n,) whether target or background lies outside the hull already
+    """
+
+    target: FloatArray
+    background: FloatArray
+    exponent: FloatArray
+    gradient: FloatArray
+    room: FloatArray
+    position: FloatArray
+    strength: FloatArray
+    outside: BoolArray
+
+    def take(self, index: Any) -> Prepared:
+        """Return the rows that ``index`` selects."""
+        return Prepared(self.target[index], self.background[index], self.exponent[index],
+                        self.gradient[index], self.room[index], self.position[:, index],
+                        self.strength[:, index], self.outside[index])
+
+
+@dataclasses.dataclass(frozen=True)
+class AnchoredModel:
+    """One response on one host type; see the module for the equation.
+
+    :param capacity: (4,) what the host type can do, by which characteristics are divided
+    :param linear: β, (4,)
+    :param quadratic: Q, (4, 4), symmetric
+    :param interaction: T, (4, 4), rows target, columns background
+    :param training: where the data came from: file, sha256, points, window, dates
+    :param errors: held-out errors, as ``models/`` measured them
+    """
+
+    response: str
+    host_type: str
+    capacity: FloatArray
+    linear: FloatArray
+    quadratic: FloatArray
+    interaction: FloatArray
+    hinges: Hinges
+    hull: Hull
+    interval: intervals.Interval
+    training: Mapping[str, Any]
+    errors: Mapping[str, Any]
+
+    def prepare(self, target: FloatArray, background: FloatArray) -> Prepared:
+        """Evaluate the exponents of n targets and keep what a growing background needs.
+
+        :param target: (n, 4) profiles, requests per second and cores
+        :param background: (n, 4) sums over their co-residents, same units; NaN gives NaN
+        """
+        low, high = self.hull.target_minimum, self.hull.target_maximum
+        top = self.hull.background_maximum
+        outside = np.asarray(
+            ((target < low * (1 - _TOLERANCE)) | (target > high * (1 + _TOLERANCE))
+             | (background > top * (1 + _TOLERANCE))).any(axis=1))
+        t = np.clip(target, low, high) / self.capacity
+        b = np.minimum(background, top) / self.capacity
+        strength = self.hinges.weight[:, None] + self.hinges.target_weight @ t.T
+        start = self.hinges.target @ t.T - self.hinges.threshold[:, None]
+        position = start + self.hinges.background @ b.T
+        level = self.linear + t @ self.interaction
+        curve = b @ self.quadratic
+        exponent = ((level + curve) * b).sum(axis=1) + (
+            strength * (np.maximum(position, 0) - np.maximum(start, 0))).sum(axis=0)
+        return Prepared(t, b, np.maximum(exponent, 0.0), level + 2 * curve,
+                        top / self.capacity - b, position, strength, outside)
+
+    def exponents(self, target: FloatArray, background: FloatArray) -> FloatArray:
+        """Return f of shape (n,) for (n, 4) targets and backgrounds."""
+        return self.prepare(target, background).exponent
+
+    def predict(self, target: FloatArray, background: FloatArray) -> FloatArray:
+        """Return the response (slowdown ≥ 1 or IOPS ratio ≤ 1), shape (n,)."""
+        return self.to_response(self.exponents(target, background))
+
+    def to_response(self, exponent: FloatArray) -> FloatArray:
+        """Turn exponents into slowdowns or IOPS ratios, same shape."""
+        response: FloatArray = np.exp(exponent if self.response == 'slowdown' else -exponent)
+        return response
+
+    def grow(self, prepared: Prepared, added: FloatArray) -> FloatArray:
+        """Return by how much each exponent rises when every background grows by ``added``.
+
+        :param added: (4,) requests per second and cores, not negative
+        :returns: (n,), not negative
+        """
+        delta = added / self.capacity
+        rise = prepared.gradient @ delta + delta @ self.quadratic @ delta
+        for index in range(len(self.hinges.weight)):
+            step = float(self.hinges.background[index] @ delta)
+            if step:
+                position = prepared.position[index]
+                rise += prepared.strength[index] * (np.maximum(position + step, 0)
+                                                    - np.maximum(position, 0))
+        # Rows that leave the hull are clamped; they are few, and evaluated anew.
+        beyond = np.zeros(len(rise), dtype=bool)
+        for column in np.flatnonzero(delta > 0):
+            beyond |= prepared.room[:, column] < delta[column]
+        if beyond.any():
+            rows = np.flatnonzero(beyond)
+            rise[rows] = self.exponents(
+                prepared.target[rows] * self.capacity,
+                (prepared.background[rows] + delta) * self.capacity) - prepared.exponent[rows]
+        return np.maximum(rise, 0.0)
+
+    def target_gradient(self, prepared: Prepared) -> FloatArray:
+        """Return ∂f/∂(target characteristic) per unit of it, (n, 4): how far an uncertain profile
+        makes the exponent uncertain."""
+        gradient = prepared.background @ self.interaction.T
+        for index in range(len(self.hinges.weight)):
+            position = prepared.position[index]
+            start = position - prepared.background @ self.hinges.background[index]
+            gain = np.maximum(position, 0) - np.maximum(start, 0)
+            active = (position > 0).astype(float) - (start > 0)
+            gradient = gradient + np.outer(gain, self.hinges.target_weight[index]) + np.outer(
+                prepared.strength[index] * active, self.hinges.target[index])
+        return gradient / self.capacity
+
+    def background_gradient(self, prepared: Prepared, added: FloatArray) -> FloatArray:
+        """Return ∂f/∂(background characteristic) per unit of it after ``added``, (n, 4)."""
+        delta = added / self.capacity
+        gradient = prepared.gradient + 2 * (self.quadratic @ delta)
+        for index in range(len(self.hinges.weight)):
+            step = self.hinges.background[index]
+            active = prepared.position[index] + step @ delta > 0
+            gradient = gradient + np.outer(prepared.strength[index] * active, step)
+        return gradient / self.capacity
+
+    def lowest_gradient(self) -> FloatArray:
+        """Return a lower bound, (4,), of ∂f/∂b over the hull; not negative for a sound model."""
+        b_top = self.hull.background_maximum / self.capacity
+        curve = 2 * np.minimum(self.quadratic * b_top, 0.0).sum(axis=1)
+        corners = np.array(list(itertools.product(*zip(
+            self.hull.target_minimum / self.capacity, self.hull.target_maximum / self.capacity))))
+        strength = self.hinges.weight + corners @ self.hinges.target_weight.T
+        gradients = (self.linear + corners @ self.interaction + curve
+                     + np.minimum(strength, 0.0) @ self.hinges.background)
+        lowest: FloatArray = gradients.min(axis=0)
+        return lowest
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the sealed JSON form."""
+        content: dict[str, Any] = {
+            'schema': SCHEMA, 'form': 'anchored', 'response': self.response,
+            'host_type': self.host_type, 'characteristics': list(NAMES), 'units': list(UNITS),
+            'capacity': self.capacity.tolist(), 'linear': self.linear.tolist(),
+            'quadratic': self.quadratic.tolist(), 'interaction': self.interaction.tolist(),
+            'hinges': {name: getattr(self.hinges, name).tolist() for name in
+                       ('target', 'background', 'threshold', 'weight', 'target_weight')},
+            'hull': {name: getattr(self.hull, name).tolist() for name in
+                     ('target_minimum', 'target_maximum', 'background_maximum')},
+            'interval': self.interval.to_document(), 'training': dict(self.training),
+            'errors': dict(self.errors)}
+        content['checksum'] = document.checksum(content)
+        return content
+
+    @classmethod
+    def from_fields(cls, fields: document.Fields, content: Mapping[str, Any]) -> AnchoredModel:
+        """Read the JSON form.
+
+        :raises tracon_watcher.errors.InvalidDocument: naming the offending field
+        """
+        fields.only(_FIELDS)
+        fields.string('schema', (SCHEMA,))
+        if fields.strings('characteristics') != list(NAMES):
+            fields.refuse('characteristics', fields.raw('characteristics'),
+                          f'expected {", ".join(NAMES)} in this order')
+        if fields.strings('units') != list(UNITS):
+            fields.refuse('units', fields.raw('units'), f'expected {", ".join(UNITS)}')
+        kinks = fields.section('hinges')
+        count = len(kinks.array('threshold', (-1,)))
+        box = fields.section('hull')
+        model = cls(
+            fields.string('response', RESPONSES), fields.string('host_type'),
+            fields.array('capacity', (COUNT,), minimum=1e-9),
+            fields.array('linear', (COUNT,)), fields.array('quadratic', (COUNT, COUNT)),
+            fields.array('interaction', (COUNT, COUNT)),
+            Hinges(kinks.array('target', (count, COUNT)),
+                   kinks.array('background', (count, COUNT), minimum=0.0),
+                   kinks.array('threshold', (count,)), kinks.array('weight', (count,)),
+                   kinks.array('target_weight', (count, COUNT))),
+            Hull(box.array('target_minimum', (COUNT,), minimum=0.0),
+                 box.array('target_maximum', (COUNT,), minimum=0.0),
+                 box.array('background_maximum', (COUNT,), minimum=0.0)),
+            intervals.Interval.from_fields(fields.section('interval')),
+            dict(fields.raw('training')), dict(fields.raw('errors')))
+        if not np.allclose(model.quadratic, model.quadratic.T):
+            fields.refuse('quadratic', model.quadratic.tolist(), 'expected a symmetric matrix')
+        if (model.hull.target_minimum > model.hull.target_maximum).any():
+            box.refuse('target_minimum', model.hull.target_minimum.tolist(),
+                       'lies above target_maximum')
+        lowest = model.lowest_gradient()
+        if (lowest < -_TOLERANCE).any():
+            fields.refuse('linear', fields.raw('linear'),
+                          f'with these coefficients more background could mean less interference '
+                          f'({NAMES[int(lowest.argmin())]}); fit the model anew')
+        document.check_seal(fields, content, 'run `tracon model fit` again')
+        return model

@@ -1,0 +1,59 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Stored models: one sealed JSON document a file, or several in a list."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from typing import Any
+
+from tracon_watcher import errors
+from tracon_watcher.prediction import anchored
+from tracon_watcher.prediction import document
+
+
+def from_content(content: Any, source: str) -> anchored.AnchoredModel:
+    """Build the production model that a parsed JSON object describes.
+
+    :raises tracon_watcher.errors.InvalidDocument: naming the offending field
+    """
+    fields = document.Fields(source, content)
+    fields.string('schema', (anchored.SCHEMA,))
+    fields.string('form', ('anchored',))
+    return anchored.AnchoredModel.from_fields(fields, content)
+
+
+def load(path: str | os.PathLike[str]) -> anchored.AnchoredModel:
+    """Read one production model from a JSON file.
+
+    :raises tracon_watcher.errors.InvalidDocument: naming file, field and value
+    """
+    source = os.fspath(path)
+    try:
+        text = pathlib.Path(source).read_text(encoding='utf-8')
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.InvalidDocument(source, 'the file', str(error),
+                                     'cannot be read; write it with `tracon model fit`') from None
+    document.parse(text, source)
+    return from_content(json.loads(text), source)
+
+
+def save(model: anchored.AnchoredModel, path: str | os.PathLike[str]) -> None:
+    """Write one model, atomically: a reader sees the old file or the new one."""
+    target = pathlib.Path(path)
+    scratch = target.with_name(f'.{target.name}.{os.getpid()}')
+    scratch.write_text(json.dumps(model.to_document(), indent=1, allow_nan=False) + '\n',
+                       encoding='utf-8')
+    scratch.replace(target)
