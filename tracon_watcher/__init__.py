@@ -1,0 +1,24 @@
+#  Licensed under the Apache License, Version 2.0 (the "License"); you may
+#  not use this file except in compliance with the License. You may obtain
+#  a copy of the License at
+#
+#       http://www.apache.org/licenses/LICENSE-2.0
+#
+#  Unless required by applicable law or agreed to in writing, software
+#  distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#  WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#  License for the specific language governing permissions and limitations
+#  under the License.
+
+"""Predicts how virtual machines slow each other down, and acts on it.
+
+characteristics  what is known of a VM: four numbers, their order and units
+prediction       evaluates a stored model with numpy alone; models learns one
+placement        hosts, residents, limits, and the one judgement: assess()
+lab              measures interference between real guests (libvirt, QEMU)
+decision_engine  Watcher's goal, strategy, efficacy and scoring engines
+conf             options, one module a group;  cmd  the program ``tracon``
+../nova_filters  the filter, the weigher and the extra specs Nova loads
+
+Rules of import stand in .importlinter; why, in the contributor's guide.
+"""

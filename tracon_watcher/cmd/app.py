@@ -1,0 +1,87 @@
+#  Licensed under the Apache License, Version 2.0 (the "License"); you may
+#  not use this file except in compliance with the License. You may obtain
+#  a copy of the License at
+#
+#       http://www.apache.org/licenses/LICENSE-2.0
+#
+#  Unless required by applicable law or agreed to in writing, software
+#  distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#  WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#  License for the specific language governing permissions and limitations
+#  under the License.
+
+"""The program ``tracon``: one cliff application, its commands are entry points.
+
+Every command of the namespace ``tracon.command`` may live in a module of its
+own and may need packages of its own (scikit-learn, libvirt, nova); only the
+command that is run has to be importable.
+"""
+
+import importlib.metadata
+import sys
+
+from cliff import app
+from cliff import command
+from cliff import commandmanager
+
+from tracon_watcher import errors
+
+#: What bad input, bad usage and missing packages end with.
+EXIT_BAD_INPUT = 2
+
+
+class TraconApp(app.App):
+    """Runs one command; an expected error is one line, and exit code 2."""
+
+    NAME = 'tracon'
+
+    def __init__(self) -> None:
+        super().__init__(
+            description='Measures, models and judges how virtual machines slow each other down.',
+            version=importlib.metadata.version('tracon-watcher'),
+            command_manager=commandmanager.CommandManager('tracon.command'),
+            deferred_help=False)
+        self._failure: BaseException | None = None
+
+    def interact(self) -> None:
+        """Without a command there is nothing to converse about: print the help."""
+        self.run_subcommand(['help'])
+
+    def run_subcommand(self, argv: list[str]) -> int:
+        self._failure = None
+        try:
+            result = super().run_subcommand(argv)
+        except ImportError as exc:
+            if self.options.debug:
+                raise
+            self.LOG.error('%s', exc)
+            self._failure = exc
+            result = EXIT_BAD_INPUT
+        failure = self._failure
+        if isinstance(failure, errors.TraconError):
+            return EXIT_BAD_INPUT
+        if isinstance(failure, ImportError):
+            self.LOG.error('"tracon %s" needs a package that is not installed; the extras of '
+                           'tracon-watcher are: %s', ' '.join(argv[:2]), ', '.join(_extras()))
+            return EXIT_BAD_INPUT
+        if isinstance(failure, Exception) and not self.options.debug:
+            self.LOG.error('%s was not expected here; "tracon --debug ..." shows where it '
+                           'came from', type(failure).__name__)
+        return result
+
+    def clean_up(self, cmd: command.Command, result: int, err: BaseException | None) -> None:
+        # cliff has printed the error by now, and returns 1 whatever it was.
+        self._failure = err
+
+
+def _extras() -> list[str]:
+    return sorted(importlib.metadata.metadata('tracon-watcher').get_all('Provides-Extra') or [])
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run ``tracon`` with ``argv`` (default: the process's) and return its exit code."""
+    return TraconApp().run(sys.argv[1:] if argv is None else argv)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
