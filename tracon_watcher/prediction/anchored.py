@@ -46,6 +46,10 @@ _FIELDS = ('schema', 'form', 'response', 'host_type', 'characteristics', 'units'
            'errors', 'checksum')
 # A fit rounds; a gradient below zero by less than this share of an exponent is still level.
 _TOLERANCE = 1e-7
+# Share of a capacity by which a target may fall short of the hull without a flag, and multiple of
+# the hull's maximum beyond which a target is unknown rather than clamped.
+_IDLE = 0.05
+_FAR = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +93,9 @@ class Prepared:
     :param room: (n, 4) how far the background may grow before it leaves the hull
     :param position: (k, n) of each hinge: u·t + v·b − c
     :param strength: (k, n) of each hinge: w + p·t
-    :param outside: (n,) whether target or background lies outside the hull already
+    :param outside: (n,) whether target or background lies outside the hull already. A clamped
+        background makes the exponent a lower bound, since it never falls when one grows.
+    :param far: (n,) whether the target lies so far outside that nothing is known of it
     """
 
     target: FloatArray
@@ -100,12 +106,13 @@ class Prepared:
     position: FloatArray
     strength: FloatArray
     outside: BoolArray
+    far: BoolArray
 
     def take(self, index: Any) -> Prepared:
         """Return the rows that ``index`` selects."""
         return Prepared(self.target[index], self.background[index], self.exponent[index],
                         self.gradient[index], self.room[index], self.position[:, index],
-                        self.strength[:, index], self.outside[index])
+                        self.strength[:, index], self.outside[index], self.far[index])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,9 +147,11 @@ class AnchoredModel:
         """
         low, high = self.hull.target_minimum, self.hull.target_maximum
         top = self.hull.background_maximum
-        outside = np.asarray(
-            ((target < low * (1 - _TOLERANCE)) | (target > high * (1 + _TOLERANCE))
-             | (background > top * (1 + _TOLERANCE))).any(axis=1))
+        # An idler target than any measured is close to the idlest; that is not worth a flag.
+        outside = np.asarray((
+            (low - target > _IDLE * self.capacity) | (target > high * (1 + _TOLERANCE))
+            | (background > top * (1 + _TOLERANCE))).any(axis=1))
+        far = np.asarray((target > _FAR * high + _IDLE * self.capacity).any(axis=1))
         t = np.clip(target, low, high) / self.capacity
         b = np.minimum(background, top) / self.capacity
         strength = self.hinges.weight[:, None] + self.hinges.target_weight @ t.T
@@ -153,7 +162,7 @@ class AnchoredModel:
         exponent = ((level + curve) * b).sum(axis=1) + (
             strength * (np.maximum(position, 0) - np.maximum(start, 0))).sum(axis=0)
         return Prepared(t, b, np.maximum(exponent, 0.0), level + 2 * curve,
-                        top / self.capacity - b, position, strength, outside)
+                        top / self.capacity - b, position, strength, outside, far)
 
     def exponents(self, target: FloatArray, background: FloatArray) -> FloatArray:
         """Return f of shape (n,) for (n, 4) targets and backgrounds."""

@@ -1,0 +1,371 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The one judgement: what a newcomer would suffer on each host, and do to those already there.
+
+Vectorised over hosts and residents. All that does not depend on the newcomer is prepared once a
+snapshot (:class:`Assessor`); a request then costs a few passes over arrays
+(:meth:`Assessor.assess`), with neither model search nor input or output.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+import statistics
+from typing import Mapping, Sequence
+
+import numpy as np
+
+from tracon_watcher import characteristics
+from tracon_watcher.characteristics import BoolArray, COUNT, CPU, FloatArray, IntArray
+from tracon_watcher.placement import cluster as cluster_module
+from tracon_watcher.placement import limits as limits_module
+from tracon_watcher.placement import newcomer as newcomers
+from tracon_watcher.placement import verdict
+from tracon_watcher.prediction import anchored
+
+
+class Status(enum.IntEnum):
+    """Whether a host's assessment is known, and if not, why."""
+
+    KNOWN = 0
+    NO_MODEL = 1
+    STALE = 2
+    UNKNOWN_PROFILE = 3
+    UNKNOWN_STORAGE = 4
+    OUTSIDE_HULL = 5
+    UNKNOWN_HOST = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class Models:
+    """The two models of one host type."""
+
+    slowdown: anchored.AnchoredModel
+    iops_ratio: anchored.AnchoredModel
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        return iter((self.slowdown, self.iops_ratio))
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How a breach is judged.
+
+    :param confidence: of the one-sided lower bound that must cross a limit
+    :param margin: by how much worse, as a share, a VM in breach already must get
+    :param maximum_age: seconds after which a host's data is stale, thus unknown
+    """
+
+    confidence: float = 0.8
+    margin: float = 0.05
+    maximum_age: float = math.inf
+
+
+@dataclasses.dataclass(frozen=True)
+class Pending:
+    """A placement that the snapshot does not show yet."""
+
+    uuid: str
+    profile: newcomers.Profile
+    limits: limits_module.Limits = limits_module.NONE
+
+
+@dataclasses.dataclass(frozen=True)
+class _Response:
+    """One response of all residents of one host type, ready for added background."""
+
+    model: anchored.AnchoredModel
+    prepared: anchored.Prepared
+    counted: BoolArray         # residents that have this response at all
+    limited: IntArray          # rows with a limit on it
+    limit: FloatArray          # their limits, as exponents
+    breached: BoolArray        # those among them in breach already
+
+
+@dataclasses.dataclass(frozen=True)
+class _Group:
+    """The hosts and residents of one host type; rows of ``residents`` stand in host order."""
+
+    hosts: IntArray
+    residents: IntArray
+    place: IntArray            # of each resident, index into ``hosts``
+    responses: tuple[_Response, _Response]
+    pooled: IntArray           # rows whose storage is shared with other hosts
+
+
+class Assessor:
+    """A cluster with its models, prepared for requests.
+
+    :param cluster: the state
+    :param models: by host type
+    :param settings: how a breach is judged
+    """
+
+    def __init__(self, cluster: cluster_module.ClusterState, models: Mapping[str, Models],
+                 settings: Settings = Settings()) -> None:
+        self.cluster = cluster
+        self.models = models
+        self.settings = settings
+        self.status = self._host_status()
+        shared = _shared_domains(cluster)
+        self._groups = tuple(self._group(name, shared) for name in sorted(
+            {name for name in cluster.host_type if name is not None and name in models}))
+
+    def assess(self, newcomer: newcomers.Profile,
+               limits: Sequence[limits_module.Limits] | limits_module.Limits = limits_module.NONE,
+               now: float | None = None,
+               pending: Mapping[int, Sequence[Pending]] | None = None) -> verdict.Assessment:
+        """Judge every host for one newcomer.
+
+        :param newcomer: its expected profile
+        :param limits: its limits, the same everywhere or one for each host
+        :param now: seconds since the epoch, for staleness; None: nothing is stale
+        :param pending: by host index, placements that the cluster state does not show yet. On a
+            storage pool they are counted on their own host, not on the pool's other hosts.
+        :returns: arrays over the h hosts
+        """
+        count = len(self.cluster.hosts)
+        slow_limit, ratio_limit = _limit_exponents(limits, count)
+        result = verdict.Assessment.unknown(self.cluster, self.status, newcomer)
+        if newcomer.known:
+            for group in self._groups:
+                self._assess_group(group, newcomer, (slow_limit, ratio_limit), result)
+        else:
+            known = result.status == Status.KNOWN
+            result.status[known] = Status.UNKNOWN_PROFILE
+        if now is not None:
+            stale = now - self.cluster.updated_at > self.settings.maximum_age
+            result.forget(stale & (result.status == Status.KNOWN), Status.STALE)
+        if pending:
+            self._assess_pending(newcomer, (slow_limit, ratio_limit), now, pending, result)
+        result.forget(result.status != Status.KNOWN)
+        return result
+
+    def exponents(self) -> tuple[FloatArray, FloatArray]:
+        """Return what residents suffer now: log slowdown and −log IOPS ratio, (n,) each.
+
+        NaN where unknown, and in the second where the VM does too little I/O to have a ratio.
+        """
+        n = len(self.cluster.uuids)
+        slow, ratio = np.full(n, np.nan), np.full(n, np.nan)
+        for group in self._groups:
+            for out, response in zip((slow, ratio), group.responses):
+                out[group.residents] = np.where(response.counted, response.prepared.exponent,
+                                                np.nan)
+        return slow, ratio
+
+    def breaches(self) -> BoolArray:
+        """Return which residents breach a limit now, by the lower confidence bound, (n,)."""
+        result = np.zeros(len(self.cluster.uuids), dtype=bool)
+        for group in self._groups:
+            for response in group.responses:
+                result[group.residents[response.limited[response.breached]]] = True
+        return result
+
+    def lower(self, model: anchored.AnchoredModel, exponent: FloatArray,
+              spread: FloatArray | float = 0.0) -> FloatArray:
+        """Return the one-sided lower confidence bound of exponents, (n,).
+
+        :param spread: (n,) standard deviation due to an uncertain profile, in exponents
+        """
+        return self._bound(model, exponent, spread, 1 - self.settings.confidence)
+
+    def upper(self, model: anchored.AnchoredModel, exponent: FloatArray,
+              spread: FloatArray | float = 0.0) -> FloatArray:
+        """Return the one-sided upper confidence bound of exponents, (n,)."""
+        return self._bound(model, exponent, spread, self.settings.confidence)
+
+    def _bound(self, model: anchored.AnchoredModel, exponent: FloatArray,
+               spread: FloatArray | float, level: float) -> FloatArray:
+        distance = model.interval.bound(exponent, level) - exponent
+        if np.any(spread):
+            score = statistics.NormalDist().inv_cdf(level)
+            distance = np.sign(score) * np.hypot(distance, score * spread)
+        bound: FloatArray = np.maximum(exponent + distance, 0.0)
+        return bound
+
+    def _host_status(self) -> IntArray:
+        cluster = self.cluster
+        status = np.full(len(cluster.hosts), int(Status.KNOWN), dtype=np.intp)
+        load = cluster.load
+        status[np.isnan(load).any(axis=1)] = Status.UNKNOWN_PROFILE
+        lost = np.isnan(cluster.background).any(axis=1) | np.isnan(cluster.profiles).any(axis=1)
+        status[cluster.host[lost]] = Status.UNKNOWN_PROFILE
+        status[cluster.host_io_domain < 0] = Status.UNKNOWN_STORAGE
+        status[cluster.host[cluster.io_domain < 0]] = Status.UNKNOWN_STORAGE
+        without = np.array([name not in self.models for name in cluster.host_type], dtype=bool)
+        status[without] = Status.NO_MODEL
+        return status
+
+    def _group(self, host_type: str, shared: BoolArray) -> _Group:
+        cluster, models = self.cluster, self.models[host_type]
+        hosts = np.flatnonzero(np.array([name == host_type for name in cluster.host_type]))
+        place = np.full(len(cluster.hosts), -1, dtype=np.intp)
+        place[hosts] = np.arange(len(hosts))
+        residents = np.flatnonzero(place[cluster.host] >= 0) if len(cluster.host) else \
+            np.empty(0, dtype=np.intp)
+        profiles, background = cluster.profiles[residents], cluster.background[residents]
+        known = ~np.isnan(background).any(axis=1) & characteristics.is_known(profiles)
+        busy = characteristics.request_rate(profiles) >= characteristics.MINIMUM_IOPS
+        with np.errstate(divide='ignore'):
+            limits = (np.log(cluster.max_slowdown[residents]),
+                      -np.log(cluster.min_iops_ratio[residents]))
+        responses = []
+        for model, counted, limit in zip(models, (known, known & busy), limits):
+            prepared = model.prepare(profiles, background)
+            limited = np.flatnonzero(counted & np.isfinite(limit))
+            responses.append(_Response(
+                model, prepared, counted, limited, limit[limited],
+                self.lower(model, prepared.exponent[limited]) > limit[limited]))
+        domain = cluster.io_domain[residents]
+        pooled = np.flatnonzero((domain >= 0) & shared[domain])
+        return _Group(hosts, residents, place[cluster.host[residents]],
+                      (responses[0], responses[1]), pooled)
+
+    def _assess_group(self, group: _Group, newcomer: newcomers.Profile,
+                      limits: tuple[FloatArray, FloatArray], result: verdict.Assessment) -> None:
+        load = self.cluster.load[group.hosts]
+        target = np.broadcast_to(newcomer.mean, load.shape)
+        does_io = newcomer.mean[:2].sum() >= characteristics.MINIMUM_IOPS
+        for index, response in enumerate(group.responses):
+            model = response.model
+            prepared = model.prepare(target, load)
+            result.flagged[group.hosts[prepared.outside]] = True
+            far = prepared.far & (result.status[group.hosts] == Status.KNOWN)
+            result.status[group.hosts[far]] = Status.OUTSIDE_HULL
+            if index == 0 or does_io:
+                spread: FloatArray | float = 0.0
+                if newcomer.deviation.any():
+                    spread = np.sqrt((model.target_gradient(prepared) ** 2)
+                                     @ newcomer.deviation ** 2)
+                lower = self.lower(model, prepared.exponent, spread)
+                result.exponent[index, group.hosts] = prepared.exponent
+                result.lower[index, group.hosts] = lower
+                result.upper[index, group.hosts] = self.upper(model, prepared.exponent, spread)
+                result.score[group.hosts] += prepared.exponent
+                result.note(group.hosts, lower - limits[index][group.hosts], index,
+                            np.full(len(group.hosts), -1))
+            self._assess_residents(group, index, response, newcomer, result)
+
+    def _assess_residents(self, group: _Group, index: int, response: _Response,
+                          newcomer: newcomers.Profile, result: verdict.Assessment) -> None:
+        """Add what the newcomer does to the residents of its own host, and, where their storage
+        is a pool, to those on the pool's other hosts."""
+        if not len(group.residents):
+            return
+        cluster = self.cluster
+        added = newcomer.mean
+        io_only = added.copy()
+        io_only[CPU] = 0.0
+        cpu_only = added - io_only
+        here = cluster.io_domain[group.residents] == cluster.host_io_domain[
+            group.hosts[group.place]]
+        rise = response.model.grow(response.prepared, added)
+        if not here.all():
+            # A resident on other storage than its host's newcomers shares only the CPU with them.
+            rise[~here] = response.model.grow(response.prepared.take(~here), cpu_only)
+        rise[~response.counted] = 0.0
+        result.flagged[group.hosts[group.place[response.prepared.outside
+                                               & response.counted]]] = True
+        far = group.hosts[group.place[response.prepared.far & response.counted]]
+        result.status[far[result.status[far] == Status.KNOWN]] = Status.OUTSIDE_HULL
+        result.score[group.hosts] += np.bincount(group.place, rise, minlength=len(group.hosts))
+        excess = self._excess(response, response.limited, rise[response.limited], newcomer, added)
+        result.note(group.hosts[group.place[response.limited]], excess, index,
+                    group.residents[response.limited])
+        if len(group.pooled):
+            self._assess_pool(group, index, response, newcomer, io_only, result)
+
+    def _assess_pool(self, group: _Group, index: int, response: _Response,
+                     newcomer: newcomers.Profile, io_only: FloatArray,
+                     result: verdict.Assessment) -> None:
+        cluster = self.cluster
+        rise = np.zeros(len(group.residents))
+        rise[group.pooled] = response.model.grow(response.prepared.take(group.pooled), io_only)
+        rise[~response.counted] = 0.0
+        domain = cluster.io_domain[group.residents]
+        everywhere = np.bincount(domain[group.pooled], rise[group.pooled],
+                                 minlength=len(cluster.io_domains))
+        own = domain == cluster.host_io_domain[group.hosts[group.place]]
+        at_home = np.bincount(cluster.host[group.residents][own], rise[own],
+                              minlength=len(cluster.hosts))
+        uses_pool = cluster.host_io_domain >= 0
+        result.score[uses_pool] += (everywhere[cluster.host_io_domain[uses_pool]]
+                                    - at_home[uses_pool])
+        rows = response.limited[np.isin(response.limited, group.pooled)]
+        if len(rows):
+            excess = self._excess(response, rows, rise[rows], newcomer, io_only)
+            for row in np.flatnonzero(excess > 0):
+                hosts = np.flatnonzero(cluster.host_io_domain == domain[rows[row]])
+                result.note(hosts, np.full(len(hosts), excess[row]), index,
+                            np.full(len(hosts), group.residents[rows[row]]))
+
+    def _excess(self, response: _Response, rows: IntArray, rise: FloatArray,
+                newcomer: newcomers.Profile, added: FloatArray) -> FloatArray:
+        """Return by how much the lower bound of each row's exponent crosses its limit because of
+        the newcomer; not positive where it does not."""
+        if not len(rows):
+            return np.empty(0)
+        position = np.searchsorted(response.limited, rows)
+        spread: FloatArray | float = 0.0
+        if newcomer.deviation.any():
+            gradient = response.model.background_gradient(response.prepared.take(rows), added)
+            spread = np.sqrt(gradient ** 2 @ newcomer.deviation ** 2)
+        after = self.lower(response.model, response.prepared.exponent[rows] + rise, spread)
+        excess = after - response.limit[position]
+        unmoved = response.breached[position] & (rise <= math.log1p(self.settings.margin))
+        excess[unmoved | (rise <= 0)] = 0.0
+        result: FloatArray = excess
+        return result
+
+    def _assess_pending(self, newcomer: newcomers.Profile, limits: tuple[FloatArray, FloatArray],
+                        now: float | None, pending: Mapping[int, Sequence[Pending]],
+                        result: verdict.Assessment) -> None:
+        """Assess anew, on a state of their own, the hosts that have placements not shown yet."""
+        chosen = [index for index in sorted(pending) if pending[index]]
+        if not chosen:
+            return
+        part = self.cluster.restricted(chosen)
+        for place, index in enumerate(chosen):
+            for vm in pending[index]:
+                part = part.with_resident(place, vm.uuid, vm.profile.mean, vm.limits)
+        limits_here = [limits_module.Limits(math.exp(min(limits[0][index], 700.0)),
+                                            math.exp(-limits[1][index])) for index in chosen]
+        fresh = Assessor(part, self.models, self.settings).assess(newcomer, limits_here, now)
+        result.replace(np.array(chosen, dtype=np.intp), fresh)
+
+
+def _shared_domains(cluster: cluster_module.ClusterState) -> BoolArray:
+    """Return which storage backends serve VMs or newcomers of more than one host, (d + 1,)."""
+    shared = np.zeros(len(cluster.io_domains) + 1, dtype=bool)
+    pairs = np.concatenate([
+        np.stack([cluster.host_io_domain, np.arange(len(cluster.hosts))], axis=1),
+        np.stack([cluster.io_domain, cluster.host], axis=1)])
+    pairs = np.unique(pairs[pairs[:, 0] >= 0], axis=0)
+    shared[:-1] = np.bincount(pairs[:, 0], minlength=len(cluster.io_domains))[
+        :len(cluster.io_domains)] > 1
+    return shared
+
+
+def _limit_exponents(limits: Sequence[limits_module.Limits] | limits_module.Limits,
+                     count: int) -> tuple[FloatArray, FloatArray]:
+    if isinstance(limits, limits_module.Limits):
+        slow = np.full(count, limits.max_slowdown)
+        ratio = np.full(count, limits.min_iops_ratio)
+    else:
+        slow = np.array([one.max_slowdown for one in limits], dtype=np.float64)
+        ratio = np.array([one.min_iops_ratio for one in limits], dtype=np.float64)
+    with np.errstate(divide='ignore'):
+        return np.log(slow), -np.log(ratio)

@@ -1,0 +1,241 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The state of a cluster as arrays: hosts, their residents, limits and contention domains."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Iterable, Mapping
+
+import numpy as np
+
+from tracon_watcher import characteristics
+from tracon_watcher.characteristics import COUNT, CPU, FloatArray, IO, IntArray
+from tracon_watcher.placement import limits as limits_module
+from tracon_watcher.placement import newcomer
+
+LOCAL = 'local'
+
+
+@dataclasses.dataclass(frozen=True)
+class Resident:
+    """A VM on a host.
+
+    :param profile: (4,) its uncontended demand, or None where unknown
+    :param io_domain: storage backend, None for the host's own default
+    """
+
+    uuid: str
+    profile: FloatArray | None = None
+    limits: limits_module.Limits = limits_module.NONE
+    io_domain: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Host:
+    """A compute host.
+
+    :param host_type: names the models that apply, None where unknown
+    :param io_domain: the storage backend of its VMs: ``local`` for a disk of its own, another
+        name for a pool that hosts share, None where unknown
+    :param updated_at: when its data was taken, seconds since the epoch
+    """
+
+    name: str
+    residents: tuple[Resident, ...] = ()
+    host_type: str | None = None
+    io_domain: str | None = LOCAL
+    updated_at: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterState:
+    """Hosts and residents as arrays; residents stand in the order of their hosts.
+
+    :param hosts: h names, all different
+    :param host_type: h names of host types, None where unknown
+    :param host_io_domain: (h,) index of each host's storage backend, -1 where unknown
+    :param updated_at: (h,) seconds since the epoch
+    :param uuids: n residents, all different
+    :param host: (n,) index of each resident's host, not falling
+    :param io_domain: (n,) index of each resident's storage backend, -1 where unknown
+    :param profiles: (n, 4), NaN where unknown
+    :param max_slowdown: (n,), infinity for none
+    :param min_iops_ratio: (n,), 0 for none
+    :param io_domains: names of the storage backends
+    :param history: profiles of newcomers, see :mod:`tracon_watcher.placement.newcomer`
+    :param version: rises with every snapshot
+    :param generated_at: seconds since the epoch
+    :param io_elsewhere: (d, 2) reads and writes per second on each storage backend by VMs that
+        are not in this state; None for none
+    """
+
+    hosts: tuple[str, ...]
+    host_type: tuple[str | None, ...]
+    host_io_domain: IntArray
+    updated_at: FloatArray
+    uuids: tuple[str, ...]
+    host: IntArray
+    io_domain: IntArray
+    profiles: FloatArray
+    max_slowdown: FloatArray
+    min_iops_ratio: FloatArray
+    io_domains: tuple[str, ...]
+    history: Mapping[str, newcomer.Profile]
+    version: int = 0
+    generated_at: float = 0.0
+    io_elsewhere: FloatArray | None = None
+
+    @functools.cached_property
+    def host_index(self) -> Mapping[str, int]:
+        """Index of each host by name."""
+        return {name: index for index, name in enumerate(self.hosts)}
+
+    @functools.cached_property
+    def resident_index(self) -> Mapping[str, int]:
+        """Index of each resident by uuid."""
+        return {uuid: index for index, uuid in enumerate(self.uuids)}
+
+    @functools.cached_property
+    def first(self) -> IntArray:
+        """(h + 1,): residents of host i are first[i] to first[i + 1] − 1."""
+        return np.searchsorted(self.host, np.arange(len(self.hosts) + 1)).astype(np.intp)
+
+    @functools.cached_property
+    def background(self) -> FloatArray:
+        """(n, 4): what each resident meets; NaN where unknown."""
+        background = characteristics.co_residents(self.profiles, self.host, self.io_domain)
+        if self.io_elsewhere is not None:
+            background[:, IO] += self.io_elsewhere[self.io_domain]
+        return background
+
+    @functools.cached_property
+    def load(self) -> FloatArray:
+        """(h, 4): what one more VM would meet on each host; NaN where unknown."""
+        load = np.empty((len(self.hosts), COUNT))
+        load[:, CPU] = characteristics.domain_totals(self.profiles[:, CPU], self.host,
+                                                     len(self.hosts))
+        io = characteristics.domain_totals(self.profiles[:, IO], self.io_domain,
+                                           max(len(self.io_domains), 1))
+        if self.io_elsewhere is not None:
+            io += self.io_elsewhere
+        load[:, IO] = io[self.host_io_domain]
+        load[self.host_io_domain < 0, IO] = np.nan
+        return load
+
+    def resident_limits(self, index: int) -> limits_module.Limits:
+        """Return the limits of resident ``index``."""
+        return limits_module.Limits(float(self.max_slowdown[index]),
+                                    float(self.min_iops_ratio[index]))
+
+    def moved(self, moves: Mapping[str, str | None]) -> ClusterState:
+        """Return the state in which the named residents are on other hosts (None: gone).
+
+        A VM on its host's own disk takes its I/O to the new host's; one on a pool keeps the pool.
+
+        :raises KeyError: for a VM or a host that is not in the cluster
+        """
+        host = self.host.copy()
+        io_domain = self.io_domain.copy()
+        keep = np.ones(len(host), dtype=bool)
+        for uuid, destination in moves.items():
+            row = self.resident_index[uuid]
+            if destination is None:
+                keep[row] = False
+                continue
+            index = self.host_index[destination]
+            if io_domain[row] == self.host_io_domain[host[row]]:
+                io_domain[row] = self.host_io_domain[index]
+            host[row] = index
+        rows = np.flatnonzero(keep)
+        return self._with_residents(rows[np.argsort(host[rows], kind='stable')], host, io_domain)
+
+    def restricted(self, host_indices: Iterable[int]) -> ClusterState:
+        """Return the state of these hosts alone, in the order given."""
+        chosen = list(host_indices)
+        position = {index: place for place, index in enumerate(chosen)}
+        rows = np.array([row for index in chosen
+                         for row in range(self.first[index], self.first[index + 1])], dtype=np.intp)
+        renamed = np.array([position[int(index)] for index in self.host[rows]], dtype=np.intp)
+        part = self._with_residents(rows, self.host, self.io_domain)
+        elsewhere = np.ones(len(self.host), dtype=bool)
+        elsewhere[rows] = False
+        io = characteristics.domain_totals(self.profiles[elsewhere, IO],
+                                           self.io_domain[elsewhere], len(self.io_domains))
+        if self.io_elsewhere is not None:
+            io += self.io_elsewhere
+        return dataclasses.replace(
+            part, host=renamed, io_elsewhere=io, hosts=tuple(self.hosts[index] for index in chosen),
+            host_type=tuple(self.host_type[index] for index in chosen),
+            host_io_domain=self.host_io_domain[chosen], updated_at=self.updated_at[chosen])
+
+    def with_resident(self, host_index: int, uuid: str, profile: FloatArray,
+                      limits: limits_module.Limits = limits_module.NONE) -> ClusterState:
+        """Return the state with one more resident, on its host's default storage backend."""
+        at = int(self.first[host_index + 1])
+        domain = self.host_io_domain[host_index]
+        return dataclasses.replace(
+            self, uuids=self.uuids[:at] + (uuid,) + self.uuids[at:],
+            host=np.insert(self.host, at, host_index),
+            io_domain=np.insert(self.io_domain, at, domain),
+            profiles=np.insert(self.profiles, at, profile, axis=0),
+            max_slowdown=np.insert(self.max_slowdown, at, limits.max_slowdown),
+            min_iops_ratio=np.insert(self.min_iops_ratio, at, limits.min_iops_ratio))
+
+    def _with_residents(self, rows: IntArray, host: IntArray, io_domain: IntArray) -> ClusterState:
+        return dataclasses.replace(
+            self, uuids=tuple(self.uuids[row] for row in rows), host=host[rows],
+            io_domain=io_domain[rows], profiles=self.profiles[rows],
+            max_slowdown=self.max_slowdown[rows], min_iops_ratio=self.min_iops_ratio[rows])
+
+
+def build(hosts: Iterable[Host], history: Mapping[str, newcomer.Profile] | None = None,
+          version: int = 0, generated_at: float = 0.0) -> ClusterState:
+    """Build a cluster's arrays.
+
+    :raises ValueError: when a host's name or a VM's uuid occurs twice, or a profile has not four
+        entries, none negative or infinite
+    """
+    listed = list(hosts)
+    domains: dict[str, int] = {}
+
+    def domain(name: str | None, host: str) -> int:
+        if name is None:
+            return -1
+        full = f'{LOCAL}:{host}' if name == LOCAL else name
+        return domains.setdefault(full, len(domains))
+
+    host_io = np.array([domain(host.io_domain, host.name) for host in listed], dtype=np.intp)
+    everyone = [(place, host, vm) for place, host in enumerate(listed) for vm in host.residents]
+    profiles = np.full((len(everyone), COUNT), np.nan)
+    for row, (_place, _host, vm) in enumerate(everyone):
+        if vm.profile is not None:
+            profiles[row] = characteristics.as_characteristics(vm.profile)[0]
+    state = ClusterState(
+        tuple(host.name for host in listed), tuple(host.host_type for host in listed), host_io,
+        np.array([host.updated_at for host in listed], dtype=np.float64),
+        tuple(vm.uuid for _place, _host, vm in everyone),
+        np.array([place for place, _host, _vm in everyone], dtype=np.intp),
+        np.array([host_io[place] if vm.io_domain is None else domain(vm.io_domain, host.name)
+                  for place, host, vm in everyone], dtype=np.intp),
+        profiles,
+        np.array([vm.limits.max_slowdown for _place, _host, vm in everyone], dtype=np.float64),
+        np.array([vm.limits.min_iops_ratio for _place, _host, vm in everyone], dtype=np.float64),
+        tuple(domains), dict(history or {}), version, generated_at)
+    for kind, names, index in (('host', state.hosts, state.host_index),
+                               ('VM', state.uuids, state.resident_index)):
+        if len(index) != len(names):
+            double = next(name for place, name in enumerate(names) if index[name] != place)
+            raise ValueError(f'{kind} {double} occurs twice in the cluster')
+    return state

@@ -1,0 +1,92 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a VM's owner or operator tolerates: the limits that a breach is a breach of."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Iterable, Mapping
+
+from tracon_watcher import errors
+
+MAX_SLOWDOWN = 'tracon:max_slowdown'
+MIN_IOPS_RATIO = 'tracon:min_iops_ratio'
+
+#: Inclusive ranges: a VM alone has slowdown 1 and IOPS ratio 1.
+RANGES = {MAX_SLOWDOWN: (1.0, 1000.0), MIN_IOPS_RATIO: (0.001, 1.0)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """A VM's limits; infinity and zero stand for *none*, which is the default."""
+
+    max_slowdown: float = math.inf
+    min_iops_ratio: float = 0.0
+
+    def stricter(self, other: Limits) -> Limits:
+        """Return, of each limit, the stricter one."""
+        return Limits(min(self.max_slowdown, other.max_slowdown),
+                      max(self.min_iops_ratio, other.min_iops_ratio))
+
+    def or_else(self, other: Limits) -> Limits:
+        """Return these limits, and ``other``'s for those that are none."""
+        return Limits(
+            other.max_slowdown if math.isinf(self.max_slowdown) else self.max_slowdown,
+            self.min_iops_ratio if self.min_iops_ratio > 0 else other.min_iops_ratio)
+
+
+NONE = Limits()
+
+
+def parse(key: str, text: object) -> float:
+    """Return the limit that an extra spec or a piece of aggregate metadata states.
+
+    :param key: :data:`MAX_SLOWDOWN` or :data:`MIN_IOPS_RATIO`
+    :raises tracon_watcher.errors.InvalidOption: when it is no number or out of range
+    """
+    low, high = RANGES[key]
+    try:
+        value = float(str(text))
+    except ValueError:
+        value = math.nan
+    if not low <= value <= high:
+        raise errors.InvalidOption(key, text, f'expected a number from {low:g} to {high:g}, '
+                                   'or no such key for no limit')
+    return value
+
+
+def from_metadata(metadata: Mapping[str, object], faults: list[str] | None = None) -> Limits:
+    """Read the limits out of flavor extra specs or one aggregate's metadata.
+
+    A stored value that is invalid counts as unset: no VM may be refused because of a typing error.
+
+    :param faults: gets the text of each invalid value, for the caller's log
+    """
+    values: dict[str, float] = {}
+    for key in RANGES:
+        if metadata.get(key) is not None:
+            try:
+                values[key] = parse(key, metadata[key])
+            except errors.InvalidOption as error:
+                if faults is not None:
+                    faults.append(str(error))
+    return Limits(values.get(MAX_SLOWDOWN, math.inf), values.get(MIN_IOPS_RATIO, 0.0))
+
+
+def strictest(several: Iterable[Limits]) -> Limits:
+    """Return the strictest of several aggregates' limits."""
+    result = NONE
+    for limits in several:
+        result = result.stricter(limits)
+    return result

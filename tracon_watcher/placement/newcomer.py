@@ -1,0 +1,92 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is known of a VM before it runs: profiles of earlier VMs of its kind."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Mapping
+
+import numpy as np
+
+from tracon_watcher import characteristics
+from tracon_watcher.characteristics import COUNT, FloatArray
+
+ALL = ''
+_SEPARATOR = '|'
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """An expected demand and how far it may be off.
+
+    :param mean: (4,) characteristics; NaN where nothing is known
+    :param deviation: (4,) standard deviation of what is not known, 0 for a profile that is known
+    :param count: VMs that it was learnt from
+    :param source: where it came from, for explanations
+    """
+
+    mean: FloatArray
+    deviation: FloatArray
+    count: int = 1
+    source: str = 'own'
+
+    @property
+    def known(self) -> bool:
+        """Whether all four characteristics are known."""
+        return not bool(np.isnan(self.mean).any())
+
+
+UNKNOWN = Profile(np.full(COUNT, np.nan), np.zeros(COUNT), 0, 'nothing known')
+
+
+def own(values: FloatArray) -> Profile:
+    """Return the profile of a VM that brings its own, as one that moves does."""
+    return Profile(characteristics.as_characteristics(values)[0], np.zeros(COUNT))
+
+
+def keys(project: str, flavor: str, image: str) -> tuple[str, ...]:
+    """Return the keys under which history is sought, the most specific first."""
+    return (_SEPARATOR.join((project, flavor, image)), _SEPARATOR.join((flavor, image)),
+            flavor, ALL)
+
+
+def learn(profiles: FloatArray, kinds: list[tuple[str, str, str]]) -> dict[str, Profile]:
+    """Learn the history of newcomers from VMs whose profiles are known.
+
+    :param profiles: (n, 4); rows with NaN are passed over
+    :param kinds: (project, flavor, image) of each
+    """
+    rows: dict[str, list[int]] = {}
+    for index in np.flatnonzero(characteristics.is_known(profiles)):
+        for key in keys(*kinds[index]):
+            rows.setdefault(key, []).append(int(index))
+    history = {}
+    for key, members in rows.items():
+        sample = profiles[members]
+        count = len(members)
+        # Of one VM the spread is not known: it is taken for as uncertain as its demand is large.
+        # Of few, the mean is uncertain as well, hence 1 + 1/n.
+        deviation = (sample.std(axis=0, ddof=1) * np.sqrt(1 + 1 / count) if count > 1
+                     else sample[0].copy())
+        history[key] = Profile(sample.mean(axis=0), deviation, count, key or 'all VMs')
+    return history
+
+
+def expected(history: Mapping[str, Profile], project: str, flavor: str, image: str) -> Profile:
+    """Return what earlier VMs of the same (project, flavor, image) did; then of the same
+    (flavor, image), the same flavor, of all; :data:`UNKNOWN` where there is no history."""
+    for key in keys(project, flavor, image):
+        if key in history:
+            return history[key]
+    return UNKNOWN
