@@ -218,10 +218,10 @@ def build(hosts: Iterable[Host], history: Mapping[str, newcomer.Profile] | None 
 
     host_io = np.array([domain(host.io_domain, host.name) for host in listed], dtype=np.intp)
     everyone = [(place, host, vm) for place, host in enumerate(listed) for vm in host.residents]
-    profiles = np.full((len(everyone), COUNT), np.nan)
-    for row, (_place, _host, vm) in enumerate(everyone):
-        if vm.profile is not None:
-            profiles[row] = characteristics.as_characteristics(vm.profile)[0]
+    unknown = np.full(COUNT, np.nan)
+    profiles = characteristics.as_characteristics(
+        [unknown if vm.profile is None else vm.profile for _place, _host, vm in everyone]
+        or np.empty((0, COUNT)))
     state = ClusterState(
         tuple(host.name for host in listed), tuple(host.host_type for host in listed), host_io,
         np.array([host.updated_at for host in listed], dtype=np.float64),
