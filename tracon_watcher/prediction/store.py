@@ -22,6 +22,11 @@ from typing import Any
 from tracon_watcher import errors
 from tracon_watcher.prediction import anchored
 from tracon_watcher.prediction import document
+from tracon_watcher.prediction import polynomial
+from tracon_watcher.prediction import weighted_mean
+
+AnyModel = anchored.AnchoredModel | polynomial.PolynomialModel | weighted_mean.WeightedMeanModel
+_FORMS = ('anchored', 'polynomial', 'weighted_mean')
 
 
 def from_content(content: Any, source: str) -> anchored.AnchoredModel:
@@ -40,6 +45,26 @@ def load(path: str | os.PathLike[str]) -> anchored.AnchoredModel:
 
     :raises tracon_watcher.errors.InvalidDocument: naming file, field and value
     """
+    return from_content(_content(path), os.fspath(path))
+
+
+def load_any(path: str | os.PathLike[str]) -> AnyModel:
+    """Read a production model, or one of the models of a single application.
+
+    :raises tracon_watcher.errors.InvalidDocument: naming file, field and value
+    """
+    source, content = os.fspath(path), _content(path)
+    fields = document.Fields(source, content)
+    fields.string('schema', (anchored.SCHEMA,))
+    form = fields.string('form', _FORMS)
+    if form == 'polynomial':
+        return polynomial.PolynomialModel.from_fields(fields, content)
+    if form == 'weighted_mean':
+        return weighted_mean.WeightedMeanModel.from_fields(fields, content)
+    return from_content(content, source)
+
+
+def _content(path: str | os.PathLike[str]) -> Any:
     source = os.fspath(path)
     try:
         text = pathlib.Path(source).read_text(encoding='utf-8')
@@ -47,10 +72,10 @@ def load(path: str | os.PathLike[str]) -> anchored.AnchoredModel:
         raise errors.InvalidDocument(source, 'the file', str(error),
                                      'cannot be read; write it with `tracon model fit`') from None
     document.parse(text, source)
-    return from_content(json.loads(text), source)
+    return json.loads(text)
 
 
-def save(model: anchored.AnchoredModel, path: str | os.PathLike[str]) -> None:
+def save(model: AnyModel, path: str | os.PathLike[str]) -> None:
     """Write one model, atomically: a reader sees the old file or the new one."""
     target = pathlib.Path(path)
     scratch = target.with_name(f'.{target.name}.{os.getpid()}')

@@ -1,0 +1,112 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Least squares with coefficients that are not negative, and a ridge that data choose."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+from sklearn.base import BaseEstimator
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import validate_data
+
+from tracon_watcher.characteristics import FloatArray
+
+#: Ridges that are tried: share of the mean square of a feature, the features having unit RMS.
+ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+
+
+class NonNegativeRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Minimise |y − Xa|²/n + α Σ (s_j a_j)² over a ≥ 0, without a constant.
+
+    s_j is the root mean square of feature j, so that units do not matter. A combination with
+    a ≥ 0 of features that never fall never falls, which is what makes the pooled model monotone;
+    a constant is left out, since without a background there is no interference.
+
+    :param alphas: the ridges to choose from by cross-validation; the only one is taken as it is
+    :param folds: number of folds when no groups are given to ``fit``
+
+    After ``fit``: ``coef_`` (p,), ``alpha_``, and ``scores_``, the mean squared error of each α
+    held out (empty when there was no choice).
+    """
+
+    def __init__(self, alphas: Sequence[float] = ALPHAS, folds: int = 5) -> None:
+        self.alphas = alphas
+        self.folds = folds
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> NonNegativeRidge:
+        """Fit to (n, p) features and the (n,) response.
+
+        :param groups: (n,) fold of each point, for the choice of α; by default points are dealt
+            out in turn
+        """
+        values, response = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
+        response = np.asarray(response, dtype=np.float64)
+        fold = np.arange(len(response)) % self.folds if groups is None else np.asarray(groups)
+        alphas = np.asarray(self.alphas, dtype=np.float64)
+        self.scores_ = np.empty(0)
+        if len(alphas) > 1 and len(np.unique(fold)) > 1:
+            self.scores_ = self._scores(values, response, fold, alphas)
+            self.alpha_ = float(alphas[self.scores_.argmin()])
+        else:
+            self.alpha_ = float(alphas[0])
+        self.coef_ = solve(values.T @ values, values.T @ response, len(response), self.alpha_)
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the response, (n,), for (n, p) features."""
+        check_is_fitted(self)
+        values = validate_data(self, X, dtype=np.float64, reset=False)
+        response: FloatArray = values @ self.coef_
+        return response
+
+    def _scores(self, values: FloatArray, response: FloatArray, fold: FloatArray,
+                alphas: FloatArray) -> FloatArray:
+        total = np.zeros(len(alphas))
+        gram, moment = values.T @ values, values.T @ response
+        for name in np.unique(fold):
+            out = fold == name
+            held, held_response = values[out], response[out]
+            part = gram - held.T @ held
+            part_moment = moment - held.T @ held_response
+            for index, alpha in enumerate(alphas):
+                coefficients = solve(part, part_moment, int((~out).sum()), float(alpha))
+                total[index] += float(np.sum((held_response - held @ coefficients) ** 2))
+        return total / len(response)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # It cannot follow what falls, nor a constant.
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+def solve(gram: FloatArray, moment: FloatArray, points: int, alpha: float) -> FloatArray:
+    """Return the coefficients (p,) from XᵀX (p, p) and Xᵀy (p,) of ``points`` points."""
+    scale = np.sqrt(np.maximum(np.diag(gram), 0.0) / max(points, 1))
+    used = scale > 1e-12 * max(float(scale.max(initial=0.0)), 1e-300)
+    coefficients = np.zeros(len(moment))
+    if not used.any():
+        return coefficients
+    size = scale[used]
+    # The least ridge keeps the factor in existence where features are collinear.
+    square = gram[np.ix_(used, used)] / np.outer(size, size) / points
+    square = square + max(alpha, 1e-10) * np.eye(len(size))
+    upper = scipy.linalg.cholesky(square)
+    right = scipy.linalg.solve_triangular(upper, moment[used] / size / points, trans='T')
+    coefficients[used] = scipy.optimize.nnls(upper, right, maxiter=30 * len(size))[0] / size
+    return coefficients

@@ -1,0 +1,141 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Fits the anchored pooled model: one response of any program on one type of host.
+
+The form, and why an empty background gives exactly 1, is that of
+:mod:`tracon_watcher.prediction.anchored`; that it never falls inside the hull comes from
+:mod:`.basis`. The exponent is fitted by least squares, so what is minimised is, to first order,
+the relative error of the response.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from tracon_watcher import errors
+from tracon_watcher.characteristics import COUNT, CPU, FloatArray, IO
+from tracon_watcher.models import basis
+from tracon_watcher.models import nonnegative
+from tracon_watcher.models import points as measured
+from tracon_watcher.prediction import anchored
+from tracon_watcher.prediction import interval as intervals
+
+#: Fewest points that a pooled model is fitted to.
+LEAST_POINTS = 30
+#: Where kinks may be, in shares of the capacity.
+SHARES = (0.25, 0.5, 0.75, 1.0)
+#: Most kinks that a stored model has; each costs time on the scheduler's request path.
+MOST_KINKS = 12
+
+
+class PooledRegressor(BaseEstimator):  # type: ignore[misc]
+    """Exponent of a response over eight columns: the target's four, then the background's.
+
+    :param capacity: (4,) what the host type can do; characteristics are divided by it
+    :param shares: where kinks may be
+    :param alphas: ridges that cross-validation chooses from
+    :param most_kinks: how many kinks the model may keep
+
+    After ``fit``: ``box_`` (the hull over capacity), ``kinks_``, ``raw_`` (their coefficients,
+    see :mod:`.basis`), ``alpha_`` and ``atoms_``, the number of pieces with weight.
+    """
+
+    def __init__(self, capacity: FloatArray, shares: Sequence[float] = SHARES,
+                 alphas: Sequence[float] = nonnegative.ALPHAS,
+                 most_kinks: int = MOST_KINKS) -> None:
+        self.capacity = capacity
+        self.shares = shares
+        self.alphas = alphas
+        self.most_kinks = most_kinks
+
+    def fit(self, X: FloatArray, y: FloatArray, groups: Any = None) -> PooledRegressor:
+        """Fit to X (n, 8) and exponents (n,).
+
+        :param groups: (n,) folds for the choice of the ridge
+        :raises tracon_watcher.errors.NotEnoughData: for fewer than :data:`LEAST_POINTS` points
+        """
+        if len(X) < LEAST_POINTS:
+            raise errors.NotEnoughData('a pooled model', len(X), LEAST_POINTS)
+        target, background = X[:, :COUNT] / self.capacity, X[:, COUNT:] / self.capacity
+        self.box_ = basis.Box(target.min(axis=0), target.max(axis=0), background.max(axis=0))
+        kinks = candidates(self.capacity, self.shares)
+        alphas = self.alphas
+        while True:
+            expand = basis.atoms(self.box_, kinks)
+            solver = nonnegative.NonNegativeRidge(alphas)
+            solver.fit(basis.raw_columns(target, background, kinks) @ expand, y, groups)
+            raw = expand @ solver.coef_
+            importance = _importance(raw, target, background, kinks)
+            if np.count_nonzero(importance) <= self.most_kinks:
+                break
+            # The ridge is chosen once, with all kinks; then the least important ones go.
+            alphas = (solver.alpha_,)
+            first = np.argsort(-importance, kind='stable')[:self.most_kinks]
+            kinks = kinks.take(np.sort(first))
+        self.kinks_, self.raw_ = kinks, raw
+        self.alpha_, self.atoms_ = solver.alpha_, int(np.count_nonzero(solver.coef_))
+        return self
+
+    def predict(self, X: FloatArray) -> FloatArray:
+        """Return exponents (n,) for X (n, 8), clamped to the hull."""
+        target = np.clip(X[:, :COUNT] / self.capacity, self.box_.low, self.box_.high)
+        background = np.minimum(X[:, COUNT:] / self.capacity, self.box_.top)
+        exponent: FloatArray = basis.raw_columns(target, background, self.kinks_) @ self.raw_
+        return np.maximum(exponent, 0.0)
+
+    def to_model(self, response: str, host_type: str, interval: intervals.Interval,
+                 training: Mapping[str, Any], held_out: Mapping[str, Any],
+                 ) -> anchored.AnchoredModel:
+        """Return the form that is stored and that production evaluates."""
+        linear, quadratic, interaction, hinges = basis.unpack(self.raw_, self.kinks_)
+        capacity = np.asarray(self.capacity)
+        hull = anchored.Hull(self.box_.low * capacity, self.box_.high * capacity,
+                             self.box_.top * capacity)
+        return anchored.AnchoredModel(response, host_type, capacity, linear, quadratic,
+                                      interaction, hinges, hull, interval, training, held_out)
+
+
+def candidates(capacity: FloatArray, shares: Sequence[float]) -> basis.Kinks:
+    """Return the hinges that may enter, for characteristics divided by ``capacity`` (4,).
+
+    A hinge watches the demand on a core (guest and host CPU, in cores) or on a device (reads and
+    writes, each as a share of what the device does of them), of target and background together
+    or of the background alone.
+    """
+    core, device = np.zeros(COUNT), np.zeros(COUNT)
+    core[CPU] = capacity[CPU] / capacity[CPU].max()
+    device[IO] = 1.0
+    found = [(with_target * direction, direction, share)
+             for direction in (core, device) for with_target in (1.0, 0.0) for share in shares]
+    return basis.Kinks(*(np.array(part) for part in zip(*found)))
+
+
+def design(points: measured.Points) -> FloatArray:
+    """Return the eight columns, (n, 8): target alone, background alone."""
+    return np.hstack([points.target_alone, points.background_alone])
+
+
+def _importance(raw: FloatArray, target: FloatArray, background: FloatArray,
+                kinks: basis.Kinks) -> FloatArray:
+    """Return the root mean square of what each kink adds to the exponents, (k,)."""
+    per_hinge = 1 + COUNT
+    count = len(kinks) * per_hinge
+    weights = raw[len(raw) - count:]
+    columns = basis.raw_columns(target, background, kinks)[:, len(raw) - count:] * weights
+    parts = columns.reshape(len(target), len(kinks), per_hinge).sum(axis=2)
+    importance: FloatArray = np.sqrt(np.mean(parts ** 2, axis=0))
+    return importance
