@@ -92,6 +92,7 @@ class _Response:
     limited: IntArray          # rows with a limit on it
     limit: FloatArray          # their limits, as exponents
     breached: BoolArray        # those among them in breach already
+    allowance: FloatArray      # by how much their exponents may rise without a breach
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,6 +197,16 @@ class Assessor:
         bound: FloatArray = np.maximum(exponent + distance, 0.0)
         return bound
 
+    def _threshold(self, model: anchored.AnchoredModel, limit: FloatArray) -> FloatArray:
+        """Return the exponents whose lower bounds are just the limits."""
+        interval = model.interval
+        quantile = min(interval.quantile(1 - self.settings.confidence), 0.0)
+        remaining = 1 + quantile * interval.slope
+        if remaining <= 0:
+            return np.full(len(limit), np.inf)
+        threshold: FloatArray = (limit - quantile * interval.offset) / remaining
+        return threshold
+
     def _host_status(self) -> IntArray:
         cluster = self.cluster
         status = np.full(len(cluster.hosts), int(Status.KNOWN), dtype=np.intp)
@@ -226,9 +237,12 @@ class Assessor:
         for model, counted, limit in zip(models, (known, known & busy), limits):
             prepared = model.prepare(profiles, background)
             limited = np.flatnonzero(counted & np.isfinite(limit))
-            responses.append(_Response(
-                model, prepared, counted, limited, limit[limited],
-                self.lower(model, prepared.exponent[limited]) > limit[limited]))
+            breached = self.lower(model, prepared.exponent[limited]) > limit[limited]
+            allowance = np.where(breached, math.log1p(self.settings.margin),
+                                 self._threshold(model, limit[limited])
+                                 - prepared.exponent[limited])
+            responses.append(_Response(model, prepared, counted, limited, limit[limited],
+                                       breached, allowance))
         domain = cluster.io_domain[residents]
         pooled = np.flatnonzero((domain >= 0) & shared[domain])
         return _Group(hosts, residents, place[cluster.host[residents]],
@@ -237,7 +251,7 @@ class Assessor:
     def _assess_group(self, group: _Group, newcomer: newcomers.Profile,
                       limits: tuple[FloatArray, FloatArray], result: verdict.Assessment) -> None:
         load = self.cluster.load[group.hosts]
-        target = np.broadcast_to(newcomer.mean, load.shape)
+        target = newcomer.mean[None, :]
         does_io = newcomer.mean[:2].sum() >= characteristics.MINIMUM_IOPS
         for index, response in enumerate(group.responses):
             model = response.model
@@ -255,8 +269,12 @@ class Assessor:
                 result.lower[index, group.hosts] = lower
                 result.upper[index, group.hosts] = self.upper(model, prepared.exponent, spread)
                 result.score[group.hosts] += prepared.exponent
-                result.note(group.hosts, lower - limits[index][group.hosts], index,
-                            np.full(len(group.hosts), -1))
+                limit = limits[index][group.hosts]
+                over = np.flatnonzero(lower > limit)
+                if len(over):
+                    result.note(verdict.Found(
+                        index, group.hosts[over], np.full(len(over), -1),
+                        (lower - limit)[over], lower[over], limit[over]))
             self._assess_residents(group, index, response, newcomer, result)
 
     def _assess_residents(self, group: _Group, index: int, response: _Response,
@@ -282,9 +300,14 @@ class Assessor:
         far = group.hosts[group.place[response.prepared.far & response.counted]]
         result.status[far[result.status[far] == Status.KNOWN]] = Status.OUTSIDE_HULL
         result.score[group.hosts] += np.bincount(group.place, rise, minlength=len(group.hosts))
-        excess = self._excess(response, response.limited, rise[response.limited], newcomer, added)
-        result.note(group.hosts[group.place[response.limited]], excess, index,
-                    group.residents[response.limited])
+        over = np.flatnonzero(rise[response.limited] > response.allowance)
+        if len(over):
+            rows = response.limited[over]
+            excess, bound = self._excess(response, over, rise[rows], newcomer, added)
+            keep = excess > 0
+            result.note(verdict.Found(
+                index, group.hosts[group.place[rows[keep]]], group.residents[rows[keep]],
+                excess[keep], bound[keep], response.limit[over[keep]]))
         if len(group.pooled):
             self._assess_pool(group, index, response, newcomer, io_only, result)
 
@@ -304,31 +327,39 @@ class Assessor:
         uses_pool = cluster.host_io_domain >= 0
         result.score[uses_pool] += (everywhere[cluster.host_io_domain[uses_pool]]
                                     - at_home[uses_pool])
-        rows = response.limited[np.isin(response.limited, group.pooled)]
-        if len(rows):
-            excess = self._excess(response, rows, rise[rows], newcomer, io_only)
-            for row in np.flatnonzero(excess > 0):
-                hosts = np.flatnonzero(cluster.host_io_domain == domain[rows[row]])
-                result.note(hosts, np.full(len(hosts), excess[row]), index,
-                            np.full(len(hosts), group.residents[rows[row]]))
+        over = np.flatnonzero(rise[response.limited] > response.allowance)
+        if not len(over):
+            return
+        rows = response.limited[over]
+        excess, bound = self._excess(response, over, rise[rows], newcomer, io_only)
+        for entry in np.flatnonzero(excess > 0):
+            hosts = np.flatnonzero(cluster.host_io_domain == domain[rows[entry]])
+            same = np.ones(len(hosts))
+            result.note(verdict.Found(
+                index, hosts, np.full(len(hosts), group.residents[rows[entry]]),
+                excess[entry] * same, bound[entry] * same, response.limit[over[entry]] * same))
 
-    def _excess(self, response: _Response, rows: IntArray, rise: FloatArray,
-                newcomer: newcomers.Profile, added: FloatArray) -> FloatArray:
-        """Return by how much the lower bound of each row's exponent crosses its limit because of
-        the newcomer; not positive where it does not."""
-        if not len(rows):
-            return np.empty(0)
-        position = np.searchsorted(response.limited, rows)
-        spread: FloatArray | float = 0.0
-        if newcomer.deviation.any():
-            gradient = response.model.background_gradient(response.prepared.take(rows), added)
-            spread = np.sqrt(gradient ** 2 @ newcomer.deviation ** 2)
-        after = self.lower(response.model, response.prepared.exponent[rows] + rise, spread)
-        excess = after - response.limit[position]
-        unmoved = response.breached[position] & (rise <= math.log1p(self.settings.margin))
-        excess[unmoved | (rise <= 0)] = 0.0
-        result: FloatArray = excess
-        return result
+    def _excess(self, response: _Response, over: IntArray, rise: FloatArray,
+                newcomer: newcomers.Profile, added: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return by how much rows rise beyond their allowance, and their lower bounds.
+
+        :param over: (m,) indices into ``response.limited``, of rows beyond it on the newcomer's
+            mean demand; where that is uncertain they may be within it on the lower bound
+        """
+        rows = response.limited[over]
+        after = response.prepared.exponent[rows] + rise
+        excess: FloatArray = rise - response.allowance[over]
+        if not newcomer.deviation.any():
+            return excess, self.lower(response.model, after)
+        gradient = response.model.background_gradient(response.prepared.take(rows), added)
+        spread = np.sqrt(gradient ** 2 @ newcomer.deviation ** 2)
+        bound = self.lower(response.model, after, spread)
+        within = bound <= response.limit[over]
+        # What is in breach already stays so; the harm added must be certain, not the breach.
+        score = statistics.NormalDist().inv_cdf(self.settings.confidence)
+        certain = rise - score * spread > response.allowance[over]
+        excess[np.where(response.breached[over], ~certain, within)] = 0.0
+        return excess, bound
 
     def _assess_pending(self, newcomer: newcomers.Profile, limits: tuple[FloatArray, FloatArray],
                         now: float | None, pending: Mapping[int, Sequence[Pending]],

@@ -43,6 +43,26 @@ class Breach:
     limit: float
 
 
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """Breaches of one response, (m,) each; a host may occur several times.
+
+    :param response: 0 for slowdown, 1 for IOPS ratio
+    :param hosts: indices of hosts
+    :param rows: indices of residents, -1 for the newcomer
+    :param excess: > 0, by how much the exponent rises beyond what the limit allows
+    :param bound: lower confidence bounds of the exponents
+    :param limit: the limits, as exponents
+    """
+
+    response: int
+    hosts: IntArray
+    rows: IntArray
+    excess: FloatArray
+    bound: FloatArray
+    limit: FloatArray
+
+
 @dataclasses.dataclass
 class Assessment:
     """Arrays over the h hosts of a cluster.
@@ -56,9 +76,8 @@ class Assessment:
     :param upper: (2, h) upper confidence bounds of these
     :param score: (h,) expected harm: the newcomer's exponents plus what it adds to residents';
         NaN where unknown
-    :param excess: (h,) by how much the worst bound crosses its limit; > 0 is a breach
-    :param worst: (h,) index of that resident, -1 for the newcomer
-    :param worst_response: (h,) 0 for slowdown, 1 for IOPS ratio
+    :param excess: (h,) by how much the worst VM's exponent rises beyond what its limit allows;
+        > 0 is a breach
     :param flagged: (h,) predictions clamped to the hull: the harm is at least what is predicted
     """
 
@@ -70,10 +89,9 @@ class Assessment:
     upper: FloatArray
     score: FloatArray
     excess: FloatArray
-    worst: IntArray
-    worst_response: IntArray
     flagged: BoolArray
-    _pending: dict[int, Breach] = dataclasses.field(default_factory=dict)
+    _found: list[Found] = dataclasses.field(default_factory=list)
+    _replaced: dict[int, Breach] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def unknown(cls, cluster: cluster_module.ClusterState, status: IntArray,
@@ -82,8 +100,7 @@ class Assessment:
         count = len(cluster.hosts)
         return cls(cluster, newcomer, status.copy(), np.full((2, count), np.nan),
                    np.full((2, count), np.nan), np.full((2, count), np.nan), np.zeros(count),
-                   np.full(count, -np.inf), np.full(count, -1, dtype=np.intp),
-                   np.zeros(count, dtype=np.intp), np.zeros(count, dtype=bool))
+                   np.full(count, -np.inf), np.zeros(count, dtype=bool))
 
     @property
     def known(self) -> BoolArray:
@@ -130,39 +147,28 @@ class Assessment:
         """
         if not self.excess[host] > 0:
             raise ValueError(f'host {self.cluster.hosts[host]} is not refused')
-        if host in self._pending:
-            return self._pending[host]
-        row, response = int(self.worst[host]), int(self.worst_response[host])
-        if row < 0:
-            vm = NEWCOMER
-            bound = float(self.lower[response, host])
-            limit = bound - float(self.excess[host])
-        else:
-            vm = self.cluster.uuids[row]
-            limits = self.cluster.resident_limits(row)
-            limit = float(np.log(limits.max_slowdown) if response == 0
-                          else -np.log(limits.min_iops_ratio))
-            bound = limit + float(self.excess[host])
-        sign = 1 if response == 0 else -1
-        return Breach(self.cluster.hosts[host], vm, RESPONSES[response],
-                      float(np.exp(sign * bound)), float(np.exp(sign * limit)))
+        if host in self._replaced:
+            return self._replaced[host]
+        for found in self._found:
+            for entry in np.flatnonzero(found.hosts == host):
+                if found.excess[entry] == self.excess[host]:
+                    row = int(found.rows[entry])
+                    sign = 1 if found.response == 0 else -1
+                    return Breach(
+                        self.cluster.hosts[host],
+                        NEWCOMER if row < 0 else self.cluster.uuids[row],
+                        RESPONSES[found.response],
+                        float(np.exp(sign * found.bound[entry])),
+                        float(np.exp(sign * found.limit[entry])))
+        raise ValueError(f'the breach on host {self.cluster.hosts[host]} was not noted')
 
-    def note(self, hosts: IntArray, excess: FloatArray, response: int, rows: IntArray) -> None:
-        """Remember on each host the worst of these excesses.
-
-        :param hosts: (m,) indices, which may repeat
-        :param excess: (m,)
-        :param rows: (m,) indices of the residents concerned, -1 for the newcomer
-        """
-        relevant = np.flatnonzero(excess > 0)
-        largest_first = relevant[np.argsort(-excess[relevant], kind='stable')]
-        found, place = np.unique(hosts[largest_first], return_index=True)
-        entries = largest_first[place]
-        worse = excess[entries] > self.excess[found]
-        found, entries = found[worse], entries[worse]
-        self.excess[found] = excess[entries]
-        self.worst[found] = rows[entries]
-        self.worst_response[found] = response
+    def note(self, found: Found) -> None:
+        """Remember breaches; each host keeps the worst."""
+        hosts, place = np.unique(found.hosts, return_inverse=True)
+        worst = np.full(len(hosts), -np.inf)
+        np.maximum.at(worst, place, found.excess)
+        self.excess[hosts] = np.maximum(self.excess[hosts], worst)
+        self._found.append(found)
 
     def forget(self, hosts: BoolArray, reason: int | None = None) -> None:
         """Make these hosts unknown: no score, no refusal."""
@@ -181,4 +187,4 @@ class Assessment:
         self.excess[hosts] = other.excess
         self.flagged[hosts] = other.flagged
         for place in np.flatnonzero(other.refused):
-            self._pending[int(hosts[place])] = other.breach(int(place))
+            self._replaced[int(hosts[place])] = other.breach(int(place))

@@ -142,7 +142,7 @@ class AnchoredModel:
     def prepare(self, target: FloatArray, background: FloatArray) -> Prepared:
         """Evaluate the exponents of n targets and keep what a growing background needs.
 
-        :param target: (n, 4) profiles, requests per second and cores
+        :param target: (n, 4) profiles, requests per second and cores; or (1, 4), one for all
         :param background: (n, 4) sums over their co-residents, same units; NaN gives NaN
         """
         low, high = self.hull.target_minimum, self.hull.target_maximum
@@ -151,7 +151,8 @@ class AnchoredModel:
         outside = np.asarray((
             (low - target > _IDLE * self.capacity) | (target > high * (1 + _TOLERANCE))
             | (background > top * (1 + _TOLERANCE))).any(axis=1))
-        far = np.asarray((target > _FAR * high + _IDLE * self.capacity).any(axis=1))
+        far = np.broadcast_to((target > _FAR * high + _IDLE * self.capacity).any(axis=1),
+                              outside.shape)
         t = np.clip(target, low, high) / self.capacity
         b = np.minimum(background, top) / self.capacity
         strength = self.hinges.weight[:, None] + self.hinges.target_weight @ t.T
