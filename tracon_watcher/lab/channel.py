@@ -1,0 +1,146 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The line protocol with the program in a guest, over its virtio-serial port."""
+
+import dataclasses
+import pathlib
+import socket
+import time
+
+from tracon_watcher.lab import errors
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """What a guest's program has done since it was started; times in seconds.
+
+    `clock` is the guest's monotonic clock; `service` the summed time of whole
+    units, without the sleep of paced ones.
+    """
+
+    clock: float
+    units: int
+    service: float
+    reads: int
+    read_time: float
+    writes: int
+    write_time: float
+
+    def since(self, earlier: 'Progress') -> 'Progress':
+        return Progress(*(a - b for a, b in zip(dataclasses.astuple(self),
+                                                dataclasses.astuple(earlier), strict=True)))
+
+    @property
+    def time_per_unit(self) -> float | None:
+        return self.service / self.units if self.units > 0 else None
+
+
+class Channel:
+    """Commands to one guest.
+
+    :param path: the UNIX socket QEMU listens on for the guest's port
+    """
+
+    def __init__(self, path: pathlib.Path, name: str) -> None:
+        self._path = path
+        self._name = name
+        self._pending = b''
+        self._socket: socket.socket | None = None
+
+    def wait_for_boot(self, timeout: float) -> None:
+        """Ask until the guest answers; what was asked too early is lost.
+
+        :raises GuestError: after `timeout` seconds
+        """
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            try:
+                if self._socket is None:
+                    self._socket = socket.socket(socket.AF_UNIX)
+                    self._socket.connect(str(self._path))
+                self.ask('read', 1.0)
+                self._drain()
+                return
+            except (OSError, errors.GuestError):
+                if self._socket is not None and not self._connected():
+                    self.close()
+                time.sleep(0.1)
+        raise errors.GuestError('guest %s did not answer within %.0f s of its start'
+                                % (self._name, timeout))
+
+    def _connected(self) -> bool:
+        try:
+            return self._socket is not None and bool(self._socket.getpeername() or True)
+        except OSError:
+            return False
+
+    def _drain(self) -> None:
+        """Throw away the answers to questions that were asked more than once."""
+        assert self._socket is not None
+        self._socket.settimeout(0.3)
+        try:
+            while self._socket.recv(4096):
+                pass
+        except OSError:
+            pass
+        self._pending = b''
+
+    def ask(self, command: str, timeout: float = 20.0) -> str:
+        """Send a line, return the line it is answered with.
+
+        :raises GuestError: when there is no answer in time, or an error
+        """
+        if self._socket is None:
+            raise errors.GuestError('guest %s is not connected' % self._name)
+        deadline = time.monotonic() + timeout
+        try:
+            self._socket.settimeout(timeout)
+            self._socket.sendall(command.encode() + b'\n')
+            while b'\n' not in self._pending:
+                self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+                got = self._socket.recv(4096)
+                if not got:
+                    raise errors.GuestError('guest %s has gone' % self._name)
+                self._pending += got
+        except TimeoutError:
+            raise errors.GuestError('guest %s did not answer %r within %.0f s'
+                                    % (self._name, command.split()[0], timeout)) from None
+        except OSError as exc:
+            raise errors.GuestError('guest %s: %s' % (self._name, exc)) from exc
+        line, self._pending = self._pending.split(b'\n', 1)
+        answer = line.decode(errors='replace')
+        if answer.startswith('error'):
+            raise errors.GuestError('guest %s: %s' % (self._name, answer))
+        return answer
+
+    def read(self) -> Progress:
+        return parse_progress(self.ask('read'))
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = None
+        self._pending = b''
+
+
+def parse_progress(line: str) -> Progress:
+    """An answer to `read`.
+
+    :raises GuestError: when it is not seven numbers
+    """
+    try:
+        clock, units, service, reads, readtime, writes, writetime = map(int, line.split())
+    except ValueError:
+        raise errors.GuestError('not a progress line: %r' % line) from None
+    return Progress(clock * 1e-9, units, service * 1e-9, reads, readtime * 1e-9, writes,
+                    writetime * 1e-9)

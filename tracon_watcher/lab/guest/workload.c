@@ -1,0 +1,357 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may
+ * not use this file except in compliance with the License. You may obtain
+ * a copy of the License at
+ *
+ *      http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software
+ * distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+ * WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+ * License for the specific language governing permissions and limitations
+ * under the License.
+ */
+
+/*
+ * The program inside a guest of the testbed. It listens on a virtio-serial
+ * port and repeats one unit of work: a CPU loop, some reads, some writes; a
+ * paced program then sleeps until its next arrival. Only whole units are
+ * counted, with the time each was in service, so that neither the edges of a
+ * measuring window nor the sleeping enters the time per unit.
+ *
+ *   run KEY=VALUE ...   start: cpu (iterations), reads, writes (a unit; may be
+ *                       fractions), rseq, wseq (0 or 1), rsize, wsize (bytes),
+ *                       period (microseconds, 0 = closed loop), queries, seed
+ *   stop                stop; answers once the work has stopped
+ *   read                answers "clock units service reads readtime writes
+ *                       writetime", times in nanoseconds, all since start
+ *   calibrate N         answers the nanoseconds N iterations take
+ *   quit                powers the guest off
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/reboot.h>
+#include <sys/wait.h>
+#include <linux/fs.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BLOCK (64 * 1024)
+#define CHUNK 20000             /* CPU iterations between looks at the stop flag */
+#define WORDS 4096              /* 32 KiB walked by the CPU loop */
+
+struct spec {
+    double cpu, reads, writes, period;
+    long rseq, wseq, rsize, wsize, queries;
+    uint64_t seed;
+};
+
+struct counters {
+    uint64_t units, service, reads, readtime, writes, writetime;
+};
+
+static struct spec spec;
+static struct counters counters;
+static volatile int running, busy;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int disk = -1;
+static uint64_t disk_bytes, read_at, write_at, rng;
+static char *buffer;
+static volatile uint64_t words[WORDS];
+static int to_database = -1, from_database = -1;
+static long database_rows;
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+static uint64_t draw(void)
+{
+    rng ^= rng << 13;
+    rng ^= rng >> 7;
+    rng ^= rng << 17;
+    return rng;
+}
+
+static void compute(long iterations)
+{
+    uint64_t x = 88172645463325252ull;
+    for (long i = 0; i < iterations; i++) {
+        x = x * 6364136223846793005ull + 1442695040888963407ull;
+        words[(x >> 40) & (WORDS - 1)] ^= x;
+    }
+}
+
+/* The first half of the disk is read, the second half written. */
+static uint64_t offset(uint64_t *at, int sequential, long size, uint64_t base)
+{
+    uint64_t half = disk_bytes / 2 / BLOCK * BLOCK, o;
+    if (sequential) {
+        o = *at;
+        *at = (*at + size) % half;
+    } else {
+        o = draw() % (half / size) * size;
+    }
+    return base + o;
+}
+
+static void transfer(int write)
+{
+    uint64_t half = disk_bytes / 2 / BLOCK * BLOCK;
+    uint64_t begin = now();
+    if (write) {
+        if (pwrite(disk, buffer, spec.wsize,
+                   offset(&write_at, spec.wseq, spec.wsize, half)) < 0)
+            perror("write");
+    } else if (pread(disk, buffer, spec.rsize,
+                     offset(&read_at, spec.rseq, spec.rsize, 0)) < 0) {
+        perror("read");
+    }
+    begin = now() - begin;
+    pthread_mutex_lock(&lock);
+    if (write) {
+        counters.writes++;
+        counters.writetime += begin;
+    } else {
+        counters.reads++;
+        counters.readtime += begin;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* One query of the sqlite3 shell; its answer is a single line. */
+static void query(void)
+{
+    char text[256];
+    long first = draw() % database_rows;
+    int n = snprintf(text, sizeof text,
+                     "SELECT count(*), sum(amount) FROM sale WHERE customer = %ld;\n",
+                     first);
+    if (write(to_database, text, n) != n)
+        perror("query");
+    do {
+        n = read(from_database, text, sizeof text);
+    } while (n > 0 && text[n - 1] != '\n');
+}
+
+static void start_database(void)
+{
+    int in[2];
+    char *argv[] = {"sqlite3", "-readonly", "-batch", "-list", "/mnt/sales.db", NULL};
+    const char *first = "PRAGMA cache_size=-1024;\nSELECT max(customer) FROM sale;\n";
+    char answer[64];
+    struct termios raw;
+    if (to_database >= 0 || pipe(in))
+        return;
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+    grantpt(master);
+    unlockpt(master);
+    int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+    tcgetattr(slave, &raw);
+    cfmakeraw(&raw);
+    tcsetattr(slave, TCSANOW, &raw);
+    if (fork() == 0) {
+        dup2(in[0], 0);
+        dup2(slave, 1);
+        dup2(slave, 2);
+        close(in[1]);
+        close(master);
+        execv("/usr/bin/sqlite3", argv);
+        _exit(127);
+    }
+    to_database = in[1];
+    from_database = master;
+    if (write(to_database, first, strlen(first)) < 0)
+        perror("sqlite3");
+    int n = read(from_database, answer, sizeof answer - 1);
+    answer[n > 0 ? n : 0] = 0;
+    database_rows = atol(answer);
+}
+
+static void drop_caches(void)
+{
+    int fd = open("/proc/sys/vm/drop_caches", O_WRONLY);
+    if (fd >= 0) {
+        if (write(fd, "3", 1) < 0)
+            perror("drop_caches");
+        close(fd);
+    }
+}
+
+static int unit(double *read_credit, double *write_credit)
+{
+    long left = spec.cpu;
+    long slice = 0, slices;
+    *read_credit += spec.reads;
+    *write_credit += spec.writes;
+    long reads = *read_credit, writes = *write_credit;
+    *read_credit -= reads;
+    *write_credit -= writes;
+    /* the CPU loop is spread over the transfers, not a block before them */
+    slices = reads + writes + 1;
+    slice = left / slices;
+    for (long s = 0; s < slices; s++) {
+        long n = s == slices - 1 ? left : slice;
+        left -= n;
+        for (; n > 0 && running; n -= CHUNK)
+            compute(n < CHUNK ? n : CHUNK);
+        if (!running)
+            return 0;
+        if (s < reads)
+            transfer(0);
+        else if (s < reads + writes)
+            transfer(1);
+    }
+    for (long q = 0; q < spec.queries && running; q++)
+        query();
+    return running;
+}
+
+static void *work(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        pthread_mutex_lock(&lock);
+        busy = 0;
+        pthread_cond_broadcast(&changed);
+        while (!running)
+            pthread_cond_wait(&changed, &lock);
+        busy = 1;
+        pthread_mutex_unlock(&lock);
+
+        double read_credit = 0, write_credit = 0;
+        uint64_t period = spec.period * 1000;
+        uint64_t due = now();
+        rng = spec.seed * 2654435761ull + 88172645463325252ull;
+        if (spec.queries)
+            start_database();
+        while (running) {
+            uint64_t begin = now(), end;
+            int whole = unit(&read_credit, &write_credit);
+            end = now();
+            if (!whole)
+                break;
+            pthread_mutex_lock(&lock);
+            counters.units++;
+            counters.service += end - begin;
+            pthread_mutex_unlock(&lock);
+            if (!period)
+                continue;
+            /* Arrivals are jittered, or two paced neighbours would keep one
+             * phase for a whole window and never meet, or always. */
+            due += period / 2 + draw() % period;
+            if (end < due) {
+                struct timespec t = {due / 1000000000ull, due % 1000000000ull};
+                while (running && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME,
+                                                  &t, NULL) == EINTR)
+                    ;
+            } else if (end - due > 2 * period) {
+                due = end;
+            }
+        }
+    }
+    return NULL;
+}
+
+static double number(const char *line, const char *key, double otherwise)
+{
+    char pattern[32];
+    snprintf(pattern, sizeof pattern, " %s=", key);
+    const char *found = strstr(line, pattern);
+    return found ? strtod(found + strlen(pattern), NULL) : otherwise;
+}
+
+static void stop(void)
+{
+    pthread_mutex_lock(&lock);
+    running = 0;
+    while (busy)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+static void start(const char *line)
+{
+    stop();
+    pthread_mutex_lock(&lock);
+    spec.cpu = number(line, "cpu", 0);
+    spec.reads = number(line, "reads", 0);
+    spec.writes = number(line, "writes", 0);
+    spec.period = number(line, "period", 0);
+    spec.rseq = number(line, "rseq", 0);
+    spec.wseq = number(line, "wseq", 0);
+    spec.rsize = number(line, "rsize", 4096);
+    spec.wsize = number(line, "wsize", 4096);
+    spec.queries = number(line, "queries", 0);
+    spec.seed = number(line, "seed", 1);
+    if (spec.queries)
+        drop_caches();
+    memset(&counters, 0, sizeof counters);
+    running = busy = 1;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+int main(int argc, char **argv)
+{
+    char line[512];
+    pthread_t worker;
+    if (argc < 3)
+        return 1;
+    int port = open(argv[1], O_RDWR);
+    FILE *in = port < 0 ? NULL : fdopen(port, "r");
+    if (!in)
+        return 1;
+    disk = open(argv[2], O_RDWR | O_DIRECT);
+    if (disk >= 0)
+        ioctl(disk, BLKGETSIZE64, &disk_bytes);
+    if (posix_memalign((void **)&buffer, 4096, BLOCK) || disk_bytes < 4 * BLOCK)
+        return 1;
+    memset(buffer, 0x5a, BLOCK);
+    pthread_create(&worker, NULL, work, NULL);
+    for (;;) {
+        if (!fgets(line, sizeof line, in)) {
+            clearerr(in);       /* nobody has the other end open */
+            usleep(20000);
+            continue;
+        }
+        line[strcspn(line, "\r\n")] = 0;
+        if (!strncmp(line, "run", 3)) {
+            start(line);
+            dprintf(port, "ok\n");
+        } else if (!strcmp(line, "stop")) {
+            stop();
+            dprintf(port, "ok\n");
+        } else if (!strcmp(line, "read")) {
+            pthread_mutex_lock(&lock);
+            struct counters c = counters;
+            uint64_t t = now();
+            pthread_mutex_unlock(&lock);
+            dprintf(port, "%lu %lu %lu %lu %lu %lu %lu\n", t, c.units, c.service,
+                    c.reads, c.readtime, c.writes, c.writetime);
+        } else if (!strncmp(line, "calibrate ", 10)) {
+            uint64_t begin = now();
+            for (long n = atol(line + 10); n > 0; n -= CHUNK)
+                compute(n < CHUNK ? n : CHUNK);
+            dprintf(port, "%lu\n", now() - begin);
+        } else if (!strcmp(line, "quit")) {
+            dprintf(port, "ok\n");
+            sync();
+            reboot(RB_POWER_OFF);
+        } else if (line[0]) {
+            dprintf(port, "error unknown command %s\n", line);
+        }
+    }
+}

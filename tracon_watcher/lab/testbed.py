@@ -1,0 +1,250 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""Two guests on one measured core, set up and taken down whole."""
+
+import fcntl
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+import typing
+import uuid
+
+import libvirt
+
+from tracon_watcher.lab import channel
+from tracon_watcher.lab import daemons
+from tracon_watcher.lab import domain
+from tracon_watcher.lab import errors
+from tracon_watcher.lab import host_types
+from tracon_watcher.lab import image
+from tracon_watcher.lab import observation
+
+SIDES = ('target', 'background')
+BOOT_TIMEOUT = {'kvm': 20.0, 'qemu': 40.0}
+MACHINE_CPU_SHARES = 8192
+
+
+class Guest:
+    """One running guest."""
+
+    def __init__(self, side: str, defined: libvirt.virDomain, port: pathlib.Path) -> None:
+        self.side = side
+        self.domain = defined
+        self.pid = _pid_of(defined.UUIDString())
+        self.channel = channel.Channel(port, side)
+
+
+class Testbed:
+    """A context: two booted guests, later nothing.
+
+    :param host_type: what the two share
+    :param cache: where images are kept between runs
+    :param core: the measured core; the caller has to stay off it
+    :param accelerator: kvm, qemu (TCG), or auto: KVM if a guest boots on it
+    """
+
+    __test__ = False
+
+    def __init__(self, host_type: host_types.HostType, cache: pathlib.Path, core: int,
+                 accelerator: str = 'auto') -> None:
+        self.host_type = host_type
+        self.core = core
+        self.accelerator = accelerator
+        self.guests: dict[str, Guest] = {}
+        self._cache = cache
+        self._undo: list[typing.Callable[[], object]] = []
+        self._device: host_types.Device | None = None
+
+    def __enter__(self) -> 'Testbed':
+        try:
+            self._set_up()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _set_up(self) -> None:
+        if os.geteuid() != 0:
+            raise errors.TestbedError('the testbed pins guests and reads their statistics: '
+                                      'run it as root')
+        _silence_libvirt()
+        self._cache.mkdir(parents=True, exist_ok=True)
+        self._lock()
+        self.image = image.build(self._cache)
+        self._directory = self._cache / ('run-%d' % os.getpid())
+        self._directory.mkdir(mode=0o755)
+        self._undo.append(lambda: shutil.rmtree(self._directory, ignore_errors=True))
+        libvirtd = daemons.Libvirt(self._directory)
+        self._undo.append(libvirtd.__exit__)
+        libvirtd.__enter__()
+        self._connection = libvirt.open('qemu:///system')
+        self._undo.append(self._connection.close)
+        self._device = self.host_type.device(self._directory, self._cache, self.image, SIDES)
+        self._undo.append(self._device.close)
+        self._device.start()
+        self._undo.append(self._destroy_all)
+        if self.accelerator == 'auto':
+            self.accelerator = self._probe()
+        for side in SIDES:
+            self.boot(side)
+        self._undo.append(self._raise_shares())
+
+    def __exit__(self, *unused: object) -> None:
+        while self._undo:
+            step = self._undo.pop()
+            try:
+                step()
+            except (OSError, libvirt.libvirtError):
+                continue        # what can still be undone is
+
+    def _lock(self) -> None:
+        lock = open(self._cache / 'lock', 'w')
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            raise errors.TestbedError('another measurement uses %s: wait for it, or name '
+                                      'another cache directory' % self._cache) from None
+        self._undo.append(lock.close)
+        for stale in self._cache.glob('run-*'):
+            shutil.rmtree(stale, ignore_errors=True)
+
+    def _probe(self) -> str:
+        """KVM where a guest really runs on it: a device node alone says little."""
+        if not os.access('/dev/kvm', os.R_OK | os.W_OK):
+            return 'qemu'
+        self.accelerator = 'kvm'
+        try:
+            self.boot('target')
+            return 'kvm'
+        except (errors.GuestError, libvirt.libvirtError):
+            return 'qemu'
+        finally:
+            self.destroy('target')
+
+    def boot(self, side: str) -> Guest:
+        """Start a guest anew and wait until its program answers."""
+        assert self._device is not None
+        self.destroy(side)
+        name = 'tracon-%s' % side
+        port = self._directory / ('%s-%s.sock' % (side, uuid.uuid4().hex[:8]))
+        console = self._directory / (side + '.console')
+        xml = domain.definition(name, self.accelerator, self.core, self.image.kernel,
+                                self.image.initramfs, self._device.disks(side), port, console)
+        defined = self._connection.createXML(xml, libvirt.VIR_DOMAIN_START_AUTODESTROY)
+        try:
+            guest = Guest(side, defined, port)
+            guest.channel.wait_for_boot(BOOT_TIMEOUT[self.accelerator])
+        except BaseException:
+            _destroy(defined)
+            raise
+        self.guests[side] = guest
+        return guest
+
+    def destroy(self, side: str) -> None:
+        guest = self.guests.pop(side, None)
+        if guest is not None:
+            guest.channel.close()
+            _destroy(guest.domain)
+
+    def _destroy_all(self) -> None:
+        for side in SIDES:
+            self.destroy(side)
+
+    def _raise_shares(self) -> typing.Callable[[], object]:
+        """All guests share one cgroup whose default weight is that of a single process."""
+        pid = self.guests['target'].pid
+        for path, raised in _machine_weight(pid):
+            if path.exists():
+                before = path.read_text()
+                path.write_text(str(raised))
+                return lambda: path.exists() and path.write_text(before)
+        return lambda: None
+
+    def sample(self) -> tuple[float, dict[str, observation.Sample]]:
+        """Both guests in one bulk call, and when (monotonic seconds)."""
+        wanted = (libvirt.VIR_DOMAIN_STATS_CPU_TOTAL | libvirt.VIR_DOMAIN_STATS_VCPU
+                  | libvirt.VIR_DOMAIN_STATS_BLOCK)
+        begin = time.monotonic()
+        threads = {side: observation.vcpu_seconds(guest.pid)
+                   for side, guest in self.guests.items()}
+        try:
+            answers = self._connection.domainListGetStats(
+                [guest.domain for guest in self.guests.values()], wanted)
+        except libvirt.libvirtError as exc:
+            raise errors.GuestError('domain statistics: %s' % exc) from exc
+        at = (begin + time.monotonic()) / 2
+        found = {answered.name(): stats for answered, stats in answers}
+        try:
+            return at, {side: observation.sample(found['tracon-' + side], threads[side])
+                        for side in SIDES}
+        except KeyError as exc:
+            raise errors.GuestError('no domain statistics for %s' % exc) from exc
+
+    def facts(self) -> dict[str, str]:
+        """What a measurement's header says of the testbed."""
+        version = self._connection.getVersion()
+        return {
+            'host_type': self.host_type.name,
+            'emulated': self.host_type.emulated,
+            'kernel': 'host %s, guest %s' % (image.host_kernel(), self.image.kernel_release),
+            'qemu': '%d.%d.%d' % (version // 1000000, version // 1000 % 1000, version % 1000),
+            'accelerator': {'kvm': 'kvm', 'qemu': 'tcg'}[self.accelerator],
+            'database_program': 'sqlite3 ' + _sqlite_version(),
+        }
+
+
+def _silence_libvirt() -> None:
+    libvirt.registerErrorHandler(lambda *unused: None, None)
+
+
+def _destroy(defined: libvirt.virDomain) -> None:
+    try:
+        defined.destroy()
+    except libvirt.libvirtError as exc:
+        if exc.get_error_code() not in (libvirt.VIR_ERR_NO_DOMAIN,
+                                        libvirt.VIR_ERR_OPERATION_INVALID):
+            raise
+
+
+def _pid_of(domain_uuid: str) -> int:
+    for entry in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
+        try:
+            arguments = entry.read_bytes().split(b'\0')
+        except OSError:
+            continue
+        if b'-uuid' in arguments and domain_uuid.encode() in arguments:
+            return int(entry.parent.name)
+    raise errors.GuestError('no QEMU process with UUID %s' % domain_uuid)
+
+
+def _machine_weight(pid: int) -> list[tuple[pathlib.Path, int]]:
+    """The weight files of the cgroup above all guests: version 1, version 2."""
+    root = pathlib.Path('/sys/fs/cgroup')
+    found = []
+    for line in pathlib.Path('/proc/%d/cgroup' % pid).read_text().splitlines():
+        _number, controllers, path = line.split(':', 2)
+        top = pathlib.PurePath(path).parts[1:2]
+        if not top or not top[0].startswith('machine'):
+            continue
+        if 'cpu' in controllers.split(','):
+            found.append((root / 'cpu' / top[0] / 'cpu.shares', MACHINE_CPU_SHARES))
+        elif not controllers:
+            found.append((root / top[0] / 'cpu.weight', MACHINE_CPU_SHARES * 100 // 1024))
+    return found
+
+
+def _sqlite_version() -> str:
+    answer = subprocess.run(['sqlite3', '--version'], capture_output=True, text=True, check=True)
+    return answer.stdout.split()[0]
