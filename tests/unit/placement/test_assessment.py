@@ -1,0 +1,353 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The properties that every judgement must have, whatever the cluster."""
+
+import dataclasses
+import unittest
+
+import hypothesis
+from hypothesis import strategies
+import numpy as np
+
+from tests import synthetic
+from tracon_watcher import characteristics
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster
+from tracon_watcher.placement import limits
+from tracon_watcher.placement import newcomer
+
+POOLS = (cluster.LOCAL, 'pool')
+MODELS = synthetic.models()
+
+
+def by_hand(state, vm, host):
+    """Judge one host the slow way: put the newcomer there and predict everybody again.
+
+    Returns the newcomer's exponents, the score, and which residents' bounds cross their limits.
+    """
+    settings = assessment.Settings()
+    models = MODELS[synthetic.HOST_TYPE]
+    after = state.with_resident(host, 'newcomer', vm)
+    place = after.uuids.index('newcomer')
+    score, breaches, own = 0.0, set(), []
+    for response, model in enumerate(models):
+        before_exponents = model.exponents(state.profiles, state.background)
+        after_exponents = model.exponents(after.profiles, after.background)
+        counted = np.ones(len(after.uuids), dtype=bool)
+        if response == 1:
+            counted = characteristics.request_rate(after.profiles) >= characteristics.MINIMUM_IOPS
+        own.append(after_exponents[place] if counted[place] else np.nan)
+        for row, uuid in enumerate(after.uuids):
+            if not counted[row]:
+                continue
+            before = 0.0 if uuid == 'newcomer' else before_exponents[state.uuids.index(uuid)]
+            score += after_exponents[row] - before
+            if uuid == 'newcomer':
+                continue
+            limit = (np.log(after.max_slowdown[row]) if response == 0
+                     else -np.log(after.min_iops_ratio[row]) if after.min_iops_ratio[row]
+                     else np.inf)
+            bound = model.interval.bound(np.array([before, after_exponents[row]]),
+                                         1 - settings.confidence)
+            worse = after_exponents[row] - before > np.log1p(settings.margin)
+            moved = after_exponents[row] > before
+            if moved and bound[1] > limit and (bound[0] <= limit or worse):
+                breaches.add(uuid)
+    return own, score, breaches
+
+
+class AssessmentProperties(unittest.TestCase):
+
+    @hypothesis.given(synthetic.hosts(storage=POOLS), synthetic.profiles())
+    @hypothesis.settings(deadline=None, max_examples=150)
+    def test_closed_form_equals_predicting_again(self, hosts, vm):
+        state = cluster.build(hosts)
+        verdict = assessment.Assessor(state, MODELS).assess(newcomer.own(vm))
+        for host in range(len(hosts)):
+            own, score, breaches = by_hand(state, vm, host)
+            np.testing.assert_allclose(verdict.exponent[:, host], own, atol=1e-9)
+            self.assertAlmostEqual(score, verdict.score[host], places=8)
+            if abs(verdict.excess[host]) > 1e-9:
+                self.assertEqual(bool(breaches), bool(verdict.refused[host]))
+                if breaches:
+                    self.assertIn(verdict.breach(host).vm, breaches)
+
+    @hypothesis.given(synthetic.hosts(storage=POOLS))
+    @hypothesis.settings(deadline=None)
+    def test_idle_vm_changes_nothing(self, hosts):
+        verdict = assessment.Assessor(cluster.build(hosts), MODELS).assess(
+            newcomer.own(np.zeros(4)))
+        self.assertFalse(verdict.refused.any())
+        np.testing.assert_array_equal(verdict.score, np.nan_to_num(verdict.exponent[0]))
+
+    @hypothesis.given(synthetic.profiles())
+    @hypothesis.settings(deadline=None)
+    def test_empty_host_gives_exactly_one(self, vm):
+        state = cluster.build([cluster.Host('empty', host_type=synthetic.HOST_TYPE)])
+        verdict = assessment.Assessor(state, MODELS).assess(
+            newcomer.own(vm), limits.Limits(1.0, 1.0))
+        self.assertEqual(1.0, verdict.slowdown[0])
+        if vm[:2].sum() >= characteristics.MINIMUM_IOPS:
+            self.assertEqual(1.0, verdict.iops_ratio[0])
+        else:
+            self.assertTrue(np.isnan(verdict.iops_ratio[0]))
+        self.assertEqual(0.0, verdict.score[0])
+        self.assertFalse(verdict.refused[0])
+
+    @hypothesis.given(synthetic.hosts(storage=POOLS), synthetic.profiles(),
+                      strategies.randoms(use_true_random=False))
+    @hypothesis.settings(deadline=None)
+    def test_order_of_hosts_does_not_matter(self, hosts, vm, random):
+        shuffled = list(hosts)
+        random.shuffle(shuffled)
+        one = assessment.Assessor(cluster.build(hosts), MODELS).assess(newcomer.own(vm))
+        other = assessment.Assessor(cluster.build(shuffled), MODELS).assess(newcomer.own(vm))
+        place = [other.cluster.host_index[host.name] for host in hosts]
+        np.testing.assert_allclose(one.score, other.score[place], atol=1e-9)
+        np.testing.assert_array_equal(one.refused, other.refused[place])
+
+    @hypothesis.given(synthetic.hosts(), synthetic.profiles())
+    @hypothesis.settings(deadline=None)
+    def test_one_host_alone_equals_the_batch(self, hosts, vm):
+        batch = assessment.Assessor(cluster.build(hosts), MODELS).assess(newcomer.own(vm))
+        for index, host in enumerate(hosts):
+            alone = assessment.Assessor(cluster.build([host]), MODELS).assess(newcomer.own(vm))
+            self.assertAlmostEqual(batch.score[index], alone.score[0], places=9)
+            self.assertEqual(batch.refused[index], alone.refused[0])
+
+    @hypothesis.given(synthetic.profiles(1.0), synthetic.profiles(2.0), synthetic.profiles(2.0))
+    @hypothesis.settings(deadline=None)
+    def test_monotone_inside_the_hull(self, target, background, added):
+        for model in MODELS[synthetic.HOST_TYPE]:
+            less, more = model.exponents(np.stack([target, target]),
+                                         np.stack([background, background + added]))
+            self.assertGreaterEqual(more, less - 1e-12)
+
+    @hypothesis.given(synthetic.hosts(limited=False))
+    @hypothesis.settings(deadline=None)
+    def test_a_vm_is_never_part_of_its_own_background(self, hosts):
+        state = cluster.build(hosts)
+        for row, host in enumerate(state.host):
+            others = [other for other in np.flatnonzero(state.host == host) if other != row]
+            np.testing.assert_allclose(state.background[row], state.profiles[others].sum(axis=0),
+                                       atol=1e-9)
+            if not others:
+                self.assertFalse(state.background[row].any())
+
+    @hypothesis.given(synthetic.hosts(), synthetic.profiles(), synthetic.profiles())
+    @hypothesis.settings(deadline=None)
+    def test_pending_placement_counts_like_a_resident(self, hosts, early, vm):
+        state = cluster.build(hosts)
+        pending = {0: [assessment.Pending('early', newcomer.own(early), limits.Limits(1.2))]}
+        told = assessment.Assessor(state, MODELS).assess(newcomer.own(vm), pending=pending)
+        shown = assessment.Assessor(
+            state.with_resident(0, 'early', early, limits.Limits(1.2)), MODELS).assess(
+                newcomer.own(vm))
+        np.testing.assert_allclose(told.score, shown.score, atol=1e-9)
+        np.testing.assert_array_equal(told.refused, shown.refused)
+        if told.refused[0]:
+            one, other = shown.breach(0), told.breach(0)
+            self.assertEqual((one.vm, one.response), (other.vm, other.response))
+            self.assertAlmostEqual(one.bound, other.bound)
+
+    @hypothesis.given(synthetic.hosts(), synthetic.profiles())
+    @hypothesis.settings(deadline=None)
+    def test_uncertain_newcomer_is_refused_no_more_often(self, hosts, vm):
+        assessor = assessment.Assessor(cluster.build(hosts), MODELS)
+        certain = assessor.assess(newcomer.own(vm), limits.Limits(1.5, 0.5))
+        vague = assessor.assess(newcomer.Profile(vm, vm * 0.7), limits.Limits(1.5, 0.5))
+        self.assertFalse((vague.refused & ~certain.refused).any())
+        np.testing.assert_allclose(vague.score, certain.score)
+
+
+class Unknown(unittest.TestCase):
+    VM = np.array([100.0, 50.0, 0.4, 0.1])
+
+    def assess(self, hosts, now=None, age=np.inf, vm=None):
+        state = cluster.build(hosts)
+        settings = assessment.Settings(maximum_age=age)
+        return assessment.Assessor(state, MODELS, settings).assess(
+            vm or newcomer.own(self.VM), limits.Limits(1.01), now)
+
+    def resident(self, uuid, profile=VM):
+        return cluster.Resident(uuid, profile, limits.Limits(1.01))
+
+    def check_unknown(self, verdict, status):
+        self.assertEqual([status], list(verdict.status[:1]))
+        self.assertTrue(np.isnan(verdict.score[0]))
+        self.assertFalse(verdict.refused[0])
+        self.assertTrue(np.isnan(verdict.exponent[:, 0]).all())
+
+    def test_resident_without_profile(self):
+        host = cluster.Host('h', (self.resident('a', None), self.resident('b')),
+                            synthetic.HOST_TYPE)
+        self.check_unknown(self.assess([host]), assessment.Status.UNKNOWN_PROFILE)
+
+    def test_unknown_storage(self):
+        host = cluster.Host('h', (self.resident('a'),), synthetic.HOST_TYPE, io_domain=None)
+        self.check_unknown(self.assess([host]), assessment.Status.UNKNOWN_STORAGE)
+
+    def test_host_type_without_model(self):
+        for name in (None, 'another'):
+            host = cluster.Host('h', (self.resident('a'),), name)
+            self.check_unknown(self.assess([host]), assessment.Status.NO_MODEL)
+
+    def test_stale(self):
+        host = cluster.Host('h', (self.resident('a'),), synthetic.HOST_TYPE, updated_at=100.0)
+        self.assertTrue(self.assess([host], now=160.0, age=60.0).refused[0])
+        self.check_unknown(self.assess([host], now=160.5, age=60.0), assessment.Status.STALE)
+
+    def test_newcomer_of_whom_nothing_is_known(self):
+        host = cluster.Host('h', (self.resident('a'),), synthetic.HOST_TYPE)
+        self.check_unknown(self.assess([host], vm=newcomer.UNKNOWN),
+                           assessment.Status.UNKNOWN_PROFILE)
+
+    def test_target_far_outside_the_hull(self):
+        host = cluster.Host('h', (self.resident('a', self.VM * [100, 1, 1, 1]),),
+                            synthetic.HOST_TYPE)
+        self.check_unknown(self.assess([host]), assessment.Status.OUTSIDE_HULL)
+
+    def test_ranking_takes_the_median_of_the_known(self):
+        busy = [cluster.Host(f'h{count}', tuple(
+            cluster.Resident(f'{count}-{row}', self.VM) for row in range(count)),
+            synthetic.HOST_TYPE) for count in range(3)]
+        verdict = self.assess(busy + [cluster.Host('unknown')])
+        ranks = verdict.ranked()
+        self.assertEqual(ranks[1], ranks[3])
+        self.assertLess(ranks[0], ranks[1])
+        self.assertLess(ranks[1], ranks[2])
+
+    def test_overloaded_host_is_flagged_and_never_looks_harmless(self):
+        heavy = tuple(cluster.Resident(f'x{row}', synthetic.CAPACITY) for row in range(9))
+        hosts = [cluster.Host('full', heavy, synthetic.HOST_TYPE)] + [
+            cluster.Host(f'h{count}', tuple(
+                cluster.Resident(f'{count}-{row}', self.VM) for row in range(count)),
+                synthetic.HOST_TYPE) for count in range(3)]
+        verdict = self.assess(hosts)
+        self.assertEqual([True, False, False, False], verdict.flagged.tolist())
+        self.assertGreaterEqual(verdict.ranked()[0], np.median(verdict.score[1:]))
+        self.assertEqual(assessment.Status.KNOWN, verdict.status[0])
+
+    def test_all_unknown_ranks_all_alike(self):
+        self.assertEqual([0.0, 0.0], self.assess(
+            [cluster.Host('a'), cluster.Host('b')]).ranked().tolist())
+
+
+class Breaches(unittest.TestCase):
+    VM = np.array([300.0, 50.0, 0.5, 0.2])
+
+    def setUp(self):
+        super().setUp()
+        self.model = MODELS[synthetic.HOST_TYPE].slowdown
+
+    def test_breach_names_vm_prediction_and_limit(self):
+        resident = cluster.Resident('victim', self.VM, limits.Limits(1.1))
+        state = cluster.build([cluster.Host('h', (resident,), synthetic.HOST_TYPE)])
+        verdict = assessment.Assessor(state, MODELS).assess(newcomer.own(self.VM))
+        breach = verdict.breach(0)
+        exponent = self.model.exponents(self.VM[None], self.VM[None])
+        bound = np.exp(self.model.interval.bound(exponent, 0.2))[0]
+        self.assertEqual(('h', 'victim', 'slowdown'), (breach.host, breach.vm, breach.response))
+        self.assertAlmostEqual(bound, breach.bound)
+        self.assertAlmostEqual(1.1, breach.limit)
+
+    def test_newcomers_own_limit(self):
+        state = cluster.build([cluster.Host('h', (cluster.Resident('a', self.VM),),
+                                            synthetic.HOST_TYPE),
+                               cluster.Host('free', (), synthetic.HOST_TYPE)])
+        verdict = assessment.Assessor(state, MODELS).assess(
+            newcomer.own(self.VM), [limits.Limits(1.1), limits.Limits(1.1)])
+        self.assertEqual([True, False], verdict.refused.tolist())
+        self.assertEqual('newcomer', verdict.breach(0).vm)
+        with self.assertRaisesRegex(ValueError, 'free is not refused'):
+            verdict.breach(1)
+
+    def test_iops_ratio_limit(self):
+        resident = cluster.Resident('victim', self.VM, limits.Limits(min_iops_ratio=0.9))
+        state = cluster.build([cluster.Host('h', (resident,), synthetic.HOST_TYPE)])
+        breach = assessment.Assessor(state, MODELS).assess(newcomer.own(self.VM)).breach(0)
+        self.assertEqual('iops_ratio', breach.response)
+        self.assertLess(breach.bound, 0.9)
+        self.assertAlmostEqual(0.9, breach.limit)
+
+    def test_in_breach_already_counts_only_when_it_gets_worse(self):
+        suffering = (cluster.Resident('victim', self.VM, limits.Limits(1.01)),
+                     cluster.Resident('culprit', self.VM))
+        state = cluster.build([cluster.Host('h', suffering, synthetic.HOST_TYPE)])
+        assessor = assessment.Assessor(state, MODELS)
+        self.assertEqual([True, False], assessor.breaches().tolist())
+        self.assertFalse(assessor.assess(newcomer.own(self.VM * 0.001)).refused[0])
+        self.assertTrue(assessor.assess(newcomer.own(self.VM)).refused[0])
+
+    def test_pool_neighbour_on_another_host(self):
+        reader = np.array([900.0, 0.0, 0.1, 0.1])
+        resident = cluster.Resident('victim', reader, limits.Limits(1.2))
+        state = cluster.build([
+            cluster.Host('a', (resident,), synthetic.HOST_TYPE, 'pool'),
+            cluster.Host('b', (), synthetic.HOST_TYPE, 'pool'),
+            cluster.Host('c', (), synthetic.HOST_TYPE)])
+        verdict = assessment.Assessor(state, MODELS).assess(newcomer.own(reader))
+        self.assertEqual([True, True, False], verdict.refused.tolist())
+        self.assertEqual('victim', verdict.breach(1).vm)
+
+    def test_exponents_are_nan_where_unknown_or_undefined(self):
+        state = cluster.build([cluster.Host('h', (
+            cluster.Resident('busy', self.VM), cluster.Resident('calc', self.VM * [0, 0, 1, 1])),
+            synthetic.HOST_TYPE), cluster.Host('u', (cluster.Resident('lost', self.VM),))])
+        slow, ratio = assessment.Assessor(state, MODELS).exponents()
+        self.assertEqual([False, False, True], np.isnan(slow).tolist())
+        self.assertEqual([False, True, True], np.isnan(ratio).tolist())
+
+
+class MovedState(unittest.TestCase):
+
+    @hypothesis.given(synthetic.hosts(largest=3, storage=POOLS), strategies.data())
+    @hypothesis.settings(deadline=None, max_examples=60)
+    def test_moving_there_and_back_restores_the_state(self, hosts, data):
+        state = cluster.build(hosts)
+        hypothesis.assume(len(state.uuids))
+        row = data.draw(strategies.integers(0, len(state.uuids) - 1))
+        home = state.hosts[state.host[row]]
+        there = data.draw(strategies.sampled_from(state.hosts))
+        own = state.io_domain[row] == state.host_io_domain[state.host[row]]
+        hypothesis.assume(own)
+        back = state.moved({state.uuids[row]: there}).moved({state.uuids[row]: home})
+        for uuid in state.uuids:
+            one, two = state.resident_index[uuid], back.resident_index[uuid]
+            np.testing.assert_allclose(state.background[one], back.background[two], atol=1e-9)
+            self.assertEqual(state.host[one], back.host[two])
+
+    def test_restricted_keeps_the_pool_load_of_the_hosts_left_out(self):
+        vm = np.array([100.0, 10.0, 0.2, 0.1])
+        state = cluster.build([
+            cluster.Host(name, (cluster.Resident(name, vm),), synthetic.HOST_TYPE, 'pool')
+            for name in 'abc'])
+        part = state.restricted([1])
+        np.testing.assert_allclose(state.background[1], part.background[0])
+        np.testing.assert_allclose(state.load[1], part.load[0])
+
+    def test_gone(self):
+        state = cluster.build([cluster.Host('a', (cluster.Resident('x', np.ones(4)),
+                                                  cluster.Resident('y', np.ones(4))))])
+        self.assertEqual(('y',), state.moved({'x': None}).uuids)
+
+    def test_names_must_differ(self):
+        for hosts in ([cluster.Host('a'), cluster.Host('a')],
+                      [cluster.Host('a', (cluster.Resident('x'), cluster.Resident('x')))]):
+            with self.assertRaisesRegex(ValueError, '(host a|VM x) occurs twice'):
+                cluster.build(hosts)
+
+    def test_model_that_falls_is_refused(self):
+        model = dataclasses.replace(MODELS[synthetic.HOST_TYPE].slowdown,
+                                    linear=np.array([-1.0, 0, 0, 0]))
+        self.assertLess(model.lowest_gradient()[0], 0)

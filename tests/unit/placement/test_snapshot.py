@@ -1,0 +1,176 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The snapshot file comes back whole, or not at all and with the reason."""
+
+import json
+import os
+import pathlib
+import tempfile
+import unittest
+
+import hypothesis
+from hypothesis import strategies
+import numpy as np
+
+from tests import synthetic
+from tracon_watcher import errors
+from tracon_watcher.placement import cluster
+from tracon_watcher.placement import limits
+from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import snapshot
+
+VM = np.array([100.0, 50.0, 0.4, 0.1])
+
+
+def small_state():
+    victim = cluster.Resident('victim', VM, limits.Limits(1.5, 0.5))
+    new = cluster.Resident('new')
+    return cluster.build(
+        [cluster.Host('a', (victim, new), synthetic.HOST_TYPE, updated_at=1000.0),
+         cluster.Host('b', (cluster.Resident('far', VM, io_domain='pool'),), None, None)],
+        newcomer.learn(np.stack([VM, 2 * VM]), [('p', 'f', 'i'), ('q', 'f', 'i')]), 7, 1234.5)
+
+
+class Written(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name, 'snapshot.jsonl')
+        self.state = small_state()
+        snapshot.write(self.path, self.state, synthetic.models(), 300.0)
+
+    def refused(self, lines, expected):
+        self.path.write_text(''.join(lines))
+        with self.assertRaises(errors.InvalidDocument) as caught:
+            snapshot.read(self.path)
+        text = str(caught.exception)
+        self.assertIn(os.fspath(self.path), text)
+        self.assertRegex(text, expected)
+
+    def lines(self):
+        return self.path.read_text().splitlines(keepends=True)
+
+    def edited(self, number, change):
+        lines = self.lines()
+        content = json.loads(lines[number])
+        change(content)
+        lines[number] = json.dumps(content) + '\n'
+        return lines
+
+    def test_comes_back_whole(self):
+        read = snapshot.read(self.path)
+        self.assertEqual(300.0, read.maximum_age_seconds)
+        self.assertEqual(7, read.version)
+        for name in ('hosts', 'host_type', 'uuids', 'generated_at'):
+            self.assertEqual(getattr(self.state, name), getattr(read.cluster, name))
+        for name in ('host_io_domain', 'updated_at', 'host', 'io_domain', 'profiles',
+                     'max_slowdown', 'min_iops_ratio'):
+            np.testing.assert_array_equal(getattr(self.state, name), getattr(read.cluster, name))
+        self.assertEqual(set(self.state.history), set(read.cluster.history))
+        kept = newcomer.expected(read.cluster.history, 'p', 'f', 'i')
+        np.testing.assert_array_equal(VM, kept.mean)
+        model = read.models[synthetic.HOST_TYPE].slowdown
+        self.assertEqual(synthetic.model().predict(VM[None], VM[None]),
+                         model.predict(VM[None], VM[None]))
+
+    def test_nothing_else_is_left_in_the_folder(self):
+        self.assertEqual([self.path], list(self.path.parent.iterdir()))
+
+    def test_truncated_at_every_line(self):
+        lines = self.lines()
+        for count in range(len(lines)):
+            self.refused(lines[:count], 'truncated')
+
+    def test_truncated_inside_a_line(self):
+        lines = self.lines()
+        self.refused(lines[:1] + [lines[1][:30]], 'line 2.*no valid JSON')
+
+    def test_missing_line(self):
+        lines = self.lines()
+        self.refused(lines[:1] + lines[2:], 'end is .*lines were lost')
+
+    def test_edited_number(self):
+        def change(content):
+            content['vms'][0]['profile'][2] = 0.5
+        self.refused(self.edited(1, change), 'sha256 .*changed after')
+
+    def test_bad_values_are_named(self):
+        def put(name, value):
+            return lambda content: content['vms'][0].__setitem__(name, value)
+        for change, expected in (
+                (put('profile', [1, -2, 0.1, 0.1]), r'line 2: vms\[0\].profile\[1\] is -2'),
+                (put('profile', [1, 2, 0.1]), r'vms\[0\].profile is \[1, 2, 0.1\]: .*4 entries'),
+                (put('profile', [1, 2, 'x', 0.1]), r"vms\[0\].profile\[2\] is 'x'"),
+                (put('max_slowdown', 0.5), r'vms\[0\].max_slowdown is 0.5: .*from 1 to 1000'),
+                (put('min_iops_ratio', 'high'), r"vms\[0\].min_iops_ratio is 'high'"),
+                (put('uuid', 5), r'vms\[0\].uuid is 5'),
+                (put('profil', 5), r'vms\[0\].profil is 5: unknown field'),
+                (lambda content: content.update(updated_at=None), 'updated_at is None'),
+                (lambda content: content.update(vms='none'), "vms is 'none'")):
+            with self.subTest(expected):
+                snapshot.write(self.path, self.state, synthetic.models(), 300.0)
+                self.refused(self.edited(1, change), expected)
+
+    def test_bad_header(self):
+        for name, value, expected in (
+                ('schema', 'tracon-snapshot/9', "schema is 'tracon-snapshot/9': expected one of"),
+                ('version', -1, 'version is -1'),
+                ('maximum_age_seconds', 0, 'maximum_age_seconds is 0')):
+            with self.subTest(name):
+                snapshot.write(self.path, self.state, synthetic.models(), 300.0)
+                self.refused(self.edited(0, lambda content: content.update({name: value})),
+                             expected)
+
+    def test_edited_model(self):
+        def change(content):
+            content['models'][0]['linear'][1] = -3.0
+        self.refused(self.edited(0, change), r'models\[0\].*linear is .*more background')
+
+        def sealed(content):
+            content['models'][1]['capacity'][0] *= 1.1
+        snapshot.write(self.path, self.state, synthetic.models(), 300.0)
+        self.refused(self.edited(0, sealed), r'models\[1\].*checksum')
+
+    def test_nan_is_no_number(self):
+        lines = self.lines()
+        self.refused([lines[0], lines[1].replace('100.0', 'NaN')] + lines[2:], "'NaN'.*finite")
+
+    def test_missing_file_and_binary_file(self):
+        with self.assertRaisesRegex(errors.InvalidDocument, 'absent.*cannot be read'):
+            snapshot.read(self.path.with_name('absent'))
+        self.path.write_bytes(b'\xff\xfe\x00')
+        with self.assertRaisesRegex(errors.InvalidDocument, 'cannot be read'):
+            snapshot.read(self.path)
+
+    def test_twice_the_same_vm(self):
+        state = self.state
+        text = ''.join(snapshot.encode(state, synthetic.models(), 300.0)).replace('"far"', '"new"')
+        lines = text.splitlines(keepends=True)
+        with self.assertRaisesRegex(errors.InvalidDocument, 'sha256|VM new occurs twice'):
+            snapshot.decode(lines, 'it')
+
+    @hypothesis.given(strategies.data())
+    @hypothesis.settings(deadline=None, max_examples=60)
+    def test_any_flipped_byte_is_noticed(self, data):
+        content = ''.join(snapshot.encode(self.state, synthetic.models(), 300.0))
+        place = data.draw(strategies.integers(0, len(content) - 2))
+        other = data.draw(strategies.characters(min_codepoint=32, max_codepoint=126))
+        hypothesis.assume(other != content[place])
+        with self.assertRaises(errors.InvalidDocument):
+            snapshot.decode((content[:place] + other + content[place + 1:]).splitlines(True), 'it')
+
+
+if __name__ == '__main__':
+    unittest.main()
