@@ -1,0 +1,131 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``tracon snapshot``: write and look at what Nova's filter and Watcher's strategy judge by."""
+
+import argparse
+import datetime
+import pathlib
+import time
+
+from cliff import command
+from cliff import lister
+import numpy as np
+
+from tracon_watcher import errors
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import snapshot
+from tracon_watcher.placement import table
+from tracon_watcher.prediction import store
+
+
+class Build(command.Command):
+    """Write a snapshot from a table of hosts and VMs and a folder of models."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('state', metavar='STATE.csv',
+                            help=f'table with columns {", ".join(table.REQUIRED)} and optionally '
+                            f'{", ".join(table.OPTIONAL)}')
+        parser.add_argument('--models', required=True, metavar='DIRECTORY',
+                            help='where "tracon model fit" wrote the models')
+        parser.add_argument('--output', required=True, metavar='FILE',
+                            help='the snapshot; [tracon] snapshot_file of nova.conf names it')
+        parser.add_argument('--host-type', help='of hosts for which the table names none')
+        parser.add_argument('--maximum-age', type=float, default=900.0, metavar='SECONDS',
+                            help='after which a host counts as unknown (default: %(default)s)')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        if not 1 <= parsed_args.maximum_age < float('inf'):
+            raise errors.InvalidOption('--maximum-age', parsed_args.maximum_age,
+                                       'expected at least 1 second')
+        now = time.time()
+        try:
+            with open(parsed_args.state, encoding='utf-8', newline='') as stream:
+                state = table.read(stream, parsed_args.state, now, parsed_args.host_type,
+                                   version=int(now))
+        except (OSError, UnicodeDecodeError) as error:
+            raise errors.InvalidDocument(parsed_args.state, 'the file', str(error),
+                                         'cannot be read') from None
+        models = load_models(parsed_args.models)
+        snapshot.write(parsed_args.output, state, models, parsed_args.maximum_age)
+        lost = sorted({str(name) for name in state.host_type if name not in models})
+        self.app.stdout.write(
+            f'{parsed_args.output}: {len(state.hosts)} hosts, {len(state.uuids)} VMs, models of '
+            f'{", ".join(sorted(models))}\n')
+        if lost:
+            self.app.LOG.warning('no model for host type %s: these hosts are unknown',
+                                 ', '.join(lost))
+
+
+class Check(lister.Lister):
+    """Read a snapshot and show for each host what its VMs suffer now, as predicted."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('file', metavar='FILE')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace):  # type: ignore[no-untyped-def]
+        read = snapshot.read(parsed_args.file)
+        settings = assessment.Settings(maximum_age=read.maximum_age_seconds)
+        assessor = assessment.Assessor(read.cluster, read.models, settings)
+        slow, ratio = (np.exp(sign * exponent)
+                       for sign, exponent in zip((1, -1), assessor.exponents()))
+        breached = assessor.breaches()
+        now = time.time()
+        rows = []
+        for index, name in enumerate(read.cluster.hosts):
+            chosen = slice(read.cluster.first[index], read.cluster.first[index + 1])
+            updated = read.cluster.updated_at[index]
+            status = assessment.Status(assessor.status[index])
+            if not status and now - updated > read.maximum_age_seconds:
+                status = assessment.Status.STALE
+            rows.append((
+                name, read.cluster.host_type[index] or '', status.name.lower(),
+                datetime.datetime.fromtimestamp(updated, datetime.timezone.utc).isoformat(
+                    timespec='seconds'),
+                len(slow[chosen]), _worst(slow[chosen], np.max), _worst(ratio[chosen], np.min),
+                int(breached[chosen].sum())))
+        return (('host', 'type', 'status', 'updated', 'vms', 'worst slowdown',
+                 'worst IOPS ratio', 'in breach'), rows)
+
+
+def load_models(folder: str) -> dict[str, assessment.Models]:
+    """Read the production models in a folder, in pairs by host type.
+
+    :raises tracon_watcher.errors.InvalidDocument: naming file, field and value
+    """
+    found: dict[str, dict[str, store.anchored.AnchoredModel]] = {}
+    files = sorted(pathlib.Path(folder).glob('*.json'))
+    for path in files:
+        if not path.name.endswith(('-slowdown.json', '-iops_ratio.json')):
+            continue
+        model = store.load(path)
+        found.setdefault(model.host_type, {})[model.response] = model
+    if not found:
+        raise errors.InvalidDocument(folder, 'the folder', [path.name for path in files],
+                                     'no production models here; write them with '
+                                     '`tracon model fit --output`')
+    for host_type, pair in found.items():
+        for response in ('slowdown', 'iops_ratio'):
+            if response not in pair:
+                raise errors.InvalidDocument(folder, host_type, sorted(pair),
+                                             f'the {response} model is missing')
+    return {host_type: assessment.Models(pair['slowdown'], pair['iops_ratio'])
+            for host_type, pair in found.items()}
+
+
+def _worst(values, extreme) -> float | str:  # type: ignore[no-untyped-def]
+    known = values[~np.isnan(values)]
+    return round(float(extreme(known)), 3) if len(known) else ''
