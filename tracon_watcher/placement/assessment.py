@@ -93,6 +93,9 @@ class _Response:
     limit: FloatArray          # their limits, as exponents
     breached: BoolArray        # those among them in breach already
     allowance: FloatArray      # by how much their exponents may rise without a breach
+    uncounted: IntArray        # rows that do not have this response
+    flagged: IntArray          # hosts with a resident outside the hull
+    far: IntArray              # hosts with a resident so far outside that it is unknown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +106,17 @@ class _Group:
     residents: IntArray
     place: IntArray            # of each resident, index into ``hosts``
     responses: tuple[_Response, _Response]
+    elsewhere: IntArray        # rows on other storage than their host's newcomers
     pooled: IntArray           # rows whose storage is shared with other hosts
+    occupied: IntArray         # places of the hosts that have residents
+    start: IntArray            # their first rows
+
+    def by_host(self, values: FloatArray) -> FloatArray:
+        """Sum the rows' values by host, (len(hosts),)."""
+        sums = np.zeros(len(self.hosts))
+        if len(self.occupied):
+            sums[self.occupied] = np.add.reduceat(values, self.start)
+        return sums
 
 
 class Assessor:
@@ -241,12 +254,17 @@ class Assessor:
             allowance = np.where(breached, math.log1p(self.settings.margin),
                                  self._threshold(model, limit[limited])
                                  - prepared.exponent[limited])
-            responses.append(_Response(model, prepared, counted, limited, limit[limited],
-                                       breached, allowance))
+            host = cluster.host[residents]
+            responses.append(_Response(
+                model, prepared, counted, limited, limit[limited], breached, allowance,
+                np.flatnonzero(~counted), np.unique(host[prepared.outside & counted]),
+                np.unique(host[prepared.far & counted])))
         domain = cluster.io_domain[residents]
-        pooled = np.flatnonzero((domain >= 0) & shared[domain])
+        occupied, start = np.unique(place[cluster.host[residents]], return_index=True)
         return _Group(hosts, residents, place[cluster.host[residents]],
-                      (responses[0], responses[1]), pooled)
+                      (responses[0], responses[1]),
+                      np.flatnonzero(domain != cluster.host_io_domain[cluster.host[residents]]),
+                      np.flatnonzero((domain >= 0) & shared[domain]), occupied, start)
 
     def _assess_group(self, group: _Group, newcomer: newcomers.Profile,
                       limits: tuple[FloatArray, FloatArray], result: verdict.Assessment) -> None:
@@ -283,23 +301,20 @@ class Assessor:
         is a pool, to those on the pool's other hosts."""
         if not len(group.residents):
             return
-        cluster = self.cluster
         added = newcomer.mean
         io_only = added.copy()
         io_only[CPU] = 0.0
         cpu_only = added - io_only
-        here = cluster.io_domain[group.residents] == cluster.host_io_domain[
-            group.hosts[group.place]]
         rise = response.model.grow(response.prepared, added)
-        if not here.all():
+        if len(group.elsewhere):
             # A resident on other storage than its host's newcomers shares only the CPU with them.
-            rise[~here] = response.model.grow(response.prepared.take(~here), cpu_only)
-        rise[~response.counted] = 0.0
-        result.flagged[group.hosts[group.place[response.prepared.outside
-                                               & response.counted]]] = True
-        far = group.hosts[group.place[response.prepared.far & response.counted]]
-        result.status[far[result.status[far] == Status.KNOWN]] = Status.OUTSIDE_HULL
-        result.score[group.hosts] += np.bincount(group.place, rise, minlength=len(group.hosts))
+            rise[group.elsewhere] = response.model.grow(
+                response.prepared.take(group.elsewhere), cpu_only)
+        rise[response.uncounted] = 0.0
+        result.flagged[response.flagged] = True
+        result.status[response.far[result.status[response.far] == Status.KNOWN]] = (
+            Status.OUTSIDE_HULL)
+        result.score[group.hosts] += group.by_host(rise)
         over = np.flatnonzero(rise[response.limited] > response.allowance)
         if len(over):
             rows = response.limited[over]
@@ -317,7 +332,7 @@ class Assessor:
         cluster = self.cluster
         rise = np.zeros(len(group.residents))
         rise[group.pooled] = response.model.grow(response.prepared.take(group.pooled), io_only)
-        rise[~response.counted] = 0.0
+        rise[response.uncounted] = 0.0
         domain = cluster.io_domain[group.residents]
         everywhere = np.bincount(domain[group.pooled], rise[group.pooled],
                                  minlength=len(cluster.io_domains))
@@ -351,7 +366,7 @@ class Assessor:
         excess: FloatArray = rise - response.allowance[over]
         if not newcomer.deviation.any():
             return excess, self.lower(response.model, after)
-        gradient = response.model.background_gradient(response.prepared.take(rows), added)
+        gradient = response.model.background_gradient(response.prepared, added, rows)
         spread = np.sqrt(gradient ** 2 @ newcomer.deviation ** 2)
         bound = self.lower(response.model, after, spread)
         within = bound <= response.limit[over]

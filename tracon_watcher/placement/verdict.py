@@ -164,10 +164,7 @@ class Assessment:
 
     def note(self, found: Found) -> None:
         """Remember breaches; each host keeps the worst."""
-        hosts, place = np.unique(found.hosts, return_inverse=True)
-        worst = np.full(len(hosts), -np.inf)
-        np.maximum.at(worst, place, found.excess)
-        self.excess[hosts] = np.maximum(self.excess[hosts], worst)
+        np.maximum.at(self.excess, found.hosts, found.excess)
         self._found.append(found)
 
     def forget(self, hosts: BoolArray, reason: int | None = None) -> None:

@@ -30,12 +30,14 @@ arguments are clamped to the hull, and the prediction is flagged.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from typing import Any, Mapping
 
 import numpy as np
 
-from tracon_watcher.characteristics import BoolArray, COUNT, FloatArray, NAMES, UNITS
+from tracon_watcher.characteristics import BoolArray, COUNT, FloatArray, IntArray, NAMES
+from tracon_watcher.characteristics import UNITS
 from tracon_watcher.prediction import document
 from tracon_watcher.prediction import interval as intervals
 
@@ -107,6 +109,16 @@ class Prepared:
     strength: FloatArray
     outside: BoolArray
     far: BoolArray
+
+    @functools.cached_property
+    def highest(self) -> FloatArray:
+        """(k,): the farthest that any row has come at each hinge; -inf without rows."""
+        return np.asarray(self.position.max(axis=1, initial=-np.inf))
+
+    @functools.cached_property
+    def least_room(self) -> FloatArray:
+        """(4,): the least room of any row; inf without rows."""
+        return np.asarray(self.room.min(axis=0, initial=np.inf))
 
     def take(self, index: Any) -> Prepared:
         """Return the rows that ``index`` selects."""
@@ -185,23 +197,26 @@ class AnchoredModel:
         :returns: (n,), not negative
         """
         delta = added / self.capacity
-        rise = prepared.gradient @ delta + delta @ self.quadratic @ delta
-        for index in range(len(self.hinges.weight)):
-            step = float(self.hinges.background[index] @ delta)
-            if step:
+        rise: FloatArray = prepared.gradient @ delta
+        rise += delta @ self.quadratic @ delta
+        for index, step in enumerate(self.hinges.background @ delta):
+            # A kink that nobody reaches, before or after, costs nothing.
+            if step > 0 and prepared.highest[index] + step > 0:
                 position = prepared.position[index]
-                rise += prepared.strength[index] * (np.maximum(position + step, 0)
-                                                    - np.maximum(position, 0))
+                gain = np.maximum(position + step, 0.0)
+                gain -= np.maximum(position, 0.0)
+                gain *= prepared.strength[index]
+                rise += gain
         # Rows that leave the hull are clamped; they are few, and evaluated anew.
-        beyond = np.zeros(len(rise), dtype=bool)
-        for column in np.flatnonzero(delta > 0):
-            beyond |= prepared.room[:, column] < delta[column]
-        if beyond.any():
+        leaving = np.flatnonzero((delta > 0) & (prepared.least_room < delta))
+        if len(leaving):
+            beyond = (prepared.room[:, leaving] < delta[leaving]).any(axis=1)
             rows = np.flatnonzero(beyond)
             rise[rows] = self.exponents(
                 prepared.target[rows] * self.capacity,
                 (prepared.background[rows] + delta) * self.capacity) - prepared.exponent[rows]
-        return np.maximum(rise, 0.0)
+        np.maximum(rise, 0.0, out=rise)
+        return rise
 
     def target_gradient(self, prepared: Prepared) -> FloatArray:
         """Return ∂f/∂(target characteristic) per unit of it, (n, 4): how far an uncertain profile
@@ -216,15 +231,20 @@ class AnchoredModel:
                 prepared.strength[index] * active, self.hinges.target[index])
         return gradient / self.capacity
 
-    def background_gradient(self, prepared: Prepared, added: FloatArray) -> FloatArray:
-        """Return ∂f/∂(background characteristic) per unit of it after ``added``, (n, 4)."""
+    def background_gradient(self, prepared: Prepared, added: FloatArray,
+                            rows: IntArray) -> FloatArray:
+        """Return ∂f/∂b per unit of each background characteristic after ``added``, for m rows.
+
+        :param rows: (m,) indices into ``prepared``
+        :returns: (m, 4)
+        """
         delta = added / self.capacity
-        gradient = prepared.gradient + 2 * (self.quadratic @ delta)
-        for index in range(len(self.hinges.weight)):
-            step = self.hinges.background[index]
-            active = prepared.position[index] + step @ delta > 0
-            gradient = gradient + np.outer(prepared.strength[index] * active, step)
-        return gradient / self.capacity
+        gradient = prepared.gradient[rows] + 2 * (self.quadratic @ delta)
+        for index, step in enumerate(self.hinges.background):
+            active = prepared.position[index, rows] + step @ delta > 0
+            gradient += np.outer(prepared.strength[index, rows] * active, step)
+        result: FloatArray = gradient / self.capacity
+        return result
 
     def lowest_gradient(self) -> FloatArray:
         """Return a lower bound, (4,), of ∂f/∂b over the hull; not negative for a sound model."""
