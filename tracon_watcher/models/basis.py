@@ -18,13 +18,13 @@ h_k and t_i h_k with h = max(0, u·t + v·b − c) − max(0, u·t − c). A raw
 coefficient may fall. An *atom* is a combination of raw columns that, inside the hull, never
 falls in any b_j; a sum of atoms with coefficients ≥ 0 does not either. The atoms are
 
-====================================  ==========================================================
-b_j                                   rises alike everywhere
-b_j b_k                               rises faster with more background
-b_j B_k + b_k B_j − b_j b_k           rises ever slower (B: the hull's top); b_j (2B_j − b_j) for j = k
-h                                     nothing until a capacity is reached
-v·b − h                               rises until it is reached, then nothing
-====================================  ==========================================================
+===========================  ================================================================
+b_j                          rises alike everywhere
+b_j b_k                      rises faster with more background
+b_j B_k + b_k B_j − b_j b_k  rises ever slower (B: the hull's top; b_j (2B_j − b_j) for j = k)
+h                            nothing until a capacity is reached
+v·b − h                      rises until it is reached, then nothing
+===========================  ================================================================
 
 and those with b_j, h and v·b − h also times (t_i − low_i) and (high_i − t_i), neither of which is
 negative inside the hull.
@@ -33,10 +33,13 @@ negative inside the hull.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 
-from tracon_watcher.characteristics import COUNT, FloatArray, IntArray
+from tracon_watcher.characteristics import COUNT
+from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.characteristics import IntArray
 from tracon_watcher.prediction import anchored
 
 _PAIRS = np.triu_indices(COUNT)
@@ -88,7 +91,7 @@ def atoms(box: Box, kinks: Kinks) -> FloatArray:
     unit = np.eye(COUNT)
     for j in range(COUNT):
         found += _scaled(box, unit[j])
-    for j, k in zip(*_PAIRS):
+    for j, k in itertools.combinations_with_replacement(range(COUNT), 2):
         found.append(_pack(quadratic=_symmetric(j, k)))
         found.append(_pack(linear=box.top[k] * unit[j] + box.top[j] * unit[k],
                            quadratic=-_symmetric(j, k)))
@@ -103,8 +106,8 @@ def atoms(box: Box, kinks: Kinks) -> FloatArray:
     return columns
 
 
-def unpack(raw: FloatArray, kinks: Kinks) -> tuple[FloatArray, FloatArray, FloatArray,
-                                                    anchored.Hinges]:
+def unpack(raw: FloatArray, kinks: Kinks,
+           ) -> tuple[FloatArray, FloatArray, FloatArray, anchored.Hinges]:
     """Return β, Q, T and the hinges of the raw columns' coefficients (30 + 5k,).
 
     Hinges that got no weight are left out.

@@ -22,7 +22,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 from sklearn.utils.validation import validate_data
 
-from tracon_watcher.characteristics import FloatArray, IntArray
+from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.characteristics import IntArray
 from tracon_watcher.models import stepwise
 
 

@@ -74,7 +74,7 @@ class NonNegativeRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         response: FloatArray = values @ self.coef_
         return response
 
-    def _scores(self, values: FloatArray, response: FloatArray, fold: FloatArray,
+    def _scores(self, values: FloatArray, response: FloatArray, fold: Any,
                 alphas: FloatArray) -> FloatArray:
         total = np.zeros(len(alphas))
         gram, moment = values.T @ values, values.T @ response

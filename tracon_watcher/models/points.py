@@ -15,13 +15,17 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Iterable
 from typing import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from tracon_watcher.characteristics import BoolArray
+from tracon_watcher.characteristics import COUNT
+from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.characteristics import IntArray
 from tracon_watcher import errors
-from tracon_watcher.characteristics import BoolArray, COUNT, FloatArray, IntArray
 
 StringArray = npt.NDArray[np.str_]
 
@@ -89,6 +93,27 @@ class Points:
         """Return log slowdown, or minus log IOPS ratio: what the pooled model is fitted to."""
         values: FloatArray = np.log(self.response(response))
         return values if response == 'slowdown' else -values
+
+
+def from_exponent(exponent: FloatArray, response: str) -> FloatArray:
+    """Return the response of which (n,) is the exponent."""
+    values: FloatArray = np.exp(exponent if response == 'slowdown' else -exponent)
+    return values
+
+
+def join(parts: Sequence[Points]) -> Points:
+    """Return the points of several measurements of one host type, one after the other."""
+    return Points(parts[0].host_type, *(
+        np.concatenate([getattr(part, field.name) for part in parts])
+        for field in dataclasses.fields(Points)[1:]))
+
+
+def by_host_type(parts: Iterable[Points]) -> list[Points]:
+    """Return the points joined by host type, in the order in which host types appear."""
+    found: dict[str, list[Points]] = {}
+    for part in parts:
+        found.setdefault(part.host_type, []).append(part)
+    return [join(same) for same in found.values()]
 
 
 def capacity(points: Points) -> FloatArray:

@@ -20,14 +20,16 @@ the relative error of the response.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, Mapping, Sequence
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from tracon_watcher.characteristics import COUNT
+from tracon_watcher.characteristics import CPU
+from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.characteristics import IO
 from tracon_watcher import errors
-from tracon_watcher.characteristics import COUNT, CPU, FloatArray, IO
 from tracon_watcher.models import basis
 from tracon_watcher.models import nonnegative
 from tracon_watcher.models import points as measured
@@ -122,6 +124,18 @@ def candidates(capacity: FloatArray, shares: Sequence[float]) -> basis.Kinks:
     found = [(with_target * direction, direction, share)
              for direction in (core, device) for with_target in (1.0, 0.0) for share in shares]
     return basis.Kinks(*(np.array(part) for part in zip(*found)))
+
+
+def identified(columns: FloatArray) -> dict[str, int]:
+    """Return how many terms of the quadratic part there are, and how many the points tell apart.
+
+    :param columns: (n, 8) divided by capacity
+    """
+    none = basis.Kinks(np.empty((0, COUNT)), np.empty((0, COUNT)), np.empty(0))
+    raw = basis.raw_columns(columns[:, :COUNT], columns[:, COUNT:], none)
+    scale = np.linalg.norm(raw, axis=0)
+    rank = np.linalg.matrix_rank(raw / np.where(scale > 0, scale, 1.0), tol=1e-8 * len(raw))
+    return {'terms': raw.shape[1], 'rank': int(rank)}
 
 
 def design(points: measured.Points) -> FloatArray:

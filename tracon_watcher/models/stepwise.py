@@ -34,7 +34,8 @@ import math
 import numpy as np
 import scipy.linalg
 
-from tracon_watcher.characteristics import BoolArray, FloatArray
+from tracon_watcher.characteristics import BoolArray
+from tracon_watcher.characteristics import FloatArray
 
 #: Share of the response's norm below which a residual is nothing but rounding.
 ROUNDING = 1e-12

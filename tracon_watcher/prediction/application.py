@@ -25,7 +25,11 @@ from typing import Any, Mapping
 
 import numpy as np
 
-from tracon_watcher.characteristics import BoolArray, COUNT, FloatArray, NAMES, UNITS
+from tracon_watcher.characteristics import BoolArray
+from tracon_watcher.characteristics import COUNT
+from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.characteristics import NAMES
+from tracon_watcher.characteristics import UNITS
 from tracon_watcher.prediction import anchored
 from tracon_watcher.prediction import document
 

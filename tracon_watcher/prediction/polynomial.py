@@ -19,7 +19,8 @@ from typing import Any, ClassVar, Mapping
 
 import numpy as np
 
-from tracon_watcher.characteristics import COUNT, FloatArray
+from tracon_watcher.characteristics import COUNT
+from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.prediction import application
 from tracon_watcher.prediction import document
 

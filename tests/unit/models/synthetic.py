@@ -16,8 +16,12 @@ Two resources, a core and a device, each shared in proportion to demand once the
 little waiting before that; noise. Nothing of it is a measurement.
 """
 
+import csv
+
 import numpy as np
 
+from tracon_watcher import characteristics
+from tracon_watcher.models import dataset
 from tracon_watcher.models import points
 
 # reads/s, writes/s, guest CPU, host CPU; invented
@@ -53,7 +57,7 @@ def build(seed=0, noise=0.04, generator=40, backgrounds=30):
     behind, front = settings(rng, backgrounds), settings(rng, generator)
     rows = []
 
-    def add(kind, name, other, target, background, repetition=0):
+    def add(kind, name, other, target, background):
         value = slowdown(target, background) * np.exp(noise * rng.normal())
         rows.append((kind, name, other, target, background, value))
 
@@ -79,3 +83,30 @@ def build(seed=0, noise=0.04, generator=40, backgrounds=30):
     observed = np.minimum(alone + beside, CAPACITY)
     return points.Points('synthetic', np.array(kind), np.array(target), np.array(background),
                          alone, beside, value, ratio, observed)
+
+
+def write(path, measured, host_type='synthetic'):
+    """Write synthetic points as a file of measurements."""
+    def four(prefix, values):
+        return {f'{prefix}_{name}': '' if np.isnan(value) else repr(float(value))
+                for name, value in zip(characteristics.NAMES, values)}
+
+    with open(path, 'w', encoding='utf-8', newline='') as stream:
+        stream.write(f'# schema: {dataset.SCHEMA}\n# host_type: {host_type}\n'
+                     '# note: SYNTHETIC, nothing here was measured\n')
+        writer = csv.DictWriter(stream, dataset.COLUMNS, restval='', lineterminator='\n')
+        writer.writeheader()
+        for index in range(len(measured)):
+            solo = measured.kind[index] == 'solo'
+            row = {'point': f'p{index}', 'kind': measured.kind[index],
+                   'target': measured.target[index], 'background': measured.background[index],
+                   'repetition': '0',
+                   **four('target_alone', measured.target_alone[index]),
+                   **four('target_observed', measured.observed[index])}
+            if not solo:
+                row |= {**four('background_alone', measured.background_alone[index]),
+                        **four('background_observed', np.zeros(4))}
+            for name in ('slowdown', 'iops_ratio'):
+                value = getattr(measured, name)[index]
+                row[name] = '' if np.isnan(value) else repr(float(value))
+            writer.writerow(row)

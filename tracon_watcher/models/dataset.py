@@ -1,0 +1,217 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Measurements as they lie in a CSV file: columns, their meaning, and what is no measurement.
+
+A file begins with lines ``# key: value`` (``schema`` and ``host_type`` at least), then come the
+names of the columns and a line a point. An empty field is *undefined*; a number is finite and
+not negative.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import hashlib
+import math
+import os
+import pathlib
+from typing import Iterable, Mapping, NoReturn
+
+import numpy as np
+
+from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.characteristics import NAMES
+from tracon_watcher import errors
+from tracon_watcher.models import points as measured
+
+SCHEMA = 'tracon-measurements/1'
+#: What a point may be: a program alone; a named target beside a setting of the generator; the
+#: generator as target; two programs side by side; a point measured again, for the noise.
+KINDS = ('solo', 'background', 'generator', 'pair', 'repeat')
+
+_CHARACTERISTICS = {
+    f'{whose}_{when}': tuple(f'{whose}_{when}_{name}' for name in NAMES)
+    for when in ('alone', 'observed') for whose in ('target', 'background')}
+_TEXT = ('point', 'kind', 'target', 'background', 'started_at')
+#: The columns, in the order in which they are written.
+COLUMNS = (
+    'point', 'kind', 'target', 'background', 'repetition', 'started_at', 'window_seconds',
+    'units', 'time_per_unit', 'solo_time_per_unit', 'slowdown', 'operations', 'iops',
+    'solo_iops', 'iops_ratio', *_CHARACTERISTICS['target_alone'],
+    *_CHARACTERISTICS['background_alone'], *_CHARACTERISTICS['target_observed'],
+    *_CHARACTERISTICS['background_observed'], 'target_vcpu_delay', 'target_read_latency',
+    'target_write_latency', 'foreign_cpu', 'steal', 'canary_before', 'canary_after', 'attempts')
+#: Columns that a file must have to be learnt from; the others are for people.
+NEEDED = ('point', 'kind', 'target', 'background', 'repetition', 'slowdown', 'iops_ratio',
+          *(name for names in _CHARACTERISTICS.values() for name in names))
+_POSITIVE = ('slowdown', 'iops_ratio', 'time_per_unit', 'solo_time_per_unit')
+
+
+@dataclasses.dataclass(frozen=True)
+class Dataset:
+    """One file of measurements of one host type.
+
+    :param name: file name without folders
+    :param sha256: of the file
+    :param header: what its first lines say
+    :param text: (n,) strings of the columns that hold text
+    :param numbers: (n,) numbers of the others, NaN where undefined
+    """
+
+    name: str
+    sha256: str
+    header: Mapping[str, str]
+    text: Mapping[str, measured.StringArray]
+    numbers: Mapping[str, FloatArray]
+
+    @property
+    def host_type(self) -> str:
+        """Type of host that was measured."""
+        return self.header['host_type']
+
+    @property
+    def points(self) -> measured.Points:
+        """What models learn from and are tested on."""
+        def four(which: str) -> FloatArray:
+            return np.column_stack([self.numbers[name] for name in _CHARACTERISTICS[which]])
+        alone = np.where((self.text['kind'] == 'solo')[:, None], 0.0, four('background_alone'))
+        observed = four('target_observed') + four('background_observed')
+        return measured.Points(
+            self.host_type, self.text['kind'], self.text['target'], self.text['background'],
+            four('target_alone'), alone, self.numbers['slowdown'], self.numbers['iops_ratio'],
+            observed)
+
+
+def read(path: str | os.PathLike[str]) -> Dataset:
+    """Read and check one file.
+
+    :raises tracon_watcher.errors.InvalidDocument: naming file, line, column and value
+    """
+    source = os.fspath(path)
+    try:
+        content = pathlib.Path(source).read_bytes()
+        text = content.decode('utf-8')
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.InvalidDocument(source, 'the file', str(error),
+                                     'cannot be read; name a CSV of `tracon lab measure`'
+                                     ) from None
+    if not text.endswith('\n'):
+        raise errors.InvalidDocument(
+            source, f'line {text.count(chr(10)) + 1}', text.rsplit('\n', 1)[-1],
+            'the file ends within a line: truncated? copy it again, or measure on to resume')
+    lines = text.splitlines()
+    header = _header(source, lines)
+    first = next((i for i, line in enumerate(lines) if not line.startswith('#')), len(lines))
+    names = _names(source, lines[first] if first < len(lines) else '', first + 1)
+    rows = _rows(source, lines[first + 1:], names, first + 2)
+    _check_rows(source, rows)
+    return Dataset(
+        pathlib.Path(source).name, hashlib.sha256(content).hexdigest(), header,
+        {name: np.array([row[name] for _, row in rows], dtype=np.str_)
+         for name in names if name in _TEXT},
+        {name: np.array([_number(source, number, name, row[name]) for number, row in rows])
+         for name in names if name not in _TEXT})
+
+
+def read_all(paths: Iterable[str | os.PathLike[str]]) -> list[Dataset]:
+    """Read several files.
+
+    :raises tracon_watcher.errors.InvalidDocument: naming file, line, column and value
+    """
+    return [read(path) for path in paths]
+
+
+def _header(source: str, lines: list[str]) -> dict[str, str]:
+    header: dict[str, str] = {}
+    for line in lines:
+        if not line.startswith('#'):
+            break
+        key, colon, value = line[1:].partition(':')
+        if colon:
+            header[key.strip()] = value.strip()
+    if header.get('schema') != SCHEMA:
+        raise errors.InvalidDocument(source, 'header schema', header.get('schema'),
+                                     f'expected a first line "# schema: {SCHEMA}"')
+    if not header.get('host_type'):
+        raise errors.InvalidDocument(source, 'header host_type', header.get('host_type'),
+                                     'expected a line "# host_type: NAME"')
+    return header
+
+
+def _names(source: str, line: str, number: int) -> list[str]:
+    names = next(csv.reader([line]), [])
+    missing = [name for name in NEEDED if name not in names]
+    if missing:
+        raise errors.InvalidDocument(source, f'line {number}, the columns', ', '.join(missing),
+                                     'missing; needed are ' + ', '.join(NEEDED))
+    double = [name for name in names if names.count(name) > 1]
+    if double:
+        raise errors.InvalidDocument(source, f'line {number}, the columns', double[0],
+                                     'stands there twice')
+    return names
+
+
+def _rows(source: str, lines: list[str], names: list[str],
+          start: int) -> list[tuple[int, dict[str, str]]]:
+    rows = []
+    for number, fields in enumerate(csv.reader(lines), start):
+        if len(fields) != len(names):
+            raise errors.InvalidDocument(
+                source, f'line {number}', ','.join(fields),
+                f'expected {len(names)} fields, found {len(fields)}: truncated or edited?')
+        rows.append((number, dict(zip(names, fields))))
+    if not rows:
+        raise errors.InvalidDocument(source, 'the points', 'none', 'the file holds no point')
+    return rows
+
+
+def _check_rows(source: str, rows: list[tuple[int, dict[str, str]]]) -> None:
+    seen: dict[tuple[str, str], int] = {}
+    for number, row in rows:
+        if row['kind'] not in KINDS:
+            _refuse(source, number, 'kind', row['kind'], f'expected one of {", ".join(KINDS)}')
+        key = (row['point'], row['repetition'])
+        if key in seen:
+            _refuse(source, number, 'point', row['point'],
+                    f'stands already in line {seen[key]}; remove one of the two')
+        seen[key] = number
+        if not row['target']:
+            _refuse(source, number, 'target', '', 'every point has a target')
+        needed = list(_CHARACTERISTICS['target_alone'])
+        if row['kind'] != 'solo':
+            needed += _CHARACTERISTICS['background_alone']
+            if not row['background']:
+                _refuse(source, number, 'background', '', f'a {row["kind"]} point has one')
+        for name in needed:
+            if not row[name]:
+                _refuse(source, number, name, '', f'a {row["kind"]} point needs it')
+
+
+def _number(source: str, line: int, name: str, field: str) -> float:
+    if field == '':
+        return math.nan
+    try:
+        value = float(field)
+    except ValueError:
+        _refuse(source, line, name, field, 'expected a number, or nothing where undefined')
+    if not math.isfinite(value):
+        _refuse(source, line, name, field, 'expected a finite number; leave the field empty '
+                                           'where a value is undefined')
+    if value < 0 or (value == 0 and name in _POSITIVE):
+        _refuse(source, line, name, field,
+                'expected a number above 0' if name in _POSITIVE else 'expected no negative one')
+    return value
+
+
+def _refuse(source: str, line: int, column: str, value: str, remedy: str) -> NoReturn:
+    raise errors.InvalidDocument(source, f'line {line}, column {column}', value, remedy)
