@@ -1,0 +1,83 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A daemon thread that does all input and output, off the request path."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from typing import Any, Callable
+
+_PAUSE_AFTER_ERROR = 5.0
+
+
+class Background:
+    """Calls ``work`` again and again, in a thread that starts with the first :meth:`wake`.
+
+    It must be created after the process has forked: a thread does not survive that. Under
+    eventlet's monkey patching the thread is a green one.
+
+    :param work: returns after how many seconds it wants to be called again; it is called sooner
+        after :meth:`wake`
+    """
+
+    def __init__(self, work: Callable[[], float], log: logging.LoggerAdapter) -> None:
+        self._work = work
+        self._log = log
+        self._wanted = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._stopped = False
+
+    def wake(self) -> None:
+        """Have the work done soon. Never blocks."""
+        if self._thread is None:
+            with self._lock:
+                if self._thread is None and not self._stopped:
+                    self._thread = threading.Thread(target=self._run, name='tracon', daemon=True)
+                    self._thread.start()
+        self._wanted.set()
+
+    def stop(self) -> None:
+        """End the thread after the work at hand."""
+        self._stopped = True
+        self._wanted.set()
+        if self._thread is not None:
+            self._thread.join(10)
+
+    def _run(self) -> None:
+        while not self._stopped:
+            self._wanted.clear()
+            try:
+                pause = self._work()
+            except Exception:
+                # The last line of defence: whatever is wrong, the thread lives on.
+                self._log.exception('The background work of the interference filter failed; it '
+                                    'is tried again in %g s', _PAUSE_AFTER_ERROR)
+                self._wanted.clear()
+                pause = _PAUSE_AFTER_ERROR
+            self._wanted.wait(pause)
+
+
+def natively(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call ``function`` so that green threads are not held up by it.
+
+    Under eventlet it runs in a native thread; else the caller's thread is a native one already.
+    """
+    if 'eventlet' in sys.modules:
+        from eventlet import patcher
+        if patcher.is_monkey_patched('thread'):
+            from eventlet import tpool
+            return tpool.execute(function, *arguments)
+    return function(*arguments)

@@ -1,0 +1,114 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Finds out which host each judged request was given.
+
+Nova does not tell a filter. But when it takes a host it raises ``num_instances`` of the very
+HostState that it had weighed, and HostStates are made anew for each request: so a raised count
+marks the chosen host.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import weakref
+from typing import Callable
+
+from nova_filters import pending
+from tracon_watcher.placement import limits as limits_module
+from tracon_watcher.placement import newcomer
+
+# A claim in Placement takes far less; a request that failed is forgotten sooner, with its spec.
+_LONGEST_REQUEST = 60.0
+
+
+@dataclasses.dataclass
+class Watched:
+    """A judged request.
+
+    :param counts: ``num_instances`` of the HostStates when they were judged
+    :param limits_at: the newcomer's limits on the host at a position
+    :param chosen: HostStates and uuids of the instances that were placed
+    """
+
+    spec: weakref.ref
+    uuid: str
+    states: list
+    counts: list[int]
+    profile: newcomer.Profile
+    limits_at: Callable[[int], limits_module.Limits]
+    at: float
+    chosen: list[tuple[object, str]] = dataclasses.field(default_factory=list)
+
+
+class Choices:
+    """Watches judged requests until their host is known.
+
+    :param settled: called with each placement found, and with the uuids of placements that came
+        to nothing because the request failed afterwards
+    """
+
+    def __init__(self, settled: Callable[[list[pending.Placement], list[str]], None]) -> None:
+        self._settled = settled
+        self._open: dict[int, Watched] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any request is watched."""
+        return bool(self._open)
+
+    def watch(self, spec, uuid: str, states: list, counts: list[int], profile: newcomer.Profile,
+              limits_at: Callable[[int], limits_module.Limits], now: float) -> None:
+        """Watch a request, or the next instance of one that asks for several."""
+        watched = Watched(weakref.ref(spec), uuid, states, counts, profile, limits_at, now)
+        with self._lock:
+            old = self._open.get(id(spec))
+            if old is not None and old.spec() is spec:
+                watched.chosen = old.chosen
+            self._open[id(spec)] = watched
+
+    def settle(self, now: float) -> None:
+        """Look at which hosts were chosen since."""
+        if not self._open:
+            return
+        found: list[pending.Placement] = []
+        failed: list[str] = []
+        with self._lock:
+            for key, one in list(self._open.items()):
+                ended = one.spec() is None or now - one.at > _LONGEST_REQUEST
+                found += self._found(one, now)
+                if ended:
+                    # A request for several that cannot be met in full gives back what it took:
+                    # Nova then says so by unsetting the time of update.
+                    failed += [uuid for state, uuid in one.chosen if state.updated is None]
+                    del self._open[key]
+            if found or failed:
+                self._settled(found, failed)
+
+    @staticmethod
+    def _found(one: Watched, now: float) -> list[pending.Placement]:
+        if not one.states:
+            return []
+        counts = [state.num_instances for state in one.states]
+        if counts == one.counts:
+            return []
+        found = []
+        for position, (before, after) in enumerate(zip(one.counts, counts)):
+            if after > before:
+                state = one.states[position]
+                one.chosen.append((state, one.uuid))
+                found.append(pending.Placement(one.uuid, state.host, state.nodename, one.profile,
+                                               one.limits_at(position), now))
+        one.states, one.counts = [], []
+        return found

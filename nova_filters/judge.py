@@ -1,0 +1,207 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Judges requests: one judgement an instance, shared by the filter and the weigher.
+
+A request path holds no input or output; the snapshot, the placements that came to light and the
+siblings' are handled in the background.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+
+import numpy as np
+
+from nova_filters import background
+from nova_filters import choices
+from nova_filters import exchange
+from nova_filters import faults as faults_module
+from nova_filters import handover
+from nova_filters import judgement as judgements
+from nova_filters import operation
+from nova_filters import options as options_module
+from nova_filters import overlay
+from nova_filters import pending as pending_module
+from nova_filters import policy as policies
+from nova_filters import report
+from nova_filters import residency
+from nova_filters import snapshot_client
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import limits as limits_module
+from tracon_watcher.placement import newcomer
+
+# Seconds between two rounds in the background: while hosts are being chosen, while siblings may
+# be busy, and when nothing has been asked for a while.
+_CHOOSING, _BUSY, _IDLE = 0.1, 0.5, 5.0
+_BUSY_FOR = 60.0
+
+
+class Judge:
+    """One scheduler worker's judgement; create it in the worker, not before the fork.
+
+    :param options: plain values
+    :param log: logger
+    :param clock: seconds since the epoch
+    """
+
+    def __init__(self, options: options_module.Options, log, clock=time.time) -> None:
+        self.options = options
+        self._log = log
+        self._clock = clock
+        self.faults = faults_module.FaultLog(log)
+        self._mode = policies.MODES[options.mode]
+        self.pending = pending_module.Pending(options.pending_expiry_seconds)
+        self.snapshots = snapshot_client.SnapshotClient(
+            options.snapshot_file, functools.partial(
+                snapshot_client.prepare, confidence=options.confidence, margin=options.margin,
+                maximum_age=options.maximum_age_seconds), self.faults, log)
+        self._choices = choices.Choices(self._on_settled)
+        self._exchange = None if not options.pending_directory else exchange.Exchange(
+            options.pending_directory, options.pending_expiry_seconds, self.faults)
+        self._outbox: list[pending_module.Placement] = []
+        self._cancelled: list[str] = []
+        self._outbox_lock = threading.Lock()
+        self._residency = residency.Residency()
+        self._background = background.Background(self._work, log)
+        self._looked_at = -np.inf
+        self._asked_at = -np.inf
+
+    def passing(self, states: list, spec) -> list:
+        """Return the HostStates that pass, for the filter."""
+        judged = self.judge(spec, states)
+        if judged is None:
+            return states
+        handover.give(spec, judged)
+        refused = judged.refused()
+        if not refused.any():
+            outcome = ('weighed only, since it is moved or its host is named' if judged.exempt
+                       else 'nothing refused in this mode')
+            self._report(judged, judged.breached() & (judged.modes > policies.Mode.OFF), outcome)
+            return states
+        if refused.all() and judged.least_harm:
+            self._report(judged, refused, 'all would be refused, least harm first')
+            return states
+        self._report(judged, refused, 'refused')
+        return [state for state, out in zip(states, refused.tolist()) if not out]
+
+    def weights(self, states: list, spec) -> list[float]:
+        """Return a weight for each HostState, for the weigher."""
+        judged = handover.take(spec)
+        if judged is None:
+            judged = self.judge(spec, states)
+        if judged is None:
+            return [0.0] * len(states)
+        return judged.weights_of(states)
+
+    def judge(self, spec, states: list) -> judgements.Judgement | None:
+        """Judge the placement of the request's present instance on these hosts.
+
+        :returns: None when nothing is to be judged, or there is no snapshot
+        """
+        policy = policies.of_hosts(states, self._mode, self.faults)
+        if not policy.active or not states:
+            return None
+        now = self._asked_at = self._clock()
+        self._background.wake()
+        self.snapshots.wait(self.options.initial_wait_seconds)
+        self._choices.settle(now)
+        assessor = self.snapshots.current
+        if assessor is None:
+            return None
+        cluster = assessor.cluster
+        uuid = spec.instance_uuid
+        rows = residency.rows_of(assessor, states)
+        counts = [state.num_instances for state in states]
+        changes = self._residency.changes(assessor, states, rows, counts, self.pending, uuid, now)
+        present = cluster.resident_index.get(uuid)
+        profile = self._profile(assessor, spec, uuid)
+        limits, limits_at = self._limits(policy, spec, rows, len(cluster.hosts))
+        found = overlay.assess(assessor, uuid, profile, limits, changes, now) \
+            if profile.known else None
+        self._choices.watch(spec, uuid, states, counts, profile, limits_at, now)
+        if found is not None:
+            self._check_age(assessor, found, rows)
+        return judgements.Judgement(
+            uuid, states, rows, policy.modes(), found,
+            operation.never_refused(spec, present is not None),
+            self.options.on_all_refused == 'least_harm')
+
+    def close(self) -> None:
+        """End the background thread."""
+        self._background.stop()
+
+    def _profile(self, assessor: assessment.Assessor, spec, uuid: str) -> newcomer.Profile:
+        row = assessor.cluster.resident_index.get(uuid)
+        if row is not None:
+            return newcomer.own(assessor.cluster.profiles[row])
+        return newcomer.expected(assessor.cluster.history, *operation.kind(spec))
+
+    def _limits(self, policy: policies.Policy, spec, rows, count: int):
+        """Return the newcomer's limits for the assessment, and a function of the position."""
+        flavor = policies.of_flavor(spec, self.faults)
+        default = flavor.or_else(self.options.limits)
+        special = {position: flavor.or_else(rules.limits).or_else(self.options.limits)
+                   for position, rules in policy.special.items()
+                   if rules.limits != limits_module.NONE}
+        if not special:
+            return default, lambda position: default
+        limits = [default] * count
+        for position, one in special.items():
+            if rows[position] >= 0:
+                limits[rows[position]] = one
+        return limits, lambda position: special.get(position, default)
+
+    def _check_age(self, assessor: assessment.Assessor, found, rows) -> None:
+        known = rows[rows >= 0]
+        stale = int(np.count_nonzero(found.status[known] == assessment.Status.STALE))
+        if len(known) and stale == len(known):
+            self.faults.report('stale', (
+                f'{self.options.snapshot_file}: snapshot {assessor.cluster.version} is stale, its '
+                f'data older than {assessor.settings.maximum_age:g} s: hosts are chosen '
+                f'without it until a newer one is written'))
+        else:
+            self.faults.mended('stale')
+
+    def _report(self, judged: judgements.Judgement, hosts, outcome: str) -> None:
+        if hosts.any():
+            self._log.info('%s', report.text(report.content(judged, hosts, outcome)))
+
+    def _on_settled(self, found: list[pending_module.Placement], failed: list[str]) -> None:
+        self.pending.add(found)
+        self.pending.discard(failed)
+        with self._outbox_lock:
+            self._outbox += found
+            self._cancelled += failed
+        self._background.wake()
+
+    def _work(self) -> float:
+        now = self._clock()
+        if now - self._looked_at >= self.options.snapshot_refresh_seconds:
+            self.snapshots.refresh()
+            self._looked_at = self._clock()
+        self._choices.settle(now)
+        if self._exchange is not None:
+            with self._outbox_lock:
+                found, self._outbox = self._outbox, []
+                failed, self._cancelled = self._cancelled, []
+            self._exchange.publish(found, failed)
+            heard, cancelled = self._exchange.collect()
+            self.pending.add(heard)
+            self.pending.discard(cancelled)
+        self.pending.expire(now)
+        if self._choices.waiting:
+            return _CHOOSING
+        busy = now - self._asked_at < _BUSY_FOR
+        return min(_BUSY if busy else _IDLE, self.options.snapshot_refresh_seconds)

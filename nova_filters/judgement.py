@@ -1,0 +1,110 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the filter and the weigher do with one assessment."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from nova_filters import policy as policies
+from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
+from tracon_watcher.placement import verdict
+
+#: By this factor the weights are multiplied when every host would be refused and the least harm
+#: must decide. Nova's penalties of a million, for failed builds and foreign cells, stay larger.
+DECISIVE = 1000.0
+
+
+@dataclasses.dataclass
+class Judgement:
+    """The judgement of one instance's placement on the n hosts of a request.
+
+    :param states: HostStates
+    :param rows: (n,) index of each in the assessment's cluster, -1 where it is not there
+    :param modes: (n,) :class:`~nova_filters.policy.Mode`
+    :param assessment: None when nothing is known of the newcomer
+    :param exempt: whether the request is a move or names its host, and is never refused
+    """
+
+    uuid: str
+    states: list
+    rows: IntArray
+    modes: IntArray
+    assessment: verdict.Assessment | None
+    exempt: bool
+    least_harm: bool
+
+    def breached(self) -> BoolArray:
+        """Say on which hosts a limit would be breached, (n,)."""
+        breached = np.zeros(len(self.states), dtype=bool)
+        if self.assessment is not None:
+            known = self.rows >= 0
+            breached[known] = self.assessment.refused[self.rows[known]]
+        return breached
+
+    def refused(self) -> BoolArray:
+        """Say which hosts the filter takes out, (n,), before ``on_all_refused`` is applied."""
+        if self.exempt:
+            return np.zeros(len(self.states), dtype=bool)
+        return np.asarray(self.breached() & (self.modes == policies.Mode.ENFORCE))
+
+    @property
+    def all_refused(self) -> bool:
+        """Whether no host would be left."""
+        return bool(len(self.states)) and bool(self.refused().all())
+
+    def harm(self) -> FloatArray | None:
+        """Return the harm by which hosts are ranked, (n,); None when none is known.
+
+        Where it is unknown, the median of the request's known hosts.
+        """
+        if self.assessment is None:
+            return None
+        known = self.rows >= 0
+        among = self.rows[known]
+        score = self.assessment.score[among]
+        if not len(among) or np.isnan(score).all():
+            return None
+        harm = np.empty(len(self.rows))
+        harm[known] = self.assessment.ranked(among)
+        harm[~known] = np.nanmedian(score)
+        return harm
+
+    def weights(self) -> FloatArray:
+        """Return weights, (n,), from 0 to 1: 1/(1 + harm).
+
+        The scale is fixed, so that a difference weighs the same in each request. Hosts whose mode
+        is less than ``weigh`` have the median weight of the others; when there are none, and when
+        nothing is known, all have 0, which changes no order.
+        """
+        harm = self.harm()
+        judged = self.modes >= policies.Mode.WEIGH
+        if harm is None or not judged.any():
+            return np.zeros(len(self.states))
+        weights = 1.0 / (1.0 + np.maximum(harm, 0.0))
+        if not judged.all():
+            weights[~judged] = np.median(weights[judged])
+        if self.least_harm and self.all_refused:
+            return np.asarray(weights * DECISIVE)
+        return np.asarray(np.clip(weights, 0.0, 1.0))
+
+    def weights_of(self, states: list) -> list[float]:
+        """Return the weights of those HostStates that the filters have left, in their order."""
+        weights = self.weights()
+        if states != self.states:
+            place = {id(state): index for index, state in enumerate(self.states)}
+            weights = weights[[place[id(state)] for state in states]]
+        result: list[float] = weights.tolist()
+        return result

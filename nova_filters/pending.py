@@ -1,0 +1,133 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Placements that neither Nova's view of a host nor the snapshot shows yet."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import threading
+from typing import Any, Iterable
+
+import numpy as np
+
+from tracon_watcher.characteristics import COUNT
+from tracon_watcher.placement import limits as limits_module
+from tracon_watcher.placement import newcomer
+
+_MOST_PROFILES = 20000
+
+
+@dataclasses.dataclass(frozen=True)
+class Placement:
+    """A VM that was given to a host.
+
+    :param at: seconds since the epoch
+    """
+
+    uuid: str
+    host: str
+    node: str
+    profile: newcomer.Profile
+    limits: limits_module.Limits
+    at: float
+
+    def to_record(self) -> dict[str, Any]:
+        """Return a form that JSON can hold, for the sibling workers."""
+        return {'uuid': self.uuid, 'host': self.host, 'node': self.node,
+                'mean': _numbers(self.profile.mean), 'deviation': _numbers(self.profile.deviation),
+                'count': self.profile.count, 'source': self.profile.source,
+                'max_slowdown': (None if np.isinf(self.limits.max_slowdown)
+                                 else self.limits.max_slowdown),
+                'min_iops_ratio': self.limits.min_iops_ratio, 'at': self.at}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Placement:
+        """Read what :meth:`to_record` gave.
+
+        :raises KeyError: ``ValueError`` or ``TypeError``, when it is not that
+        """
+        slowdown = record['max_slowdown']
+        profile = newcomer.Profile(_array(record['mean']), _array(record['deviation']),
+                                   int(record['count']), str(record['source']))
+        return cls(str(record['uuid']), str(record['host']), str(record['node']), profile,
+                   limits_module.Limits(np.inf if slowdown is None else float(slowdown),
+                                        float(record['min_iops_ratio'])), float(record['at']))
+
+
+class Pending:
+    """All such placements of this worker and, as they are heard of, of its siblings.
+
+    :param expiry: seconds for which a placement is remembered
+    """
+
+    def __init__(self, expiry: float) -> None:
+        self._expiry = expiry
+        self._placements: dict[str, Placement] = {}
+        self._known: collections.OrderedDict[
+            str, tuple[newcomer.Profile, limits_module.Limits]] = collections.OrderedDict()
+        self._lock = threading.Lock()
+
+    def add(self, placements: Iterable[Placement]) -> None:
+        """Remember placements; a later one of the same VM replaces an earlier one."""
+        with self._lock:
+            for one in placements:
+                old = self._placements.get(one.uuid)
+                if old is None or old.at <= one.at:
+                    self._placements[one.uuid] = one
+                self._known[one.uuid] = (one.profile, one.limits)
+            while len(self._known) > _MOST_PROFILES:
+                self._known.popitem(last=False)
+
+    def discard(self, uuids: Iterable[str]) -> None:
+        """Forget placements that did not come about."""
+        with self._lock:
+            for uuid in uuids:
+                self._placements.pop(uuid, None)
+
+    def left(self, departed: Iterable[tuple[str, str, str]]) -> None:
+        """Forget placements on a host and node that the VM has left since."""
+        with self._lock:
+            for uuid, host, node in departed:
+                one = self._placements.get(uuid)
+                if one is not None and (one.host, one.node) == (host, node):
+                    del self._placements[uuid]
+
+    def expire(self, now: float) -> None:
+        """Forget placements that are older than the expiry."""
+        with self._lock:
+            for uuid in [uuid for uuid, one in self._placements.items()
+                         if now - one.at > self._expiry]:
+                del self._placements[uuid]
+
+    def all(self) -> list[Placement]:
+        """Return the placements at this moment."""
+        if not self._placements:
+            return []
+        with self._lock:
+            return list(self._placements.values())
+
+    def known(self, uuid: str) -> tuple[newcomer.Profile, limits_module.Limits] | None:
+        """Return what a VM was expected to do when it was placed, also after the expiry."""
+        return self._known.get(uuid)
+
+
+def _numbers(values) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]
+
+
+def _array(values: list[float | None]):
+    array = np.array([np.nan if value is None else float(value) for value in values])
+    if array.shape != (COUNT,) or (array < 0).any() or np.isinf(array).any():
+        raise ValueError(f'{values!r} are not {COUNT} characteristics')
+    return array

@@ -1,0 +1,136 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What applies on which host: modes and limits, of configuration and of host aggregates."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+import numpy as np
+
+from nova_filters import faults as faults_module
+from tracon_watcher.characteristics import IntArray
+from tracon_watcher.placement import limits as limits_module
+
+MODE_KEY = 'tracon:mode'
+
+
+class Mode(enum.IntEnum):
+    """What is done with a judgement, from the least to the most."""
+
+    OFF = 0
+    ADVISE = 1
+    WEIGH = 2
+    ENFORCE = 3
+
+
+MODES = {mode.name.lower(): mode for mode in Mode}
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """What one aggregate, or several, state.
+
+    :param mode: None where none is stated
+    """
+
+    mode: Mode | None = None
+    limits: limits_module.Limits = limits_module.NONE
+
+    def joined(self, other: Rules) -> Rules:
+        """Return what holds for a host that is in both.
+
+        ``off`` wins, so that one piece of metadata switches the judgement off for sure; otherwise
+        the strictest mode and, of each limit, the strictest.
+        """
+        modes = [mode for mode in (self.mode, other.mode) if mode is not None]
+        mode = (None if not modes else Mode.OFF if Mode.OFF in modes else max(modes))
+        return Rules(mode, self.limits.stricter(other.limits))
+
+
+_NOTHING = Rules()
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """What holds on the n hosts of a request.
+
+    :param mode: the mode of hosts that ``special`` does not name
+    :param special: rules by position, for hosts in aggregates that state any
+    """
+
+    count: int
+    mode: Mode
+    special: dict[int, Rules]
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is to be judged at all."""
+        return self.mode != Mode.OFF or any(
+            rules.mode not in (None, Mode.OFF) for rules in self.special.values())
+
+    def modes(self) -> IntArray:
+        """Return the mode of each host, (n,)."""
+        modes = np.full(self.count, int(self.mode), dtype=np.intp)
+        for position, rules in self.special.items():
+            if rules.mode is not None:
+                modes[position] = rules.mode
+        return modes
+
+
+def of_hosts(states: list, default: Mode, faults: faults_module.FaultLog) -> Policy:
+    """Return what holds on these HostStates.
+
+    An invalid value counts as unset, with one log line.
+    """
+    aggregates = {id(aggregate): aggregate for state in states for aggregate in state.aggregates}
+    stated = {key: rules for key, rules in (
+        (key, _rules(aggregate, faults)) for key, aggregate in aggregates.items())
+        if rules is not _NOTHING}
+    special: dict[int, Rules] = {}
+    if stated:
+        for position, state in enumerate(states):
+            for aggregate in state.aggregates:
+                rules = stated.get(id(aggregate))
+                if rules is not None:
+                    special[position] = special.get(position, _NOTHING).joined(rules)
+    return Policy(len(states), default, special)
+
+
+def of_flavor(spec, faults: faults_module.FaultLog) -> limits_module.Limits:
+    """Return the limits that a request's flavor states."""
+    if 'extra_specs' not in spec.flavor:
+        return limits_module.NONE
+    return _limits(f'flavor {spec.flavor.name}', spec.flavor.extra_specs or {}, faults)
+
+
+def _rules(aggregate, faults: faults_module.FaultLog) -> Rules:
+    metadata = aggregate.metadata
+    text = metadata.get(MODE_KEY)
+    mode = None if text is None else MODES.get(text.strip().lower())
+    if text is not None and mode is None:
+        faults.report('metadata', f'aggregate {aggregate.name}: {MODE_KEY}={text!r}: expected one '
+                                  f'of {", ".join(MODES)}; it counts as unset')
+    limits = _limits(f'aggregate {aggregate.name}', metadata, faults)
+    if mode is None and limits == limits_module.NONE:
+        return _NOTHING
+    return Rules(mode, limits)
+
+
+def _limits(where: str, metadata, faults: faults_module.FaultLog) -> limits_module.Limits:
+    invalid: list[str] = []
+    limits = limits_module.from_metadata(metadata, invalid)
+    for text in invalid:
+        faults.report('metadata', f'{where}: {text}; it counts as unset')
+    return limits

@@ -1,0 +1,251 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What Nova shows to have changed on the hosts since the snapshot: VMs that came, went, are coming.
+
+Only changes that this worker has seen happen count. Nova's list of a host and the snapshot may
+differ for good: a server that is shut off is in the one, a sensor VM in the other.
+
+A request may bring 10,000 HostStates, so what is done for each of them is a look at one or two
+attributes; whole sets of uuids are compared only where the number of instances has changed, and
+for a window of hosts that wanders on with each request, since one may go while another comes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+
+import numpy as np
+
+from nova_filters import operation
+from nova_filters import pending as pending_module
+from tracon_watcher.characteristics import IntArray
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import newcomer
+
+_WINDOW = 128
+# A snapshot whose data of a host is newer than a change by this many seconds knows better.
+_KNOWN_AFTER = 120.0
+_UNSEEN = -1
+
+
+@dataclasses.dataclass
+class Change:
+    """How one host differs from the snapshot."""
+
+    gone: set[str] = dataclasses.field(default_factory=set)
+    arrived: dict[str, assessment.Pending] = dataclasses.field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.gone or self.arrived)
+
+
+def rows_of(assessor: assessment.Assessor, states: list) -> IntArray:
+    """Return the snapshot's index of each HostState, (n,), -1 where it has none.
+
+    The snapshot may name a host by its node (the hypervisor's host name) or by its service's
+    host; the node, which is more specific, is tried first.
+    """
+    get = assessor.cluster.host_index.get
+    rows = [get(state.nodename, -1) for state in states]
+    if -1 in rows:
+        rows = [get(state.host, -1) if row < 0 else row for row, state in zip(rows, states)]
+    return np.array(rows, dtype=np.intp)
+
+
+class Residency:
+    """Remembers what each host's list of instances was, and what has changed since.
+
+    Its cost follows the number of hosts that change, not of all; but for its first look.
+    """
+
+    def __init__(self) -> None:
+        self._assessor: assessment.Assessor | None = None
+        self._sets: list[frozenset[str] | None] = []
+        self._lengths = np.empty(0, dtype=np.intp)
+        self._surplus = np.empty(0, dtype=np.intp)
+        self._arrived: dict[str, tuple[str, float]] = {}
+        self._gone: dict[str, tuple[str, float]] = {}
+        self._window = 0
+        self._lock = threading.Lock()
+
+    def changes(self, assessor: assessment.Assessor, states: list, rows: IntArray,
+                counts: list[int], pending: pending_module.Pending, newcomer_uuid: str,
+                now: float) -> dict[int, Change]:
+        """Return the changes of those of the hosts that have any, by the snapshot's index.
+
+        :param rows: (n,) as :func:`rows_of` gives
+        :param counts: n, each ``num_instances``
+        :param newcomer_uuid: is left out everywhere
+        :param now: seconds since the epoch
+        """
+        if not (rows >= 0).any():
+            return {}
+        lengths = np.array([len(state.instances) for state in states], dtype=np.intp)
+        surplus = np.asarray(counts, dtype=np.intp) - lengths
+        with self._lock:
+            self._rebase(assessor)
+            departed = self._compare(states, rows, lengths, now)
+            unlisted = self._unlisted(rows, surplus)
+            arrived, gone = self._current(assessor)
+        pending.left(departed)
+        on_the_way = pending.all()
+        if not (arrived or gone or on_the_way or unlisted):
+            return {}
+        position = {int(row): place for place, row in enumerate(rows) if row >= 0}
+        changes: dict[int, Change] = {}
+        for uuid, row in gone:
+            if row in position and uuid != newcomer_uuid:
+                changes.setdefault(row, Change()).gone.add(uuid)
+        for uuid, row in arrived:
+            if row in position and uuid != newcomer_uuid:
+                changes.setdefault(row, Change()).arrived[uuid] = self._arrival(
+                    assessor, uuid, states[position[row]], pending)
+        explained = self._add_pending(assessor, states, position, changes, on_the_way,
+                                      newcomer_uuid)
+        for place, number in unlisted.items():
+            self._add_unknown(assessor, int(rows[place]), states[place], number - explained.get(
+                int(rows[place]), 0), changes)
+        return {row: change for row, change in changes.items() if change}
+
+    def _rebase(self, assessor: assessment.Assessor) -> None:
+        """Carry what is remembered over to the order of another snapshot's hosts."""
+        if self._assessor is assessor:
+            return
+        old = {} if self._assessor is None else self._assessor.cluster.host_index
+        places = [old.get(name, -1) for name in assessor.cluster.hosts]
+        self._sets = [self._sets[place] if place >= 0 else None for place in places]
+        for name in ('_lengths', '_surplus'):
+            array = np.full(len(places), _UNSEEN, dtype=np.intp)
+            kept = np.array(places, dtype=np.intp)
+            array[kept >= 0] = getattr(self, name)[kept[kept >= 0]]
+            setattr(self, name, array)
+        self._assessor = assessor
+
+    def _compare(self, states: list, rows: IntArray, lengths: IntArray,
+                 now: float) -> list[tuple[str, str, str]]:
+        """Note what came and went; return (uuid, host, node) of what went."""
+        assert self._assessor is not None
+        count = len(rows)
+        known = rows >= 0
+        suspicious = np.zeros(count, dtype=bool)
+        suspicious[known] = self._lengths[rows[known]] != lengths[known]
+        window = np.arange(self._window, self._window + min(_WINDOW, count)) % count
+        self._window = (self._window + _WINDOW) % count
+        suspicious[window] = known[window]
+        departed = []
+        for place in np.flatnonzero(suspicious):
+            row, state = int(rows[place]), states[place]
+            present, before = frozenset(state.instances), self._sets[row]
+            if before and not present and state.num_instances:
+                # Nova could not load the list; that says nothing of who is there.
+                continue
+            self._sets[row], self._lengths[row] = present, len(present)
+            if before is None or present == before:
+                continue
+            name = self._assessor.cluster.hosts[row]
+            for uuid in present - before:
+                self._arrived[uuid] = (name, now)
+                if self._gone.get(uuid, (None,))[0] == name:
+                    del self._gone[uuid]
+            for uuid in before - present:
+                self._gone[uuid] = (name, now)
+                departed.append((uuid, state.host, state.nodename))
+                if self._arrived.get(uuid, (None,))[0] == name:
+                    del self._arrived[uuid]
+        return departed
+
+    def _unlisted(self, rows: IntArray, surplus: IntArray) -> dict[int, int]:
+        """Return by position how many more instances than before a host counts but not lists."""
+        known = np.flatnonzero(rows >= 0)
+        chosen = rows[known]
+        before = self._surplus[chosen]
+        now = surplus[known]
+        self._surplus[chosen] = np.where(before == _UNSEEN, now, np.minimum(before, now))
+        more = now - self._surplus[chosen]
+        return {int(known[place]): int(more[place]) for place in np.flatnonzero(more > 0)}
+
+    def _current(self, assessor: assessment.Assessor) -> tuple[list[tuple[str, int]],
+                                                                list[tuple[str, int]]]:
+        """Return (uuid, host index) of what came and what went, as far as the snapshot's data is
+        not newer; forget the rest."""
+        cluster = assessor.cluster
+        results = []
+        for events, should_be_shown in ((self._arrived, False), (self._gone, True)):
+            current = []
+            for uuid, (name, at) in list(events.items()):
+                row = cluster.host_index.get(name)
+                resident = cluster.resident_index.get(uuid)
+                shown = resident is not None and cluster.host[resident] == row
+                if (row is None or shown != should_be_shown
+                        or cluster.updated_at[row] > at + _KNOWN_AFTER):
+                    del events[uuid]
+                else:
+                    current.append((uuid, row))
+            results.append(current)
+        return results[0], results[1]
+
+    @staticmethod
+    def _arrival(assessor: assessment.Assessor, uuid: str, state,
+                 pending: pending_module.Pending) -> assessment.Pending:
+        """Return what is expected of a VM that the snapshot does not show on its host."""
+        cluster = assessor.cluster
+        row = cluster.resident_index.get(uuid)
+        if row is not None:
+            return assessment.Pending(uuid, newcomer.own(cluster.profiles[row]),
+                                      cluster.resident_limits(row))
+        known = pending.known(uuid)
+        if known is not None:
+            return assessment.Pending(uuid, *known)
+        instance = state.instances.get(uuid)
+        kind = operation.kind_of_instance(instance) if instance is not None else None
+        return assessment.Pending(uuid, newcomer.expected(cluster.history, *(kind or ('', '', ''))))
+
+    @staticmethod
+    def _add_pending(assessor: assessment.Assessor, states: list, position: dict[int, int],
+                     changes: dict[int, Change], on_the_way: list[pending_module.Placement],
+                     newcomer_uuid: str) -> dict[int, int]:
+        """Add placements that are not visible; return for how many instances that a host does
+        not list they account."""
+        cluster = assessor.cluster
+        explained: dict[int, int] = {}
+        for one in on_the_way:
+            row = cluster.host_index.get(one.node, cluster.host_index.get(one.host))
+            if row is None or row not in position:
+                continue
+            if one.uuid not in states[position[row]].instances:
+                explained[row] = explained.get(row, 0) + 1
+            if one.uuid == newcomer_uuid:
+                continue
+            shown = cluster.resident_index.get(one.uuid)
+            change = changes.setdefault(row, Change())
+            if shown is not None and cluster.host[shown] == row:
+                # It runs there, though Nova has not been told yet.
+                change.gone.discard(one.uuid)
+            elif one.uuid not in change.arrived:
+                change.arrived[one.uuid] = assessment.Pending(one.uuid, one.profile, one.limits)
+        return explained
+
+    @staticmethod
+    def _add_unknown(assessor: assessment.Assessor, row: int, state, number: int,
+                     changes: dict[int, Change]) -> None:
+        """Add VMs that a compute host counts already and of which nothing else is known.
+
+        Somebody whom this worker does not hear of, such as a scheduler on another machine, has
+        placed them. They are expected to be like all others.
+        """
+        profile = newcomer.expected(assessor.cluster.history, '', '', '')
+        if profile.known:
+            for index in range(number):
+                uuid = f'{state.nodename}/unknown-{index}'
+                changes.setdefault(row, Change()).arrived[uuid] = assessment.Pending(uuid, profile)

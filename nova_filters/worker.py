@@ -1,0 +1,82 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The judge of this scheduler worker, and the guard that keeps its errors from the scheduler."""
+
+from __future__ import annotations
+
+import os
+import threading
+import traceback
+from typing import Any, Callable
+
+import nova.conf
+from oslo_log import log as logging
+
+from nova_filters import faults as faults_module
+from nova_filters import judge as judges
+from nova_filters import options
+
+LOG = logging.getLogger('nova_filters')
+_faults = faults_module.FaultLog(LOG)
+_latest: "Worker | None" = None
+
+
+class Worker:
+    """Makes the judge when it is first needed: after the fork, and anew in each worker."""
+
+    def __init__(self) -> None:
+        self._pid: int | None = None
+        self._judge: judges.Judge | None = None
+        self._lock = threading.Lock()
+
+    def judge(self) -> judges.Judge:
+        """Return the judge of this process.
+
+        :raises ValueError: oslo.config's, for an option that is not allowed
+        """
+        global _latest
+        if self._pid != os.getpid():
+            with self._lock:
+                if self._pid != os.getpid():
+                    self._judge = judges.Judge(options.read(nova.conf.CONF), LOG)
+                    self._pid = os.getpid()
+                    _latest = self
+        assert self._judge is not None
+        return self._judge
+
+    def close(self) -> None:
+        """End the judge's thread."""
+        if self._judge is not None and self._pid == os.getpid():
+            self._judge.close()
+
+
+def latest() -> Worker | None:
+    """Return the worker that the filter has made in this process, for the weigher."""
+    found = _latest
+    return found if found is not None and found._pid == os.getpid() else None
+
+
+def guarded(function: Callable[[], Any], neutral: Any) -> Any:
+    """Return what ``function`` returns; ``neutral``, and one log line, should it raise.
+
+    No mistake of ours may make a request fail, so this is the one place that catches everything.
+    """
+    try:
+        return function()
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        _faults.report(
+            'unexpected', f'Interference is left out of account, since judging it failed: '
+                          f'{type(error).__name__}: {error}', exc_info=True,
+            key=f'{type(error).__name__} {place.filename}:{place.lineno}')
+        return neutral

@@ -1,0 +1,110 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Options of the filter and the weigher in nova-scheduler."""
+
+from oslo_config import cfg
+
+GROUP = cfg.OptGroup(
+    'tracon', title='Interference-aware placement',
+    help='Read by nova-scheduler when InterferenceFilter or InterferenceWeigher is configured.')
+
+MODES = ('off', 'advise', 'weigh', 'enforce')
+
+SNAPSHOT = [
+    cfg.StrOpt(
+        'snapshot_file', default='/var/lib/tracon/snapshot.jsonl',
+        help='The snapshot of the cluster and the models to judge it by. It is read in the '
+             'background whenever it changes; without it, or while it cannot be used, hosts are '
+             'chosen as if this extension were not there. Change it when whatever writes the '
+             'snapshot writes elsewhere. The nova user must be able to read it.'),
+    cfg.FloatOpt(
+        'snapshot_refresh_seconds', default=5.0, min=0.1,
+        help='Seconds between two looks at whether the snapshot file has changed. A look is one '
+             'stat(). Lower it when the file is written more often than that.'),
+    cfg.FloatOpt(
+        'initial_wait_seconds', default=2.0, min=0.0, max=30.0,
+        help='Seconds that the first request of each scheduler worker waits at most for the '
+             'snapshot to be loaded. No other request ever waits. 0: the requests until then are '
+             'placed unjudged.'),
+    cfg.FloatOpt(
+        'maximum_age_seconds', min=1.0,
+        help='Seconds after which the data of a host is stale, which makes the host unknown: '
+             'neither refused nor preferred. Unset: what the snapshot itself states. Lower it '
+             'where VMs change their behaviour quickly.'),
+]
+
+POLICY = [
+    cfg.StrOpt(
+        'mode', default='advise', choices=[
+            ('off', 'do nothing'),
+            ('advise', 'log what would be refused, change nothing'),
+            ('weigh', 'prefer hosts with less predicted harm, refuse none'),
+            ('enforce', 'also refuse hosts on which a limit would be breached')],
+        help='What is done with the judgement of a host. The metadata tracon:mode of a host '
+             'aggregate takes precedence for its hosts; see the documentation for hosts in '
+             'several. Change it step by step, as trust grows.'),
+    cfg.StrOpt(
+        'on_all_refused', default='least_harm', choices=[
+            ('least_harm', 'let all pass, and put the host with the least predicted harm first'),
+            ('refuse', 'refuse all: the request fails with "No valid host"')],
+        help='What is done when every host that is left would be refused. Choose refuse only '
+             'where no VM is better than a slow one. least_harm needs the weigher.'),
+    cfg.FloatOpt(
+        'confidence', default=0.8, min=0.5, max=0.99,
+        help='Probability of the one-sided bound that must cross a limit before a host is '
+             'refused. Raise it when too much is refused on weak evidence.'),
+    cfg.FloatOpt(
+        'margin', default=0.05, min=0.0, max=10.0,
+        help='Share by which a VM that breaches its limit already must get slower before this '
+             'counts against a host; 0.05 is 5 %. Raise it when crowded hosts are refused for '
+             'newcomers that hardly matter.'),
+    cfg.FloatOpt(
+        'max_slowdown', min=1.0, max=1000.0,
+        help='Largest slowdown that a new VM tolerates when neither its flavor nor an aggregate '
+             'states tracon:max_slowdown; 1.5 means half as long again as alone. Unset: none.'),
+    cfg.FloatOpt(
+        'min_iops_ratio', min=0.001, max=1.0,
+        help='Smallest share of its I/O operations per second alone that a new VM tolerates when '
+             'neither its flavor nor an aggregate states tracon:min_iops_ratio. Unset: none.'),
+    cfg.FloatOpt(
+        'weight_multiplier', default=10.0,
+        help='Multiplier of the interference weigher, whose weight is 1 for no harm and 1/2 for '
+             'harm that adds up to one VM slowed down e times. With the default, one VM made '
+             'twice as slow outweighs full differences in free RAM, CPU and disk together. Lower '
+             'it to let those count for more; 0 switches the weigher off.'),
+]
+
+PENDING = [
+    cfg.FloatOpt(
+        'pending_expiry_seconds', default=300.0, min=1.0,
+        help='Seconds for which a placement is remembered that neither Nova nor the snapshot '
+             'shows on its host. Raise it when VMs take longer to spawn.'),
+    cfg.StrOpt(
+        'pending_directory', default='$state_path/tracon',
+        sample_default='/var/lib/nova/tracon',
+        help='Directory in which the workers of nova-scheduler tell each other of placements '
+             'that are not visible yet, so that a burst of requests spreads. Created when '
+             'missing; it may be shared between hosts. Empty: each worker knows its own only.'),
+]
+
+
+def list_opts():
+    """Return (group, options)."""
+    return [(GROUP, SNAPSHOT + POLICY + PENDING)]
+
+
+def register_opts(conf):
+    """Register the options, as nova-scheduler's plugins do on Nova's configuration."""
+    conf.register_group(GROUP)
+    for group, options in list_opts():
+        conf.register_opts(options, group=group)
