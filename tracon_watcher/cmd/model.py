@@ -30,6 +30,10 @@ from tracon_watcher.prediction import store
 from tracon_watcher.prediction import weighted_mean
 
 
+# Names that fit into a table.
+_SHORT = ('reads', 'writes', 'guest CPU', 'host CPU')
+
+
 def packaged_measurements() -> list[str]:
     """Return the files of measurements that come with the package."""
     folder = importlib.resources.files('tracon_watcher.lab') / 'data'
@@ -43,6 +47,12 @@ def _read(files: list[str]) -> Any:
         raise errors.InvalidOption('FILE', None, 'no measurements came with the package; name '
                                                  'a CSV file of `tracon lab measure`')
     return dataset.read_all(found)
+
+
+def _one_thread() -> Any:
+    # The matrices are small: threads only wait for each other, all the more on a busy machine.
+    import threadpoolctl
+    return threadpoolctl.threadpool_limits(1)
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
@@ -63,18 +73,9 @@ class Fit(lister.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        from tracon_watcher.models import fit
         datasets = _read(parsed_args.file)
-        models: list[tuple[str, store.AnyModel, dict[str, Any]]] = [
-            (f'{model.host_type}-{model.response}', model,
-             dict(model.errors['by_target_and_background']))
-            for model in fit.production_models(datasets)]
-        if parsed_args.per_application:
-            models += [
-                ('-'.join((model.head.host_type, model.head.application,
-                           model.head.training['model'], model.head.response)), model,
-                 dict(model.head.errors['by_background']))
-                for model in fit.application_models(datasets)]
+        with _one_thread():
+            models = _fitted(datasets, parsed_args.per_application)
         folder = pathlib.Path(parsed_args.output)
         rows = []
         try:
@@ -87,6 +88,22 @@ class Fit(lister.Lister):
         except OSError as error:
             raise errors.InvalidOption('--output', parsed_args.output, str(error)) from None
         return ('file', 'form', 'mean_error', 'points'), rows
+
+
+def _fitted(datasets: Any,
+            per_application: bool) -> list[tuple[str, store.AnyModel, dict[str, Any]]]:
+    from tracon_watcher.models import fit
+    models: list[tuple[str, store.AnyModel, dict[str, Any]]] = [
+        (f'{model.host_type}-{model.response}', model,
+         dict(model.errors['by_target_and_background']))
+        for model in fit.production_models(datasets)]
+    if per_application:
+        models += [
+            ('-'.join((model.head.host_type, model.head.application,
+                       model.head.training['model'], model.head.response)), model,
+             dict(model.head.errors['by_background']))
+            for model in fit.application_models(datasets)]
+    return models
 
 
 class Evaluate(lister.Lister):
@@ -111,8 +128,9 @@ class Evaluate(lister.Lister):
             from tracon_watcher.models import benchmarks
             others = benchmarks.OTHERS
         rows: list[evaluation.Row] = []
-        for points in measured.by_host_type(one.points for one in _read(parsed_args.file)):
-            rows += evaluation.evaluate(points, others)
+        with _one_thread():
+            for points in measured.by_host_type(one.points for one in _read(parsed_args.file)):
+                rows += evaluation.evaluate(points, others)
         rows = evaluation.ordered(rows)
         if parsed_args.plot:
             from tracon_watcher.cmd import model_plot
@@ -162,26 +180,26 @@ def describe(model: store.AnyModel) -> list[tuple[str, str, Any]]:
 def _anchored_terms(model: anchored.AnchoredModel) -> list[tuple[str, str, Any]]:
     rows: list[tuple[str, str, Any]] = [
         ('capacity', name, float(value)) for name, value in zip(NAMES, model.capacity)]
-    for j, name in enumerate(NAMES):
+    for j, name in enumerate(_SHORT):
         rows.append(('term', f'background {name}', float(model.linear[j])))
-    for j, first in enumerate(NAMES):
-        for k in range(j, len(NAMES)):
+    for j, first in enumerate(_SHORT):
+        for k in range(j, len(_SHORT)):
             value = model.quadratic[j, k] * (1 if j == k else 2)
-            rows.append(('term', f'background {first} × background {NAMES[k]}', float(value)))
-    for i, first in enumerate(NAMES):
-        for j, name in enumerate(NAMES):
+            rows.append(('term', f'background {first} × background {_SHORT[k]}', float(value)))
+    for i, first in enumerate(_SHORT):
+        for j, name in enumerate(_SHORT):
             rows.append(('term', f'target {first} × background {name}',
                          float(model.interaction[i, j])))
     rows = [row for row in rows if row[0] != 'term' or row[2] != 0]
     kinks = model.hinges
     for k in range(len(kinks.threshold)):
         where = ' + '.join(
-            [f'{value:.3g} target {name}' for name, value in zip(NAMES, kinks.target[k]) if value]
+            [f'{value:.3g} target {name}' for name, value in zip(_SHORT, kinks.target[k]) if value]
             + [f'{value:.3g} background {name}'
-               for name, value in zip(NAMES, kinks.background[k]) if value])
+               for name, value in zip(_SHORT, kinks.background[k]) if value])
         weight = ' + '.join([f'{kinks.weight[k]:.3g}'] + [
             f'{value:.3g} target {name}'
-            for name, value in zip(NAMES, kinks.target_weight[k]) if value])
+            for name, value in zip(_SHORT, kinks.target_weight[k]) if value])
         rows.append(('kink', f'{where} > {kinks.threshold[k]:.3g}', weight))
     width = model.interval
     rows += [('interval', 'offset', width.offset), ('interval', 'slope', width.slope)]
@@ -193,7 +211,7 @@ def _application_terms(model: Any) -> list[tuple[str, str, Any]]:
     if isinstance(model, weighted_mean.WeightedMeanModel):
         return [('model', 'components', len(model.components)),
                 ('model', 'neighbours', model.neighbours)]
-    columns = [f'{whose} {name}' for whose in ('target', 'background') for name in NAMES]
+    columns = [f'{whose} {name}' for whose in ('target', 'background') for name in _SHORT]
     rows: list[tuple[str, str, Any]] = [('term', 'constant', model.intercept)]
     for powers, value in zip(model.powers, model.coefficients):
         factors = [name for name, power in zip(columns, powers) for _ in range(int(power))]

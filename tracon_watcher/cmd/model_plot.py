@@ -17,6 +17,7 @@ import io
 import pathlib
 from typing import Sequence
 
+import matplotlib.axes
 import matplotlib.figure
 import numpy as np
 
@@ -34,9 +35,10 @@ def draw(rows: Sequence[evaluation.Row], path: str) -> None:
     figure = matplotlib.figure.Figure(figsize=(11, 3.2 * max(len(panels), 1)),
                                       layout='constrained')
     axes = np.atleast_1d(figure.subplots(max(len(panels), 1)))
+    models = list(dict.fromkeys(row.model for row in rows))
     for axis, panel in zip(axes, panels):
-        _panel(axis, panel, [row for row in rows if
-                             (row.host_type, row.response, row.tested_on) == panel])
+        _panel(axis, panel, models, [row for row in rows if
+                                     (row.host_type, row.response, row.tested_on) == panel])
     try:
         if path.endswith('.png'):
             figure.savefig(path, dpi=110)
@@ -53,10 +55,10 @@ def draw(rows: Sequence[evaluation.Row], path: str) -> None:
         raise errors.InvalidOption('--plot', path, str(error)) from None
 
 
-def _panel(axis: matplotlib.axes.Axes, panel: tuple[str, str, str],
+def _panel(axis: matplotlib.axes.Axes, panel: tuple[str, str, str], all_models: list[str],
            rows: list[evaluation.Row]) -> None:
     applications = list(dict.fromkeys(row.application for row in rows))
-    models = list(dict.fromkeys(row.model for row in rows))
+    models = [model for model in all_models if any(row.model == model for row in rows)]
     width = 0.8 / len(models)
     for index, model in enumerate(models):
         own = [row for row in rows if row.model == model]
@@ -64,8 +66,8 @@ def _panel(axis: matplotlib.axes.Axes, panel: tuple[str, str, str],
                   for row in own]
         means = np.array([row.mean_error for row in own]) * 100
         spread = np.array([row.standard_deviation for row in own]) * 100
-        axis.bar(places, means, width, label=model, yerr=[np.minimum(means, spread), spread],
-                 error_kw={'linewidth': 0.7})
+        axis.bar(places, means, width, label=model, color=f'C{all_models.index(model)}',
+                 yerr=[np.minimum(means, spread), spread], error_kw={'linewidth': 0.7})
     floors = {row.application: row.noise_floor * 100 for row in rows}
     for place, application in enumerate(applications):
         axis.plot([place - 0.4, place + 0.4], [floors[application]] * 2, 'k--', linewidth=1,

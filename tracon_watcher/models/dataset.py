@@ -36,8 +36,9 @@ from tracon_watcher.models import points as measured
 
 SCHEMA = 'tracon-measurements/1'
 #: What a point may be: a program alone; a named target beside a setting of the generator; the
-#: generator as target; two programs side by side; a point measured again, for the noise.
-KINDS = ('solo', 'background', 'generator', 'pair', 'repeat')
+#: generator as target; two programs side by side; a point measured again, for the noise; the
+#: generator as target beside a named program, the other direction of a `background` point.
+KINDS = ('solo', 'background', 'generator', 'pair', 'repeat', 'reverse')
 
 _CHARACTERISTICS = {
     f'{whose}_{when}': tuple(f'{whose}_{when}_{name}' for name in NAMES)
@@ -50,7 +51,10 @@ COLUMNS = (
     'solo_iops', 'iops_ratio', *_CHARACTERISTICS['target_alone'],
     *_CHARACTERISTICS['background_alone'], *_CHARACTERISTICS['target_observed'],
     *_CHARACTERISTICS['background_observed'], 'target_vcpu_delay', 'target_read_latency',
-    'target_write_latency', 'foreign_cpu', 'steal', 'canary_before', 'canary_after', 'attempts')
+    'target_write_latency', 'background_vcpu_delay', 'background_read_latency',
+    'background_write_latency', 'target_alone_vcpu_delay', 'target_alone_read_latency',
+    'target_alone_write_latency', 'foreign_cpu', 'foreign_cpu_other', 'steal',
+    'canary_before', 'canary_after', 'attempts')
 #: Columns that a file must have to be learnt from; the others are for people.
 NEEDED = ('point', 'kind', 'target', 'background', 'repetition', 'slowdown', 'iops_ratio',
           *(name for names in _CHARACTERISTICS.values() for name in names))

@@ -46,7 +46,7 @@ def settings(rng, count):
     level = rng.choice([0, 0.25, 0.5, 0.75, 1.0], size=(count, 3))
     io = np.maximum(level[:, 1] + level[:, 2], 1.0)
     reads, writes = 2500 * level[:, 1] / io, 1200 * level[:, 2] / io
-    host = 0.00022 * reads + 0.00033 * writes + 0.01
+    host = (0.00022 * reads + 0.00033 * writes + 0.01) * rng.uniform(0.85, 1.15, count)
     guest = np.minimum(0.95 * level[:, 0], 1 - host) + 0.0001 * (reads + writes)
     return np.column_stack([reads, writes, guest, host])
 
@@ -69,10 +69,10 @@ def build(seed=0, noise=0.04, generator=40, backgrounds=30):
         for other, background in PROGRAMS.items():
             add('pair', name, other, target, np.array(background, dtype=float))
     for index, target in enumerate(front):
-        for number in rng.choice(backgrounds, 3, replace=False):
+        for number in rng.choice(backgrounds, min(3, backgrounds), replace=False):
             add('generator', f'setting-{index:02}', f'generator-{number:02}', target,
                 behind[number])
-    for index in range(12):
+    for index in range(min(12, backgrounds)):
         name = list(PROGRAMS)[index % len(PROGRAMS)]
         for _ in range(5):
             add('repeat', name, f'generator-{index:02}', np.array(PROGRAMS[name], dtype=float),

@@ -1,0 +1,128 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import tempfile
+import unittest
+from unittest import mock
+
+from tests.unit.models import synthetic
+from tracon_watcher.cmd import app
+from tracon_watcher.cmd import model
+
+
+def run(*arguments):
+    """Run ``tracon`` and return its exit code, output and error output."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        program = app.TraconApp()
+        program.stdout, program.stderr = out, err
+        code = program.run(list(arguments))
+    return code, out.getvalue(), err.getvalue()
+
+
+class TestModelCommands(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.measurements = str(cls.folder / 'synthetic.csv')
+        synthetic.write(cls.measurements, synthetic.build(generator=10, backgrounds=12),
+                        'synthetic, same core')
+
+    def test_fit_then_show(self):
+        output = self.folder / 'models'
+        code, out, err = run('model', 'fit', self.measurements, '--output', str(output),
+                             '--per-application', '-f', 'json')
+        self.assertEqual(0, code, err)
+        rows = json.loads(out)
+        self.assertEqual(2 + 3 * 13, len(rows))
+        self.assertEqual({'anchored', 'polynomial', 'weighted_mean'}, {r['form'] for r in rows})
+        self.assertEqual('synthetic_same_core-slowdown.json', os.path.basename(rows[0]['file']))
+        for form in ('anchored', 'polynomial', 'weighted_mean'):
+            with self.subTest(form=form):
+                name = next(row['file'] for row in rows if row['form'] == form)
+                code, out, err = run('model', 'show', name, '-f', 'json')
+                self.assertEqual(0, code, err)
+                parts = {row['part'] for row in json.loads(out)}
+                self.assertLessEqual({'model', 'training', 'hull', 'errors'}, parts)
+                code, out, err = run('model', 'show', name)
+                self.assertIn('synthetic, same core', out)
+
+    def test_evaluate(self):
+        code, out, err = run('model', 'evaluate', self.measurements, '-f', 'json')
+        self.assertEqual(0, code, err)
+        rows = json.loads(out)
+        self.assertEqual(['host_type', 'response', 'application', 'model', 'tested_on',
+                          'mean_error', 'standard_deviation', 'points', 'noise_floor'],
+                         list(rows[0]))
+        self.assertEqual({'cross-validation', 'new-program', 'pairs'},
+                         {row['tested_on'] for row in rows})
+        self.assertEqual({'WMM', 'LM', 'NLM', 'NLM without host CPU', 'pooled'},
+                         {row['model'] for row in rows})
+        self.assertEqual({'slowdown', 'iops_ratio'}, {row['response'] for row in rows})
+        code, out, err = run('model', 'evaluate', self.measurements)
+        self.assertIn('| cpu ', out)
+
+    def test_bad_input_is_one_line_and_exit_code_2(self):
+        broken = self.folder / 'broken.csv'
+        broken.write_text(pathlib.Path(self.measurements).read_text()[:-40])
+        edited = self.folder / 'edited.json'
+        edited.write_text('{"schema": "tracon-model/1", "form": "spline"}')
+        for arguments, expected in (
+                (('model', 'evaluate', str(broken)), 'broken.csv: line'),
+                (('model', 'fit', str(broken), '--output', str(self.folder / 'x')),
+                 'broken.csv: line'),
+                (('model', 'fit', self.measurements, '--output', self.measurements),
+                 '--output='),
+                (('model', 'evaluate', self.measurements, '--plot', 'x.pdf'), "--plot='x.pdf'"),
+                (('model', 'show', str(edited)), "edited.json: form is 'spline'"),
+                (('model', 'show', 'nowhere.json'), 'nowhere.json: the file')):
+            with self.subTest(arguments=arguments[:2]):
+                code, out, err = run(*arguments)
+                self.assertEqual(2, code)
+                self.assertIn(expected, err)
+                self.assertNotIn('Traceback', err)
+
+    def test_nothing_measured(self):
+        with mock.patch.object(model, 'packaged_measurements', return_value=[]):
+            code, out, err = run('model', 'evaluate')
+        self.assertEqual(2, code)
+        self.assertIn('no measurements came with the package', err)
+
+
+class TestPlot(unittest.TestCase):
+
+    def test_a_page_and_a_picture(self):
+        try:
+            import matplotlib  # noqa: F401
+        except ImportError:
+            self.skipTest('matplotlib is not installed')
+        from tracon_watcher.cmd import model_plot
+        from tracon_watcher.models import evaluation
+        rows = [evaluation.Row('synthetic', 'slowdown', name, which, 'pairs', 0.1, 0.05, 5, 0.03)
+                for name in ('cpu', 'all') for which in ('NLM', 'pooled')]
+        with tempfile.TemporaryDirectory() as folder:
+            page, picture = os.path.join(folder, 'a.html'), os.path.join(folder, 'a.png')
+            model_plot.draw(rows, page)
+            model_plot.draw(rows, picture)
+            text = pathlib.Path(page).read_text()
+            self.assertIn('<svg', text)
+            self.assertNotIn('href="http', text.replace('xmlns:xlink', ''))
+            self.assertEqual(b'\x89PNG', pathlib.Path(picture).read_bytes()[:4])
