@@ -18,6 +18,8 @@ import os
 import shutil
 import sys
 import tempfile
+import time
+from typing import Any, Mapping, Sequence
 import warnings
 
 # Before anything imports Nova: its own threads, and the door's, are native ones.
@@ -26,8 +28,17 @@ os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', 'true')
 import sqlalchemy.exc  # noqa: E402
 from nova.tests.functional import integrated_helpers  # noqa: E402
 
+from tests import synthetic  # noqa: E402
 from tracon_watcher.demo import door  # noqa: E402
 from tracon_watcher.demo import watcher_box  # noqa: E402
+from tracon_watcher.placement import cluster  # noqa: E402
+from tracon_watcher.placement import limits  # noqa: E402
+from tracon_watcher.placement import snapshot  # noqa: E402
+
+#: Shares of the synthetic host type's capacity. Two heavy ones on a host harm each other.
+HEAVY = (0.4, 0.4, 0.4, 0.4)
+LIGHT = (0.05, 0.05, 0.05, 0.05)
+IDLE = (0.0, 0.0, 0.0, 0.0)
 
 
 class WatcherTestCase(integrated_helpers.ProviderUsageBaseTestCase):
@@ -58,3 +69,44 @@ class WatcherTestCase(integrated_helpers.ProviderUsageBaseTestCase):
         self.box = watcher_box.WatcherBox(self.door.url, self.directory, self.snapshot_file)
         self.box.start()
         self.addCleanup(self.box.stop)
+
+    def boot(self, host: str, **server: Any) -> str:
+        """Boot a VM on a host and return its uuid."""
+        hints = server.pop('hints', None)
+        request: dict[str, Any] = {'server': {
+            **self._build_server(networks=server.pop('networks', 'none'), host=host), **server}}
+        if hints is not None:
+            request['os:scheduler_hints'] = hints
+        created = self.api.post_server(request)
+        return str(self._wait_for_state_change(created, 'ACTIVE')['id'])
+
+    def host_of(self, uuid: str) -> str:
+        """Return where Nova has a VM."""
+        return str(self.api.get_server(uuid)['OS-EXT-SRV-ATTR:host'])
+
+    def write_snapshot(self, demands: Mapping[str, Sequence[float]],
+                       tolerances: Mapping[str, limits.Limits] | None = None,
+                       age: float = 0.0) -> None:
+        """Write what VMs do, where Nova has them now.
+
+        :param demands: by uuid, shares of the synthetic host type's capacity
+        :param tolerances: limits by uuid
+        """
+        residents: dict[str, list[cluster.Resident]] = {host: [] for host in self.HOSTS}
+        for uuid, demand in demands.items():
+            residents[self.host_of(uuid)].append(cluster.Resident(
+                uuid, [share * top for share, top in zip(demand, synthetic.CAPACITY)],
+                (tolerances or {}).get(uuid, limits.NONE)))
+        then = time.time() - age
+        state = cluster.build([
+            cluster.Host(host, tuple(vms), synthetic.HOST_TYPE, cluster.LOCAL, then)
+            for host, vms in residents.items()], version=1, generated_at=then)
+        snapshot.write(self.snapshot_file, state, synthetic.models())
+
+    def moves(self, outcome: watcher_box.Outcome) -> list[tuple[str, str, str]]:
+        """Return (uuid, source, destination) of an action plan's live migrations, in order."""
+        for action in outcome.actions:
+            self.assertEqual(('migrate', 'live'),
+                             (action.kind, action.parameters['migration_type']))
+        return [(action.parameters['resource_id'], action.parameters['source_node'],
+                 action.parameters['destination_node']) for action in outcome.actions]

@@ -1,0 +1,193 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What Watcher's model of the cluster lacks, asked of Nova and Neutron in bulk.
+
+The number of requests depends on nothing but the size of a page: one kind each for servers,
+server groups, compute services, migrations and network ports. Whether a VM is pinned comes from
+its flavor's extra specs and its image's properties, both part of the list of servers from
+microversion 2.98 on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+import urllib.parse
+from typing import Any, Iterator, Mapping
+
+from keystoneauth1 import exceptions as keystone_errors
+from openstack import exceptions as sdk_errors
+from oslo_utils import timeutils
+
+from tracon_watcher import errors
+
+MICROVERSION = '2.98'
+_PAGE = 1000
+
+
+class CloudUnavailable(errors.TraconError):
+    """A service of the cloud cannot be asked, so that nothing can be planned safely."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Server:
+    """What Nova says of a VM.
+
+    :param host: of its compute service, None where it has none
+    :param extra_specs: of its flavor, as they were when it got it
+    :param image_properties: of its image, likewise; empty for one that boots from a volume
+    :param pinned_zone: the availability zone it was requested for, None for any
+    """
+
+    uuid: str
+    name: str
+    project: str
+    host: str | None
+    vm_state: str
+    task_state: str | None
+    locked: bool
+    metadata: Mapping[str, str]
+    extra_specs: Mapping[str, str]
+    image_properties: Mapping[str, Any]
+    pinned_zone: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class ServerGroup:
+    """A server group as Nova lists it."""
+
+    name: str
+    policy: str
+    maximum_per_host: int
+    members: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Service:
+    """The compute service of a host."""
+
+    host: str
+    enabled: bool
+    up: bool
+    zone: str
+    disabled_reason: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Inventory:
+    """All that was asked.
+
+    :param servers: by uuid
+    :param services: by host
+    :param moved_at: by uuid, when a VM's latest migration, whoever ordered it, last changed,
+        seconds since the epoch
+    :param direct_ports: by uuid, the vNIC type of a port that is not an ordinary one
+    """
+
+    servers: Mapping[str, Server]
+    groups: tuple[ServerGroup, ...]
+    services: Mapping[str, Service]
+    moved_at: Mapping[str, float]
+    direct_ports: Mapping[str, str]
+
+
+def collect(connection: Any, moved_since: float) -> Inventory:
+    """Ask Nova and Neutron.
+
+    :param connection: ``openstack.connection.Connection``
+    :param moved_since: seconds since the epoch; older migrations are not asked for
+    :raises CloudUnavailable: when one of them does not answer
+    """
+    since = datetime.datetime.fromtimestamp(moved_since, datetime.timezone.utc)
+    compute, network = connection.compute, connection.network
+    servers = [_server(one) for one in _pages(
+        compute, '/servers/detail', 'servers', {'all_tenants': 'True'})]
+    migrations = _pages(compute, '/os-migrations', 'migrations',
+                        {'changes-since': since.strftime('%Y-%m-%dT%H:%M:%SZ')})
+    moved_at: dict[str, float] = {}
+    for one in migrations:
+        changed = timeutils.parse_isotime(one['updated_at'] or one['created_at']).timestamp()
+        uuid = one['instance_uuid']
+        moved_at[uuid] = max(changed, moved_at.get(uuid, -math.inf))
+    services = [_service(one) for one in _pages(
+        compute, '/os-services', 'services', {'binary': 'nova-compute'}, limited=False)]
+    ports = _pages(network, '/ports', 'ports', {
+        'fields': ['device_id', 'binding:vnic_type']}, nova=False)
+    return Inventory(
+        {one.uuid: one for one in servers}, tuple(_groups(compute)),
+        {one.host: one for one in services}, moved_at,
+        {one['device_id']: one['binding:vnic_type'] for one in ports
+         if one.get('device_id') and one.get('binding:vnic_type', 'normal') != 'normal'})
+
+
+def _server(one: Mapping[str, Any]) -> Server:
+    image = one.get('image') or {}
+    return Server(
+        one['id'], one['name'], one['tenant_id'], one.get('OS-EXT-SRV-ATTR:host'),
+        one['OS-EXT-STS:vm_state'], one['OS-EXT-STS:task_state'], one['locked'],
+        one['metadata'], one['flavor'].get('extra_specs', {}), image.get('properties') or {},
+        one.get('pinned_availability_zone'))
+
+
+def _service(one: Mapping[str, Any]) -> Service:
+    return Service(one['host'], one['status'] == 'enabled', one['state'] == 'up', one['zone'],
+                   one.get('disabled_reason'))
+
+
+def _groups(compute: Any) -> Iterator[ServerGroup]:
+    """Nova pages server groups by offset, and says not when it is done but with an empty page."""
+    offset = 0
+    while True:
+        page = _get(compute, '/os-server-groups', 'server_groups', {
+            'all_projects': 'True', 'limit': _PAGE, 'offset': offset})['server_groups']
+        if not page:
+            return
+        for one in page:
+            limit = (one.get('rules') or {}).get('max_server_per_host')
+            yield ServerGroup(one['name'], one['policy'], int(limit or 1),
+                              frozenset(one['members']))
+        offset += len(page)
+
+
+def _pages(service: Any, path: str, key: str, query: Mapping[str, Any], limited: bool = True,
+           nova: bool = True) -> Iterator[Mapping[str, Any]]:
+    """Yield the entries of a listing, page after page."""
+    wanted: Mapping[str, Any] | None = {**query, 'limit': _PAGE} if limited else query
+    while wanted is not None:
+        body = _get(service, path, key, wanted, nova)
+        yield from body[key]
+        following = [link['href'] for link in body.get(f'{key}_links', ())
+                     if link['rel'] == 'next']
+        # Only the question is taken from the link: its host may be one that only users reach.
+        wanted = urllib.parse.parse_qs(
+            urllib.parse.urlsplit(following[0]).query) if following else None
+
+
+def _get(service: Any, path: str, key: str, query: Mapping[str, Any], nova: bool = True) -> Any:
+    what = f'{"Nova" if nova else "Neutron"}: GET {path}'
+    try:
+        response = service.get(path, params=query, microversion=MICROVERSION if nova else None)
+        sdk_errors.raise_from_response(response)
+        body = response.json()
+    except (sdk_errors.SDKException, keystone_errors.ClientException, ValueError) as error:
+        remedy = 'see whether the service runs and Watcher\'s user may list what it needs'
+        if 406 in (getattr(error, 'http_status', None), getattr(error, 'status_code', None)):
+            remedy = f'this release of Nova lacks microversion {MICROVERSION}; upgrade it'
+        elif isinstance(error, keystone_errors.EndpointNotFound):
+            remedy = 'the service catalogue has no endpoint for it'
+        raise CloudUnavailable(f'{what}: {error}: {remedy}') from None
+    if not isinstance(body, dict) or key not in body:
+        raise CloudUnavailable(f'{what}: the answer has no {key}: see whether the endpoint in '
+                               'the service catalogue is that of the right service')
+    return body

@@ -1,0 +1,81 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The parameters of an audit: their JSON schema, their defaults, and what they mean."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Mapping
+
+from tracon_watcher.decision_engine import rules
+from tracon_watcher.placement import plan
+
+_DEFAULT = plan.Parameters()
+
+#: Draft 4, as Watcher validates it. Watcher itself refuses parameters that are not named here.
+SCHEMA: dict[str, Any] = {
+    'properties': {
+        'max_migrations': {
+            'description': 'Live migrations in one action plan at most.',
+            'type': 'integer', 'minimum': 1, 'maximum': 1000,
+            'default': _DEFAULT.max_migrations},
+        'min_gain': {
+            'description': 'What a migration must bring beyond its cost: the sum over all VMs of '
+                           'log slowdown and -log IOPS ratio must fall by more. 0.05 is one VM '
+                           'becoming 5 % faster.',
+            'type': 'number', 'minimum': 0, 'maximum': 100, 'default': _DEFAULT.min_gain},
+        'migration_cost': {
+            'description': 'What a live migration costs, in the same unit. The default is two '
+                           'minutes at half speed for the VM and two neighbours, spread over '
+                           'an hour.',
+            'type': 'number', 'minimum': 0, 'maximum': 100, 'default': _DEFAULT.migration_cost},
+        'cooldown_seconds': {
+            'description': 'Seconds for which a VM stays where it is after a migration, whoever '
+                           'ordered that one.',
+            'type': 'number', 'minimum': 0, 'maximum': 2592000, 'default': 3600},
+        'excluded_projects': {
+            'description': 'Ids of projects whose VMs stay where they are.',
+            'type': 'array', 'items': {'type': 'string', 'minLength': 1}, 'default': []},
+        'opt_out_key': {
+            'description': 'A VM with this key in its metadata stays where it is, unless the '
+                           'value says no (false, no, off, 0).',
+            'type': 'string', 'minLength': 1, 'default': 'tracon:exclude'},
+        'confidence': {
+            'description': 'Probability of the one-sided bound that must cross a limit before '
+                           'this counts as a breach.',
+            'type': 'number', 'minimum': 0.5, 'maximum': 0.99, 'default': 0.8},
+        'snapshot_file': {
+            'description': 'The snapshot to judge by. Empty: option snapshot_file of group '
+                           '[tracon] in watcher.conf.',
+            'type': 'string', 'default': ''},
+    },
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Audit:
+    """The parameters, each where it belongs."""
+
+    planning: plan.Parameters
+    wishes: rules.Wishes
+    confidence: float
+    snapshot_file: str
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Audit:
+        """Sort validated and completed parameters."""
+        return cls(
+            plan.Parameters(given['max_migrations'], given['min_gain'], given['migration_cost']),
+            rules.Wishes(frozenset(given['excluded_projects']), given['opt_out_key'],
+                         given['cooldown_seconds']),
+            given['confidence'], given['snapshot_file'])

@@ -1,0 +1,92 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Brings together where Watcher's model says VMs are, and what the snapshot says they do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tracon_watcher.characteristics import COUNT
+from tracon_watcher.decision_engine import inventory
+from tracon_watcher.placement import cluster
+
+#: States in which a VM's processors stand still: its demand is nothing, and that is known.
+IDLE = frozenset(('paused', 'suspended', 'stopped', 'shelved', 'shelved_offloaded', 'soft-delete'))
+
+
+def reconcile(known: cluster.ClusterState, model: Any,
+              found: inventory.Inventory) -> cluster.ClusterState:
+    """Return the snapshot's cluster with the VMs where they are now.
+
+    Watcher's model says where VMs are; for hosts outside of the audit's scope, which it lacks,
+    Nova does, and so for a VM that left the host Watcher's model has it on. A VM that the snapshot
+    does not have is unknown, which makes its host unknown. One that exists no longer is dropped,
+    and so is a host.
+
+    :param known: the snapshot's state
+    :param model: Watcher's model of the cluster
+    """
+    residents: dict[str, list[cluster.Resident]] = {
+        node.hostname: [] for node in model.get_all_compute_nodes().values()}
+    modelled: dict[str, tuple[str, str]] = {}
+    for node in model.get_all_compute_nodes().values():
+        for instance in model.get_node_instances(node):
+            modelled[instance.uuid] = (node.hostname, instance.state)
+    for host in known.hosts:
+        if host in found.services:
+            residents.setdefault(host, [])
+    for uuid, server in found.servers.items():
+        if server.host is not None:
+            modelled[uuid] = (server.host, server.vm_state)
+    for uuid, (host, state) in modelled.items():
+        if uuid in found.servers and host in residents:
+            residents[host].append(_resident(known, uuid, state))
+    return cluster.build([_host(known, host, vms) for host, vms in residents.items()],
+                         known.history, known.version, known.generated_at)
+
+
+def _resident(known: cluster.ClusterState, uuid: str, state: str) -> cluster.Resident:
+    row = known.resident_index.get(uuid)
+    if state in IDLE:
+        profile = np.zeros(COUNT)
+    elif row is None or np.isnan(known.profiles[row]).any():
+        profile = None
+    else:
+        profile = known.profiles[row]
+    if row is None:
+        return cluster.Resident(uuid, profile)
+    return cluster.Resident(uuid, profile, known.resident_limits(row), _pool(known, row))
+
+
+def _pool(known: cluster.ClusterState, row: int) -> str | None:
+    """Return a VM's storage backend where it is not its host's own."""
+    domain = int(known.io_domain[row])
+    if domain < 0 or domain == known.host_io_domain[known.host[row]]:
+        return None
+    name = known.io_domains[domain]
+    return None if name.startswith(f'{cluster.LOCAL}:') else name
+
+
+def _host(known: cluster.ClusterState, name: str,
+          residents: list[cluster.Resident]) -> cluster.Host:
+    index = known.host_index.get(name)
+    if index is None:
+        return cluster.Host(name, tuple(residents), None, None)
+    domain = int(known.host_io_domain[index])
+    storage = None if domain < 0 else known.io_domains[domain]
+    if storage == f'{cluster.LOCAL}:{name}':
+        storage = cluster.LOCAL
+    return cluster.Host(name, tuple(residents), known.host_type[index], storage,
+                        float(known.updated_at[index]))

@@ -1,0 +1,151 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Who must stay where, and why: the inventory's answer to the planner's question."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Collection, Mapping
+
+from oslo_utils import strutils
+
+from tracon_watcher.decision_engine import inventory
+from tracon_watcher.placement import constraints
+
+_PINNING = ('dedicated', 'mixed')
+#: Extra specs, and image properties, that tie a VM to one host's devices whatever their value.
+_DEVICE_SPECS = ('pci_passthrough:alias', 'accel:device_profile')
+_DEVICE_CLASSES = ('VGPU', 'PCPU', 'PCI_DEVICE', 'SRIOV_NET_VF', 'FPGA', 'PGPU')
+
+
+@dataclasses.dataclass(frozen=True)
+class Wishes:
+    """What the audit's parameters say of who must stay.
+
+    :param excluded_projects: ids of projects whose VMs stay
+    :param opt_out_key: a VM with this key in its metadata stays, unless it says false
+    :param cooldown_seconds: after a migration, whoever ordered it
+    """
+
+    excluded_projects: frozenset[str]
+    opt_out_key: str
+    cooldown_seconds: float
+
+
+def build(found: inventory.Inventory, model: Any, wishes: Wishes,
+          hosts: Collection[str]) -> constraints.Constraints:
+    """Collect what forbids VMs to move.
+
+    :param model: Watcher's model of the cluster
+    :param hosts: names of all hosts that the plan knows of, those outside of the scope included
+    """
+    nodes = {node.hostname: node for node in model.get_all_compute_nodes().values()}
+    immovable: dict[str, str] = {}
+    needs: dict[str, constraints.Room] = {}
+    free: dict[str, constraints.Room] = {}
+    closed = {host: why for host, why in (
+        (service.host, _closed(service)) for service in found.services.values()) if why}
+    for host, node in nodes.items():
+        left = model.get_node_free_resources(node)
+        free[host] = (left['vcpu'], left['memory'], left['disk'])
+        service = found.services.get(host)
+        if service is None:
+            closed[host] = 'Nova lists no compute service for it'
+        for instance in model.get_node_instances(node):
+            needs[instance.uuid] = (instance.vcpus, instance.memory, instance.disk)
+            why = obstacle(found, instance.uuid, host, wishes)
+            if why is None and instance.watcher_exclude:
+                why = 'is excluded by the scope of the audit'
+            if why is None and (service is None or not service.up):
+                why = f'the compute service on {host} does not answer'
+            if why is not None:
+                immovable[instance.uuid] = why
+    for uuid in found.servers.keys() - needs.keys():
+        immovable[uuid] = 'is not in Watcher\'s model: outside of the scope, or too new'
+    for host in found.services:
+        if host not in nodes:
+            closed[host] = 'is outside of the scope of the audit'
+    return constraints.Constraints(
+        immovable, closed, needs, free, tuple(
+            _group(one, found, hosts) for one in found.groups if len(one.members) > 1),
+        {service.host: service.zone for service in found.services.values()},
+        {one.uuid: one.pinned_zone for one in found.servers.values() if one.pinned_zone},
+        {uuid: at + wishes.cooldown_seconds for uuid, at in found.moved_at.items()})
+
+
+def obstacle(found: inventory.Inventory, uuid: str, host: str, wishes: Wishes) -> str | None:
+    """Return why a VM must stay where it is, or None.
+
+    :param host: where Watcher's model has it
+    """
+    server = found.servers.get(uuid)
+    if server is None:
+        return 'Nova does not list it; it may have been deleted'
+    if server.host != host:
+        return f'Nova has it on {server.host}; Watcher\'s model is out of date'
+    if server.vm_state != 'active':
+        return f'is {server.vm_state}, not active'
+    if server.task_state:
+        return f'is busy: task state {server.task_state}'
+    if server.locked:
+        return 'is locked'
+    if server.project in wishes.excluded_projects:
+        return f'its project {server.project} is excluded'
+    if wishes.opt_out_key in server.metadata and opted_out(server.metadata[wishes.opt_out_key]):
+        return (f'its metadata says {wishes.opt_out_key}='
+                f'{server.metadata[wishes.opt_out_key]}')
+    if uuid in found.direct_ports:
+        return f'has a network port of type {found.direct_ports[uuid]}'
+    return tied(server.extra_specs, server.image_properties)
+
+
+def opted_out(value: str) -> bool:
+    """Say whether a metadata value opts out: everything does but a plain no."""
+    return bool(strutils.bool_from_string(value, default=True))
+
+
+def tied(extra_specs: Mapping[str, str], properties: Mapping[str, Any]) -> str | None:
+    """Return what ties a VM to its host's CPUs or devices, or None."""
+    for name, value in (('extra spec hw:cpu_policy', extra_specs.get('hw:cpu_policy')),
+                        ('image property hw_cpu_policy', properties.get('hw_cpu_policy'))):
+        if value in _PINNING:
+            return f'is pinned: {name}={value}'
+    for key, value in extra_specs.items():
+        if key in _DEVICE_SPECS:
+            return f'has a device of its host: extra spec {key}={value}'
+        prefix, _colon, resource = key.partition(':')
+        if prefix.startswith('resources') and (
+                resource in _DEVICE_CLASSES or resource.startswith('CUSTOM_PCI')):
+            what = 'is pinned' if resource == 'PCPU' else 'has a device of its host'
+            return f'{what}: extra spec {key}={value}'
+    for name, value in (('hw:mem_encryption', extra_specs.get('hw:mem_encryption')),
+                        ('hw_mem_encryption', properties.get('hw_mem_encryption'))):
+        if value is not None and strutils.bool_from_string(value):
+            return f'has encrypted memory, which does not migrate: {name}={value}'
+    return None
+
+
+def _closed(service: inventory.Service) -> str | None:
+    if not service.up:
+        return 'its compute service does not answer'
+    if not service.enabled:
+        return f'its compute service is disabled: {service.disabled_reason or "no reason given"}'
+    return None
+
+
+def _group(one: inventory.ServerGroup, found: inventory.Inventory,
+           hosts: Collection[str]) -> constraints.Group:
+    placed = [found.servers[uuid].host for uuid in one.members if uuid in found.servers]
+    return constraints.Group(
+        one.name, constraints.Policy(one.policy), one.members, one.maximum_per_host,
+        sum(1 for host in placed if host is not None and host not in hosts))

@@ -1,0 +1,166 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The strategy: Watcher's cluster model in, the planner's moves out as actions; nothing else."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from openstack import connection
+from oslo_config import cfg
+from oslo_log import log
+from watcher.common import exception
+from watcher.common import nova_helper
+from watcher.common import utils
+from watcher.decision_engine.strategy.strategies import base
+
+from tracon_watcher.conf import decision_engine as options
+from tracon_watcher.decision_engine import goal
+from tracon_watcher.decision_engine import inventory
+from tracon_watcher.decision_engine import parameters
+from tracon_watcher.decision_engine import planner
+from tracon_watcher.decision_engine import residency
+from tracon_watcher.decision_engine import rules
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import plan
+from tracon_watcher.placement import planning
+from tracon_watcher.placement import snapshot
+
+LOG = log.getLogger(__name__)
+NAME = 'tracon_interference'
+#: What Watcher's database holds of an audit's status message.
+_MESSAGE = 255
+
+
+class InterferenceStrategy(base.BaseStrategy):
+    """Ends breaches of what VMs tolerate of each other with a few live migrations.
+
+    What each VM suffers, and would suffer and do on every other host, is predicted by the same
+    judgement that Nova's interference filter and weigher use, from the same snapshot.
+    """
+
+    def __init__(self, config: Any, osc: Any = None) -> None:
+        super().__init__(config, osc)
+        self._planner = planner.NAME
+        #: By uuid of a VM, the VMs whose migrations must have ended before its own starts.
+        self.waits_for: dict[str, list[str]] = {}
+        self._plan: plan.Plan | None = None
+
+    @classmethod
+    def get_name(cls) -> str:
+        return NAME
+
+    @classmethod
+    def get_display_name(cls) -> str:
+        return 'Interference-aware rebalancing'
+
+    @classmethod
+    def get_translatable_display_name(cls) -> str:
+        return 'Interference-aware rebalancing'
+
+    @classmethod
+    def get_goal_name(cls) -> str:
+        return goal.NAME
+
+    @classmethod
+    def get_config_opts(cls) -> list[Any]:
+        """Return none: it needs no data source."""
+        return []
+
+    @classmethod
+    def get_schema(cls) -> dict[str, Any]:
+        """Return the schema of the audit's parameters."""
+        return parameters.SCHEMA
+
+    def pre_execute(self) -> None:
+        """Complete and check the parameters, and see that there is a model of the cluster."""
+        # Audits made by the API have their defaults; others, such as a template's, may not.
+        given = dict(self.input_parameters)
+        utils.StrictDefaultValidatingDraft4Validator(parameters.SCHEMA).validate(given)
+        self.input_parameters.update(given)
+        if not self.compute_model:
+            raise exception.ClusterStateNotDefined()
+
+    def do_execute(self, audit: Any = None) -> None:
+        """Plan, and put the moves into the solution as live migrations."""
+        try:
+            self._plan = self._make_plan()
+        except Exception as error:
+            # Watcher logs it and fails the audit; the audit itself should say why, too.
+            _tell(audit, str(error))
+            raise
+        self._explain(self._plan)
+        _tell(audit, f'{len(self._plan.moves)} live migrations; {self._plan.reason}')
+        for move in self._plan.moves:
+            instance = self.compute_model.get_instance_by_uuid(move.uuid)
+            self.add_action_migrate(
+                instance, 'live', self.compute_model.get_node_by_name(move.source),
+                self.compute_model.get_node_by_name(move.destination))
+            self.waits_for[move.uuid] = [self._plan.moves[place].uuid for place in move.after]
+
+    def post_execute(self) -> None:
+        """State what the plan is expected to bring."""
+        assert self._plan is not None
+        before, after = self._plan.before, self._plan.after
+        self.solution.model = self.compute_model
+        self.solution.set_efficacy_indicators(
+            vms_in_breach_before=before.in_breach, vms_in_breach_after=after.in_breach,
+            mean_slowdown_before=before.mean_slowdown, mean_slowdown_after=after.mean_slowdown,
+            worst_slowdown_before=before.worst_slowdown, worst_slowdown_after=after.worst_slowdown,
+            live_migrations_count=len(self._plan.moves))
+
+    def _make_plan(self) -> plan.Plan:
+        wanted = parameters.Audit.of(self.input_parameters)
+        options.register_opts(cfg.CONF)
+        configured = cfg.CONF[options.GROUP.name]
+        state = snapshot.read(wanted.snapshot_file or configured.snapshot_file)
+        now = time.time()
+        found = inventory.collect(self._connect(), now - wanted.wishes.cooldown_seconds)
+        settings = assessment.Settings(
+            confidence=wanted.confidence,
+            maximum_age=configured.maximum_age_seconds or state.maximum_age_seconds)
+        cluster = residency.reconcile(state.cluster, self.compute_model, found)
+        return planning.plan_moves(
+            assessment.Assessor(cluster, state.models, settings),
+            rules.build(found, self.compute_model, wanted.wishes, cluster.host_index),
+            wanted.planning, now)
+
+    def _connect(self) -> connection.Connection:
+        """Return a connection as Watcher's own to Nova, with Neutron beside it."""
+        session = nova_helper.NovaHelper().connection.session
+        nova = cfg.CONF.nova
+        return connection.Connection(session=session, region_name=nova.region_name,
+                                     interface=(nova.valid_interfaces or ['public'])[0])
+
+    def _explain(self, made: plan.Plan) -> None:
+        for move in made.moves:
+            own = next(one for one in move.changes if one.uuid == move.uuid)
+            LOG.info('Recommended: live-migrate VM %(vm)s from %(source)s to %(destination)s: '
+                     'gain %(gain).3f for a cost of %(cost).3f, ends %(ended)d breaches, relieves '
+                     '%(relieves)s; its own slowdown %(before).2f becomes %(after).2f', {
+                         'vm': move.uuid, 'source': move.source, 'gain': move.gain,
+                         'destination': move.destination, 'cost': move.cost,
+                         'ended': move.ended, 'relieves': ', '.join(move.relieves),
+                         'before': own.slowdown_before, 'after': own.slowdown_after})
+        for uuid, why in made.passed_over.items():
+            LOG.info('Passed over: VM %(vm)s %(why)s', {'vm': uuid, 'why': why})
+        LOG.info('Plan ends after %(count)d live migrations: %(reason)s',
+                 {'count': len(made.moves), 'reason': made.reason})
+
+
+
+
+def _tell(audit: Any, text: str) -> None:
+    if audit is not None:
+        audit.status_message = text if len(text) <= _MESSAGE else text[:_MESSAGE - 3] + '...'

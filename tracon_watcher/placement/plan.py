@@ -1,0 +1,144 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a plan of moves consists of, and what it is expected to bring."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Mapping
+
+import numpy as np
+
+from tracon_watcher import errors
+from tracon_watcher.characteristics import BoolArray
+from tracon_watcher.placement import assessment
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameters:
+    """How bold a plan may be. Gains and costs are exponents: sums over VMs of log slowdown and
+    −log IOPS ratio; 0.05 is one VM becoming 5 % faster.
+
+    The default cost is what a live migration itself does: about two minutes in which the VM and
+    two neighbours run at half their speed, 3 × log 2 × 120 s ≈ 250 exponent seconds, spread over
+    the hour that the default cooldown makes a VM stay where it was put.
+
+    :param max_migrations: moves in one plan at most
+    :param min_gain: what a move must bring beyond its cost
+    :param migration_cost: what a move costs
+    :param destinations: destinations that are judged exactly for each VM
+    :param candidates: VMs that are tried at most for each move
+    """
+
+    max_migrations: int = 5
+    min_gain: float = 0.05
+    migration_cost: float = 0.07
+    destinations: int = 3
+    candidates: int = 200
+
+    def __post_init__(self) -> None:
+        for name in ('max_migrations', 'destinations', 'candidates'):
+            if getattr(self, name) < 1:
+                raise errors.InvalidOption(name, getattr(self, name), 'expected 1 or more')
+        for name in ('min_gain', 'migration_cost'):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise errors.InvalidOption(name, value, 'expected a number not below 0')
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """What a move is predicted to do to one VM. An IOPS ratio is NaN where it is undefined."""
+
+    uuid: str
+    slowdown_before: float
+    slowdown_after: float
+    iops_ratio_before: float
+    iops_ratio_after: float
+    breach_before: bool
+    breach_after: bool
+
+    @property
+    def relief(self) -> float:
+        """By how many exponents its slowdown and IOPS ratio get better."""
+        relief = math.log(self.slowdown_before / self.slowdown_after)
+        ratio = math.log(self.iops_ratio_after / self.iops_ratio_before)
+        return relief if math.isnan(ratio) else relief + ratio
+
+
+@dataclasses.dataclass(frozen=True)
+class Move:
+    """One live migration.
+
+    :param gain: exponents by which everybody's predicted harm falls together; the cost is not
+        taken off yet
+    :param cost: of the migration itself
+    :param ended: breaches that it ends
+    :param relieves: uuids of the VMs whose breach it ends; if none, of the VM it helps most
+    :param changes: the VM and its co-residents on both hosts
+    :param after: places, in the plan, of earlier moves that must have ended before this one starts
+    """
+
+    uuid: str
+    source: str
+    destination: str
+    gain: float
+    cost: float
+    ended: int
+    relieves: tuple[str, ...]
+    changes: tuple[Change, ...]
+    after: tuple[int, ...] = ()
+
+    @property
+    def net_gain(self) -> float:
+        """The gain beyond the cost."""
+        return self.gain - self.cost
+
+
+@dataclasses.dataclass(frozen=True)
+class Outlook:
+    """A cluster's predicted interference, over the VMs of which something is known."""
+
+    vms: int
+    in_breach: int
+    mean_slowdown: float
+    worst_slowdown: float
+    harm: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Moves in the order in which they were assessed.
+
+    :param reason: why there are no more moves than these, or none
+    :param passed_over: by uuid, why VMs stay whose leaving would help
+    """
+
+    moves: tuple[Move, ...]
+    reason: str
+    before: Outlook
+    after: Outlook
+    passed_over: Mapping[str, str]
+
+
+def outlook(assessor: assessment.Assessor, known: BoolArray) -> Outlook:
+    """Sum up the residents of the hosts (h,) that are ``known``."""
+    slow, ratio = assessor.exponents()
+    chosen = known[assessor.cluster.host] & ~np.isnan(slow)
+    slowdowns = np.exp(slow[chosen])
+    return Outlook(
+        int(chosen.sum()), int((assessor.breaches() & chosen).sum()),
+        float(slowdowns.mean()) if len(slowdowns) else 1.0,
+        float(slowdowns.max(initial=1.0)),
+        float(slow[chosen].sum() + np.nansum(ratio[chosen])))

@@ -1,0 +1,136 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""One move, judged exactly: the state before it and the state after it, predicted whole."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster as cluster_module
+from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import plan
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """A move that may be made.
+
+    :param move: with its expected gain
+    :param cautious_gain: the same, where predictions after the move were clamped to the hull, and
+        so are lower bounds of the harm, reckoned with their upper confidence bounds instead
+    """
+
+    move: plan.Move
+    cautious_gain: float
+
+
+def touched(cluster: cluster_module.ClusterState, uuid: str, destination: int) -> list[int]:
+    """Return the indices of the hosts whose residents feel a move, source and destination first.
+
+    Those are the two; and where the VM's I/O goes to another storage backend, all hosts that use
+    the old one or the new.
+    """
+    row = cluster.resident_index[uuid]
+    source = int(cluster.host[row])
+    hosts = [source, destination]
+    old = int(cluster.io_domain[row])
+    new = int(cluster.host_io_domain[destination])
+    if old == cluster.host_io_domain[source] and old != new:
+        users = np.concatenate([
+            np.flatnonzero(np.isin(cluster.host_io_domain, (old, new))),
+            cluster.host[np.isin(cluster.io_domain, (old, new))]])
+        hosts += sorted({int(host) for host in users} - set(hosts))
+    return hosts
+
+
+def attempt(assessor: assessment.Assessor, uuid: str, destination: int, cost: float) -> Trial | str:
+    """Judge one move.
+
+    :param assessor: of the state before it
+    :param destination: index of a host
+    :returns: the trial, or why the move must not be made
+    """
+    cluster = assessor.cluster
+    name = cluster.hosts[destination]
+    row = cluster.resident_index[uuid]
+    source = cluster.hosts[cluster.host[row]]
+    part = cluster.restricted(touched(cluster, uuid, destination))
+    before = _again(assessor, part)
+    after = _again(assessor, part.moved({uuid: name}))
+    # The one judgement, as for any newcomer: the destination as it is without the VM.
+    alone = part.moved({uuid: None}).restricted([1])
+    verdict = _again(assessor, alone).assess(
+        newcomer.own(cluster.profiles[row]), cluster.resident_limits(row))
+    if not verdict.known[0]:
+        return f'{name} is unknown ({assessment.Status(int(verdict.status[0])).name.lower()})'
+    if verdict.refused[0]:
+        breach = verdict.breach(0)
+        return (f'{name} is refused: {breach.response} {breach.bound:.2f} of {breach.vm} '
+                f'would cross its limit {breach.limit:.2f}')
+    return _compare(assessor.settings, before, after, uuid, (source, name), cost)
+
+
+def _compare(settings: assessment.Settings, before: assessment.Assessor,
+             after: assessment.Assessor, uuid: str, ends: tuple[str, str],
+             cost: float) -> Trial | str:
+    place = after.cluster.resident_index
+    order = np.array([place[one] for one in before.cluster.uuids], dtype=np.intp)
+    old = np.stack(before.exponents())
+    new = np.stack(after.exponents())[:, order]
+    was, becomes = before.breaches(), after.breaches()[order]
+    rise = np.nan_to_num(new - old)
+    bad = becomes & (~was | (rise > math.log1p(settings.margin)).any(axis=0))
+    if bad.any():
+        victim = before.cluster.uuids[int(np.flatnonzero(bad)[0])]
+        return f'{ends[1]}: {victim} would be in breach'
+    gain = float(np.nansum(old) - np.nansum(new))
+    surplus = _doubt(after)[:, order]
+    changes = tuple(
+        plan.Change(one, math.exp(old[0, row]), math.exp(new[0, row]), math.exp(-old[1, row]),
+                    math.exp(-new[1, row]), bool(was[row]), bool(becomes[row]))
+        for row, one in enumerate(before.cluster.uuids)
+        if not np.isnan(old[0, row]) and not np.isnan(new[0, row])
+        and (before.cluster.host[row] < 2 or abs(rise[:, row]).any()))
+    ended = [change.uuid for change in changes if change.breach_before and not change.breach_after]
+    relieved = tuple(ended) or tuple(
+        change.uuid for change in sorted(changes, key=lambda one: (-one.relief, one.uuid))[:1])
+    return Trial(plan.Move(uuid, *ends, gain, cost, len(ended), relieved, changes),
+                 gain - float(surplus.sum()))
+
+
+def _doubt(assessor: assessment.Assessor) -> FloatArray:
+    """Return, (2, n), by how much the harm may exceed predictions that were clamped to the hull;
+    0 for those that were not."""
+    cluster = assessor.cluster
+    doubt = np.zeros((2, len(cluster.uuids)))
+    slow_ratio = assessor.exponents()
+    for name in {one for one in cluster.host_type if one is not None and one in assessor.models}:
+        of_type = np.array([one == name for one in cluster.host_type], dtype=bool)
+        rows = np.flatnonzero(of_type[cluster.host])
+        models = assessor.models[name]
+        for index, model in enumerate((models.slowdown, models.iops_ratio)):
+            exponent = slow_ratio[index][rows]
+            outside = model.prepare(cluster.profiles[rows], cluster.background[rows]).outside
+            upper = assessor.upper(model, exponent)
+            doubt[index, rows] = np.where(outside, np.nan_to_num(upper - exponent), 0.0)
+    return doubt
+
+
+def _again(assessor: assessment.Assessor,
+           cluster: cluster_module.ClusterState) -> assessment.Assessor:
+    return assessment.Assessor(cluster, assessor.models, assessor.settings)
