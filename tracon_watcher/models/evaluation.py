@@ -102,8 +102,9 @@ class _Table:
 
     def add_each(self, points: measured.Points, model: str, tested_on: str,
                  predicted: FloatArray) -> None:
-        """Add the points' predictions, application by application."""
-        names = np.where(points.kind == 'generator', GENERATOR, points.target)
+        """Add the points' predictions, application by application; NaN is left out."""
+        names = np.where(np.isin(points.kind, ('generator', 'reverse')), GENERATOR,
+                         points.target)
         actual = points.response(self.response)
         for name in np.unique(names):
             same = names == name

@@ -38,7 +38,7 @@ FITTED = ('background', 'generator')
 class Points:
     """n measured points of one host type.
 
-    :param kind: (n,) solo, background, generator, pair or repeat
+    :param kind: (n,) see :data:`tracon_watcher.models.dataset.KINDS`
     :param target: (n,) name of the program whose response was measured
     :param background: (n,) name of the program or generator setting beside it
     :param target_alone: (n, 4) the target's characteristics alone

@@ -20,11 +20,14 @@ are both kept out of the fit, and that is what intervals are made of.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable
+from typing import Any
+from typing import Callable
+from typing import Iterable
 
 import numpy as np
 import scipy.optimize
 
+from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import IntArray
 from tracon_watcher.models import points as measured
@@ -60,48 +63,86 @@ class Errors:
         return cls(float(relative.mean()), float(relative.std()), len(relative))
 
 
-def target_folds(points: measured.Points) -> IntArray:
-    """Return a fold a program, (n,); the generator's settings as targets share a few."""
-    generated = points.kind == 'generator'
-    fold = np.empty(len(points), dtype=np.intp)
-    names = np.unique(points.target[~generated])
-    fold[~generated] = np.searchsorted(names, points.target[~generated])
-    fold[generated] = len(names) + measured.folds(points.target[generated], _GENERATOR_FOLDS)
-    return fold
-
-
 def background_folds(points: measured.Points) -> IntArray:
-    """Return the fold of each point's background, (n,)."""
-    return measured.folds(points.background, BACKGROUND_FOLDS)
+    """Return the fold, (n,), of the generator's setting in each point.
+
+    That is the background's, but the target's where a named program is the background.
+    """
+    return measured.folds(np.where(points.kind == 'reverse', points.target, points.background),
+                          BACKGROUND_FOLDS)
 
 
 def by_background(points: measured.Points, response: str, factory: Factory) -> FloatArray:
-    """Return the exponents (n,) predicted by fits that never saw the point's background."""
-    columns, exponent = pooled.design(points), points.exponent(response)
-    fold = background_folds(points)
-    predicted = np.full(len(points), np.nan)
-    for name in np.unique(fold):
-        out = fold == name
-        predicted[out] = _fit(factory, columns[~out], exponent[~out], fold[~out],
-                              ).predict(columns[out])
-    return predicted
+    """Return the exponents (n,) predicted by fits that never saw the point's background.
+
+    Neither as background nor as target: both directions of a window share its noise. Points of
+    kind ``reverse`` only help to fit; theirs are NaN.
+    """
+    behind, front = _background_names(points)
+    tested = points.kind != 'reverse'
+    return _held_out(points, response, factory, (
+        (tested & (behind == fold), (behind != fold) & (front != fold))
+        for fold in range(BACKGROUND_FOLDS)))
 
 
 def by_target(points: measured.Points, response: str, factory: Factory) -> FloatArray:
     """Return the exponents (n,) predicted by fits that saw neither target nor background.
 
-    A fit that would leave too few points predicts nothing: NaN.
+    Neither of them on either side. A fit that would leave too few points predicts nothing: NaN,
+    as do points of kind ``reverse``.
     """
+    behind, front = _background_names(points)
+    target, beside = _target_groups(points)
+    tested = points.kind != 'reverse'
+    return _held_out(points, response, factory, (
+        (tested & (target == group) & (behind == fold),
+         (target != group) & (beside != group) & (behind != fold) & (front != fold))
+        for group in range(int(target.max(initial=0)) + 1) for fold in range(BACKGROUND_FOLDS)))
+
+
+def _background_names(points: measured.Points) -> tuple[IntArray, IntArray]:
+    """Return the folds, (n,), of each point's background and of its target as a background.
+
+    -1 for a program that is background only in points of kind ``reverse``.
+    """
+    names = np.unique(points.background[points.kind != 'reverse'])
+    return (_index(points.background, names, BACKGROUND_FOLDS),
+            _index(points.target, names, BACKGROUND_FOLDS))
+
+
+def _target_groups(points: measured.Points) -> tuple[IntArray, IntArray]:
+    """Return the groups, (n,), of each point's target and of its background as a target.
+
+    Each program is a group; the generator's settings as targets share a few.
+    """
+    programs = np.unique(points.target[points.kind == 'background'])
+    settings = np.unique(points.target[points.kind == 'generator'])
+
+    def group(names: measured.StringArray) -> IntArray:
+        generated = _index(names, settings, _GENERATOR_FOLDS)
+        return np.where(generated >= 0, len(programs) + generated,
+                        _index(names, programs, max(len(programs), 1)))
+    return group(points.target), group(points.background)
+
+
+def _index(names: measured.StringArray, known: measured.StringArray, count: int) -> IntArray:
+    """Return each name's place among the ``known`` (sorted) modulo ``count``, -1 where absent."""
+    if not len(known):
+        return np.full(len(names), -1)
+    place = np.minimum(np.searchsorted(known, names), len(known) - 1)
+    return np.where(known[place] == names, place % count, -1)
+
+
+def _held_out(points: measured.Points, response: str, factory: Factory,
+              splits: Iterable[tuple[BoolArray, BoolArray]]) -> FloatArray:
+    """Return exponents (n,) where a split tests a point, by a fit to the points it keeps."""
     columns, exponent = pooled.design(points), points.exponent(response)
-    target, background = target_folds(points), background_folds(points)
+    fold = background_folds(points)
     predicted = np.full(len(points), np.nan)
-    for program in np.unique(target):
-        for fold in np.unique(background):
-            held = (target == program) & (background == fold)
-            kept = (target != program) & (background != fold)
-            if held.any() and kept.sum() >= pooled.LEAST_POINTS:
-                predicted[held] = _fit(factory, columns[kept], exponent[kept], background[kept],
-                                       ).predict(columns[held])
+    for tested, kept in splits:
+        if tested.any() and kept.sum() >= pooled.LEAST_POINTS:
+            predicted[tested] = _fit(factory, columns[kept], exponent[kept], fold[kept],
+                                     ).predict(columns[tested])
     return predicted
 
 

@@ -51,7 +51,7 @@ def settings(rng, count):
     return np.column_stack([reads, writes, guest, host])
 
 
-def build(seed=0, noise=0.04, generator=40, backgrounds=30):
+def build(seed=0, noise=0.04, generator=40, backgrounds=30, reverse=False):
     """Return synthetic points of one host type."""
     rng = np.random.default_rng(seed)
     behind, front = settings(rng, backgrounds), settings(rng, generator)
@@ -66,6 +66,8 @@ def build(seed=0, noise=0.04, generator=40, backgrounds=30):
         rows.append(('solo', name, '', target, np.zeros(4), np.nan))
         for index, background in enumerate(behind):
             add('background', name, f'generator-{index:02}', target, background)
+            if reverse:
+                add('reverse', f'generator-{index:02}', name, background, target)
         for other, background in PROGRAMS.items():
             add('pair', name, other, target, np.array(background, dtype=float))
     for index, target in enumerate(front):
