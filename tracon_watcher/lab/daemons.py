@@ -94,6 +94,10 @@ class Libvirt:
             shutil.rmtree(RUN, ignore_errors=True)
         self._children.clear()
 
+    def processes(self) -> list[int]:
+        """Of the daemons started here."""
+        return [child.pid for child in self._children]
+
 
 def _listens(path: pathlib.Path) -> bool:
     """Whether a process listens there; a stale socket file does not."""

@@ -11,6 +11,7 @@
 # under the License.
 """Host types: what two guests share, and the disks they are given for it."""
 
+import dataclasses
 import os
 import pathlib
 import shutil
@@ -32,6 +33,8 @@ class Device(typing.Protocol):
 
     def disks(self, side: str) -> list[domain.Disk]: ...
 
+    def processes(self) -> list[int]: ...
+
     def close(self) -> None: ...
 
 
@@ -51,6 +54,9 @@ class RawFiles:
     def disks(self, side: str) -> list[domain.Disk]:
         return [domain.Disk(self._cache / ('scratch-%s.img' % side)),
                 domain.Disk(self._image.database, read_only=True)]
+
+    def processes(self) -> list[int]:
+        return []
 
     def close(self) -> None:
         pass
@@ -95,16 +101,25 @@ class Spindle:
         return [domain.Disk(self._socket, side + '-scratch'),
                 domain.Disk(self._socket, side + '-database', read_only=True)]
 
+    def processes(self) -> list[int]:
+        return [self._child.pid] if self._child is not None else []
+
     def close(self) -> None:
         if self._child is not None:
             daemons.stop(self._child)
 
 
-class HostType(typing.NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class HostType:
     """A kind of host.
 
     :param emulated: "no", or "yes: " and how; goes into the data's header
     :param open_reads: and open_writes: rates of the open-loop programs, a second
+    :param queries: of the database program, a unit
+    :param levels: of the generator: CPU percent, reads and writes a second
+    :param costs: share of the scarcest resource that a percent of CPU, a read and a
+        write a second take, roughly; only used to choose settings
+    :param most_load: up to which combinations of levels are measured
     """
 
     name: str
@@ -114,14 +129,28 @@ class HostType(typing.NamedTuple):
     open_reads: int
     open_writes: int
     queries: int
+    levels: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+    cpu_costs: tuple[float, float, float]
+    device_costs: tuple[float, float]
+    most_load: float
+
+    def load(self, cpu: int, reads: int, writes: int) -> float:
+        """What a generator setting asks of the core or of the device, whichever is fuller."""
+        core = (cpu * self.cpu_costs[0] + reads * self.cpu_costs[1]
+                + writes * self.cpu_costs[2])
+        return max(core, reads * self.device_costs[0] + writes * self.device_costs[1])
 
 
 HOST_TYPES = {kind.name: kind for kind in (
-    HostType('same-core-raw-disk', 'no', RawFiles, 500, 300, 2),
+    HostType('same-core-raw-disk', 'no', RawFiles, 500, 300, 1,
+             ((0, 30, 60, 100), (0, 250, 800), (0, 200, 600)),
+             (0.01, 0.0005, 0.0005), (0.0, 0.0), 1.33),
     HostType('shared-slow-device',
              'yes: one spindle of %d MB/s, %.1f ms a turn, %.1f ms a full seek, served by nbdkit '
              'to both guests' % (Spindle.RATE // 10**6, Spindle.TURN / 1000, Spindle.SEEK / 1000),
-             Spindle, 15, 15, 1),
+             Spindle, 15, 15, 1,
+             ((0, 40, 90), (0, 10, 30, 80), (0, 10, 40)),
+             (0.01, 0.0006, 0.0006), (0.009, 0.009), 1.2),
 )}
 
 

@@ -104,8 +104,13 @@ class HostSample:
     steal: dict[int, float]
 
 
-def host_sample(ticks_per_second: int, proc: pathlib.Path = pathlib.Path('/proc')) -> HostSample:
-    """Per core, from /proc/stat: busy is all but idle, waiting for I/O and steal."""
+def host_sample(ticks_per_second: int, proc: pathlib.Path = pathlib.Path('/proc'),
+                usage: pathlib.Path | None = None) -> HostSample:
+    """Per core, from /proc/stat: busy is all but idle, waiting for I/O and steal.
+
+    :param usage: the root's cpuacct.usage_percpu (cgroup version 1), which counts the same
+        exactly; ticks are sampled and can miss a guest that wakes with them
+    """
     busy, steal = {}, {}
     for line in (proc / 'stat').read_text().splitlines():
         name, *fields = line.split()
@@ -114,6 +119,9 @@ def host_sample(ticks_per_second: int, proc: pathlib.Path = pathlib.Path('/proc'
             core = int(name[3:])
             busy[core] = (user + nice + system + irq + softirq) / ticks_per_second
             steal[core] = stolen / ticks_per_second
+    if usage is not None and usage.exists():
+        exact = [int(field) * 1e-9 for field in usage.read_text().split()]
+        busy = {core: exact[core] for core in busy}
     return HostSample(busy, steal)
 
 

@@ -32,7 +32,9 @@ from tracon_watcher.lab import observation
 
 SIDES = ('target', 'background')
 BOOT_TIMEOUT = {'kvm': 20.0, 'qemu': 40.0}
-MACHINE_CPU_SHARES = 8192
+# the most each cgroup version allows; 1024 and 100 are one process's
+MACHINE_CPU_SHARES = 262144
+MACHINE_CPU_WEIGHT = 10000
 
 
 class Guest:
@@ -85,9 +87,9 @@ class Testbed:
         self._directory = self._cache / ('run-%d' % os.getpid())
         self._directory.mkdir(mode=0o755)
         self._undo.append(lambda: shutil.rmtree(self._directory, ignore_errors=True))
-        libvirtd = daemons.Libvirt(self._directory)
-        self._undo.append(libvirtd.__exit__)
-        libvirtd.__enter__()
+        self._libvirtd = daemons.Libvirt(self._directory)
+        self._undo.append(self._libvirtd.__exit__)
+        self._libvirtd.__enter__()
         self._connection = libvirt.open('qemu:///system')
         self._undo.append(self._connection.close)
         self._device = self.host_type.device(self._directory, self._cache, self.image, SIDES)
@@ -192,6 +194,11 @@ class Testbed:
         except KeyError as exc:
             raise errors.GuestError('no domain statistics for %s' % exc) from exc
 
+    def helpers(self) -> list[int]:
+        """Processes that serve the testbed; their CPU time is no foreign load."""
+        assert self._device is not None
+        return [*self._libvirtd.processes(), *self._device.processes()]
+
     def facts(self) -> dict[str, str]:
         """What a measurement's header says of the testbed."""
         version = self._connection.getVersion()
@@ -241,7 +248,7 @@ def _machine_weight(pid: int) -> list[tuple[pathlib.Path, int]]:
         if 'cpu' in controllers.split(','):
             found.append((root / 'cpu' / top[0] / 'cpu.shares', MACHINE_CPU_SHARES))
         elif not controllers:
-            found.append((root / top[0] / 'cpu.weight', MACHINE_CPU_SHARES * 100 // 1024))
+            found.append((root / top[0] / 'cpu.weight', MACHINE_CPU_WEIGHT))
     return found
 
 

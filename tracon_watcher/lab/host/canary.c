@@ -15,9 +15,11 @@
 /*
  * A fixed piece of CPU work on the measured core, between windows: when it
  * takes longer or shorter than usual the machine itself has changed. For each
- * line on standard input it answers the nanoseconds the work took. The work is
- * cut into slices and the median slice counts, so that one timer interrupt of
- * an idle guest is not mistaken for drift.
+ * line on standard input it answers the nanoseconds the work took. The work
+ * has many independent operations at a time and walks a megabyte: a chain of
+ * dependent ones would not feel a busy sibling thread, and emulated guests do.
+ * It is cut into slices and the median slice counts, so that one timer
+ * interrupt of an idle guest is not mistaken for drift.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -25,9 +27,10 @@
 #include <time.h>
 
 #define SLICES 9
-#define WORDS 4096
+#define BYTES (1 << 20)
 
-static volatile uint64_t words[WORDS];
+static uint8_t memory[BYTES];
+static volatile uint64_t result;
 
 static uint64_t now(void)
 {
@@ -42,19 +45,34 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static void slice_of_work(long iterations)
+{
+    uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6;
+    for (long i = 0; i < iterations; i++) {
+        a = a * 3 + i;
+        b ^= b << 3;
+        c += a >> 2;
+        d = (d >> 1) + b;
+        e += d ^ i;
+        f -= c;
+        if (f & 8)
+            a++;
+        else
+            b += e;
+        memory[(c >> 5) & (BYTES - 1)]++;
+    }
+    result = a + b + c + d + e + f;
+}
+
 int main(int argc, char **argv)
 {
-    long iterations = argc > 1 ? atol(argv[1]) : 700000;
+    long iterations = argc > 1 ? atol(argv[1]) : 2000000;
     char line[16];
     uint64_t slice[SLICES];
     while (fgets(line, sizeof line, stdin)) {
-        uint64_t x = 88172645463325252ull;
         for (int s = 0; s < SLICES; s++) {
             uint64_t begin = now();
-            for (long i = 0; i < iterations; i++) {
-                x = x * 6364136223846793005ull + 1442695040888963407ull;
-                words[(x >> 40) & (WORDS - 1)] ^= x;
-            }
+            slice_of_work(iterations);
             slice[s] = now() - begin;
         }
         qsort(slice, SLICES, sizeof slice[0], ascending);

@@ -1,0 +1,70 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""Which measured windows are kept: none taken under foreign load, steal or drift."""
+
+import collections
+import dataclasses
+import statistics
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What a window may have suffered; shares of one core.
+
+    :param foreign: foreign CPU on the measured core
+    :param foreign_other: foreign CPU on the other cores together; guests are pinned away
+        from it, and what it does to the measured core the canary tells
+    :param steal: time the machine itself was not run, any core
+    :param canary: relative distance of a canary from the running median
+    :param attempts: after which a point is given up for now
+    """
+
+    foreign: float = 0.03
+    foreign_other: float = 1.05
+    steal: float = 0.01
+    canary: float = 0.03
+    attempts: int = 4
+
+
+class Canaries:
+    """The running median of canary times, which follows a machine that has changed for good.
+
+    :param memory: how many canaries it is the median of
+    """
+
+    def __init__(self, memory: int = 31) -> None:
+        self._recent: collections.deque[float] = collections.deque(maxlen=memory)
+
+    def add(self, seconds: float) -> None:
+        self._recent.append(seconds)
+
+    def deviation(self, seconds: float) -> float:
+        """Relative to the median; 0 while there are too few to tell."""
+        if len(self._recent) < 5:
+            return 0.0
+        return seconds / statistics.median(self._recent) - 1
+
+
+def objections(limits: Limits, foreign: float, foreign_other: float, steal: float,
+               deviations: tuple[float, ...]) -> list[str]:
+    """Why a window is not to be kept; empty when it is."""
+    found = []
+    if foreign > limits.foreign:
+        found.append('foreign CPU %.1f %% on the measured core' % (100 * foreign))
+    if foreign_other > limits.foreign_other:
+        found.append('foreign CPU %.1f %% on other cores' % (100 * foreign_other))
+    if steal > limits.steal:
+        found.append('steal %.1f %%' % (100 * steal))
+    worst = max(deviations, key=abs, default=0.0)
+    if abs(worst) > limits.canary:
+        found.append('canary off by %+.1f %%' % (100 * worst))
+    return found

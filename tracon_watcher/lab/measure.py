@@ -1,0 +1,140 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""From settings to a measurement file: the testbed set up, calibrated, used, taken down."""
+
+import dataclasses
+import datetime
+import os
+import pathlib
+import platform
+import typing
+
+from tracon_watcher.lab import acceptance
+from tracon_watcher.lab import errors
+from tracon_watcher.lab import host_types
+from tracon_watcher.lab import image
+from tracon_watcher.lab import plan as plans
+from tracon_watcher.lab import programs
+from tracon_watcher.lab import rows
+from tracon_watcher.lab import run
+from tracon_watcher.lab import testbed
+from tracon_watcher.lab import window
+from tracon_watcher.models import dataset
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What an operator chose."""
+
+    host_type: str
+    output: pathlib.Path
+    plan: str
+    seed: int
+    core: int
+    accelerator: str = 'auto'
+    window_seconds: float = 2.0
+    canary: float = 0.03
+    limit_minutes: float | None = None
+    cache: pathlib.Path | None = None
+    command: str = ''
+
+
+def measure(settings: Settings, report: typing.Callable[[str], None],
+            plan: plans.Plan | None = None) -> bool:
+    """Measure until the plan is done or time is up. Says whether it is done.
+
+    :param plan: instead of the one the settings name
+    :raises TestbedError: when the testbed cannot be set up here
+    """
+    host_type = host_types.named(settings.host_type)
+    plan = plan or plans.named(settings.plan, host_type, settings.seed)
+    file = rows.File(settings.output)
+    limits = acceptance.Limits(canary=settings.canary)
+    cores = os.sched_getaffinity(0)
+    if not cores - {settings.core}:
+        raise errors.TestbedError('the testbed measures on one core and watches from another: '
+                                  'this machine has only one')
+    # What is started from here on inherits this; guests are pinned by libvirt.
+    os.sched_setaffinity(0, cores - {settings.core})
+    try:
+        with testbed.Testbed(host_type, settings.cache or image.default_cache(), settings.core,
+                             _accelerator(settings, file)) as bed:
+            report('guests are up (%s)' % bed.accelerator)
+            iterations = _iterations(file, bed)
+            file.begin(_header(settings, plan, limits, bed, iterations))
+            catalogue = programs.programs(host_type.open_reads, host_type.open_writes,
+                                          host_type.queries)
+            observer = window.Observer(bed, catalogue, iterations, settings.window_seconds,
+                                       limits)
+            try:
+                observer.warm_up()
+
+                def recover() -> None:
+                    report('a guest hangs: both are started anew')
+                    for side in testbed.SIDES:
+                        bed.boot(side)
+                    observer.warm_up()
+
+                worker = run.Run(plan, file, settings.output.with_suffix('.journal'), observer,
+                                 limits.attempts, recover, report)
+                limit = settings.limit_minutes
+                return worker.work(None if limit is None else limit * 60)
+            finally:
+                observer.close()
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def _accelerator(settings: Settings, file: rows.File) -> str:
+    """A file goes on with the accelerator it began with."""
+    begun = file.header.get('accelerator')
+    return {'tcg': 'qemu', 'kvm': 'kvm', None: settings.accelerator}.get(
+        begun, settings.accelerator)
+
+
+def _iterations(file: rows.File, bed: testbed.Testbed) -> float:
+    """Calibrated once a file: programs are the same in a run that is continued."""
+    begun = file.header.get('iterations_per_second')
+    return float(begun) if begun else window.calibrate(bed)
+
+
+def _header(settings: Settings, plan: plans.Plan, limits: acceptance.Limits,
+            bed: testbed.Testbed, iterations: float) -> dict[str, str]:
+    kind = bed.host_type
+    return {
+        'schema': dataset.SCHEMA,
+        **bed.facts(),
+        'cpu_model': _cpu_model(),
+        'cores': str(os.cpu_count()),
+        'measured_core': str(settings.core),
+        'guests': '2, each 1 vCPU and 512 MiB, all threads on the measured core',
+        'date': datetime.datetime.now(datetime.UTC).date().isoformat(),
+        'window_seconds': '%g' % settings.window_seconds,
+        'foreign_load_limit': '%g of the measured core, %g of the others'
+                              % (limits.foreign, limits.foreign_other),
+        'steal_limit': '%g' % limits.steal,
+        'canary_tolerance': '%g' % limits.canary,
+        'iterations_per_second': '%.0f' % iterations,
+        'open_loop': 'openread %d reads/s, openwrite %d writes/s'
+                     % (kind.open_reads, kind.open_writes),
+        'generator_period_seconds': '%g' % (programs.GENERATOR_PERIOD * 1e-6),
+        'plan': plan.name,
+        'seed': str(settings.seed),
+        'command': settings.command,
+    }
+
+
+def _cpu_model() -> str:
+    for line in pathlib.Path('/proc/cpuinfo').read_text().splitlines():
+        if line.startswith('model name'):
+            return line.partition(':')[2].strip()
+    return platform.machine()

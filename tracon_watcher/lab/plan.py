@@ -1,0 +1,160 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""What is measured, and in which order.
+
+A plan names windows in which two programs run together; windows alone are not
+planned, the run takes one whenever the last one of a program has become old.
+A plan depends on its arguments and seed alone. It comes in blocks, each a
+balanced sample of the whole, so that a run cut short is still usable.
+"""
+
+import dataclasses
+import itertools
+import random
+import typing
+
+from scipy.stats import qmc
+
+from tracon_watcher.lab import host_types
+from tracon_watcher.lab import programs
+
+SOLO, BACKGROUND, GENERATOR, PAIR, REPEAT, REVERSE = (
+    'solo', 'background', 'generator', 'pair', 'repeat', 'reverse')
+BLOCKS = 5
+GROUP = 8
+PARTNERS = (1, 2, 4)        # in a group of eight, each meets five others
+
+
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """Two programs together. Both directions are recorded.
+
+    :param kind: of the row whose target is `target`
+    :param back: kind of the row whose target is `background`; None records none
+    """
+
+    kind: str
+    target: str
+    background: str
+    repetition: int = 0
+    back: str | None = None
+
+    @property
+    def point(self) -> str:
+        return '%s/%s/%s' % (self.kind, self.target, self.background)
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.point, self.repetition
+
+    @property
+    def needs_solo(self) -> tuple[str, ...]:
+        """Programs whose slowdown is computed, hence a recent window alone is needed."""
+        return (self.target, self.background) if self.back else (self.target,)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """Windows in order."""
+
+    name: str
+    seed: int
+    windows: tuple[Window, ...]
+
+
+def full(host_type: host_types.HostType, seed: int, generators: int = 48) -> Plan:
+    """The plan of a host type's data set.
+
+    :param generators: space-filling generator settings, a multiple of 8
+    """
+    rng = random.Random(seed)
+    names = list(programs.programs(1, 1))
+    backgrounds = grid(host_type)
+    rng.shuffle(backgrounds)
+    pairs = list(itertools.combinations_with_replacement(names, 2))
+    rng.shuffle(pairs)
+    settings = space_filling(host_type, generators, seed)
+    rng.shuffle(settings)
+    groups = [settings[n:n + GROUP] for n in range(0, len(settings), GROUP)]
+    repeated = _repeated(names, backgrounds[::BLOCKS], pairs, rng)
+
+    windows: list[Window] = []
+    for block in range(BLOCKS):
+        part = [Window(BACKGROUND, name, background, back=REVERSE)
+                for name in names for background in backgrounds[block::BLOCKS]]
+        part += [Window(PAIR, *pair, back=PAIR) for pair in pairs[block::BLOCKS]]
+        part += [dataclasses.replace(window, repetition=block) for window in repeated]
+        rng.shuffle(part)
+        windows += part
+        for group in groups[block::BLOCKS]:
+            windows += _meetings(group, rng)
+    return Plan('full', seed, tuple(windows))
+
+
+def small(host_type: host_types.HostType, seed: int) -> Plan:
+    """A few points of every kind, to try a testbed out in about two minutes."""
+    rng = random.Random(seed)
+    names = ['calc', 'seqread', 'mixed']
+    backgrounds = rng.sample(grid(host_type), 3)
+    windows = [Window(BACKGROUND, name, background, back=REVERSE)
+               for name in names for background in backgrounds]
+    windows += [Window(PAIR, a, b, back=PAIR)
+                for a, b in itertools.combinations_with_replacement(names, 2)]
+    windows += [Window(REPEAT, names[0], backgrounds[0], repetition=n) for n in range(3)]
+    rng.shuffle(windows)
+    return Plan('small', seed, tuple(windows))
+
+
+def named(name: str, host_type: host_types.HostType, seed: int) -> Plan:
+    return {'full': full, 'small': small}[name](host_type, seed)
+
+
+def grid(host_type: host_types.HostType) -> list[str]:
+    """The generator's CPU × read × write levels, without nothing and without most of what
+    offers far more than the host can do."""
+    found = []
+    for cpu, reads, writes in itertools.product(*host_type.levels):
+        load = host_type.load(cpu, reads, writes)
+        if 0 < load <= host_type.most_load:
+            found.append(programs.generator(cpu, reads, writes))
+    return found
+
+
+def space_filling(host_type: host_types.HostType, count: int, seed: int) -> list[str]:
+    """Scrambled Sobol points in the generator's space, as far as the host can nearly do them."""
+    sobol = qmc.Sobol(3, seed=seed)
+    cpu, reads, writes = (max(levels) for levels in host_type.levels)
+    found: list[str] = []
+    while len(found) < count:
+        for x, y, z in sobol.random(64):
+            # below: squares, because little I/O matters more than much
+            setting = (round(x * cpu), round(y * y * reads), round(z * z * writes))
+            if 0.1 < host_type.load(*setting) <= 1.3 and len(found) < count:
+                found.append(programs.generator(*setting))
+    return found
+
+
+def _meetings(group: typing.Sequence[str], rng: random.Random) -> list[Window]:
+    met = [Window(GENERATOR, group[n], group[(n + step) % len(group)], back=GENERATOR)
+           for step in PARTNERS for n in range(len(group))
+           if 2 * step < len(group) or n < len(group) // 2]
+    rng.shuffle(met)
+    return met
+
+
+def _repeated(names: typing.Sequence[str], backgrounds: typing.Sequence[str],
+              pairs: typing.Sequence[tuple[str, str]], rng: random.Random) -> list[Window]:
+    """Twelve points: every program once beside the generator, four programs beside programs."""
+    found = [Window(REPEAT, name, rng.choice(backgrounds)) for name in names]
+    found += [Window(REPEAT, *pair, back=REPEAT)
+              for pair in rng.sample([pair for pair in pairs if pair[0] != pair[1]], 4)]
+    return found

@@ -1,0 +1,226 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""Rows of the measurement file, and the file itself: appended, resumed, completed."""
+
+import csv
+import dataclasses
+import io
+import math
+import os
+import pathlib
+import typing
+
+from tracon_watcher.lab import errors
+from tracon_watcher.lab import observation
+from tracon_watcher.lab import plan
+from tracon_watcher.models import dataset
+
+MINIMUM_IOPS = 5.0      # below this, alone, an IOPS ratio is not defined
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """One program during one window."""
+
+    name: str
+    units: int
+    time_per_unit: float
+    seen: observation.Observation
+
+    @property
+    def iops(self) -> float:
+        return (self.seen.read_requests_per_second + self.seen.write_requests_per_second)
+
+
+@dataclasses.dataclass(frozen=True)
+class Taken:
+    """What is common to both directions of a window.
+
+    :param started_at: seconds since the epoch
+    """
+
+    started_at: float
+    seconds: float
+    foreign: float
+    foreign_other: float
+    steal: float
+    canary_before: float
+    canary_after: float
+    attempts: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Solo:
+    """A program alone, when last measured."""
+
+    started_at: float
+    side: Side
+
+
+def row(point: str, kind: str, repetition: int, target: Side, background: Side | None,
+        taken: Taken, target_solo: Solo, background_solo: Solo | None) -> dict[str, str]:
+    """One row, ready to be written; what is undefined is an empty field."""
+    alone = target_solo.side
+    values: dict[str, typing.Any] = {
+        'point': point, 'kind': kind, 'target': target.name,
+        'background': background.name if background else '', 'repetition': repetition,
+        'started_at': '%.3f' % taken.started_at, 'window_seconds': taken.seconds,
+        'units': target.units, 'time_per_unit': target.time_per_unit,
+        'operations': target.seen.operations, 'iops': target.iops,
+        'target_vcpu_delay': target.seen.vcpu_delay,
+        'target_read_latency': target.seen.read_latency,
+        'target_write_latency': target.seen.write_latency,
+        'foreign_cpu': taken.foreign, 'foreign_cpu_other': taken.foreign_other,
+        'steal': taken.steal, 'canary_before': taken.canary_before,
+        'canary_after': taken.canary_after, 'attempts': taken.attempts,
+    }
+    values.update(_against(target.time_per_unit, target.iops, alone))
+    _characterise(values, 'target_observed_', target.seen)
+    if background is not None:
+        values['background_vcpu_delay'] = background.seen.vcpu_delay
+        values['background_read_latency'] = background.seen.read_latency
+        values['background_write_latency'] = background.seen.write_latency
+        _characterise(values, 'background_observed_', background.seen)
+    if background_solo is not None:
+        _characterise(values, 'background_alone_', background_solo.side.seen)
+    return {name: _text(values.get(name, math.nan)) for name in dataset.COLUMNS}
+
+
+def _against(time_per_unit: float, iops: float, alone: Side) -> dict[str, typing.Any]:
+    values = {
+        'solo_time_per_unit': alone.time_per_unit,
+        'slowdown': time_per_unit / alone.time_per_unit,
+        'solo_iops': alone.iops,
+        'iops_ratio': iops / alone.iops if alone.iops >= MINIMUM_IOPS else math.nan,
+        'target_alone_vcpu_delay': alone.seen.vcpu_delay,
+        'target_alone_read_latency': alone.seen.read_latency,
+        'target_alone_write_latency': alone.seen.write_latency,
+    }
+    _characterise(values, 'target_alone_', alone.seen)
+    return values
+
+
+def _characterise(values: dict[str, typing.Any], prefix: str,
+                  seen: observation.Observation) -> None:
+    for name, value in zip(observation.NAMES, seen.characteristics, strict=True):
+        values[prefix + name] = value
+
+
+def _text(value: typing.Any) -> str:
+    if isinstance(value, float):
+        return '' if math.isnan(value) else '%.6g' % value
+    return str(value)
+
+
+class File:
+    """A measurement file that grows by whole rows and survives being cut short."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self._path = path
+        self.header: dict[str, str] = {}
+        self.rows: list[dict[str, str]] = []
+        if path.exists():
+            self._read()
+
+    def _read(self) -> None:
+        text = self._path.read_text()
+        if not text.endswith('\n'):
+            text = text[:text.rfind('\n') + 1]      # a row that was being written
+            self._path.write_text(text)
+        lines = text.splitlines()
+        for line in lines:
+            if line.startswith('#'):
+                key, _colon, value = line[1:].partition(':')
+                self.header[key.strip()] = value.strip()
+        body = [line for line in lines if not line.startswith('#')]
+        self.rows = list(csv.DictReader(body))
+        if self.rows and tuple(self.rows[0]) != dataset.COLUMNS:
+            raise errors.TestbedError('%s has other columns than this version writes: '
+                                      'name a new file' % self._path)
+
+    def begin(self, header: dict[str, str]) -> None:
+        """Write the header of a new file; check that an old one continues the same run."""
+        if self.header:
+            for key in ('schema', 'host_type', 'seed', 'plan', 'accelerator'):
+                if self.header.get(key) != header[key]:
+                    raise errors.TestbedError(
+                        '%s was measured with %s %s, not %s: name a new file'
+                        % (self._path, key, self.header.get(key), header[key]))
+            return
+        self.header = header
+        self._path.write_text(self._head())
+
+    def _head(self) -> str:
+        lines = ''.join('# %s: %s\n' % item for item in self.header.items())
+        return lines + ','.join(dataset.COLUMNS) + '\n'
+
+    def append(self, *rows: dict[str, str]) -> None:
+        """Add rows, at once and for good."""
+        with open(self._path, 'a') as out:
+            out.write(_lines(rows))
+            out.flush()
+            os.fsync(out.fileno())
+        self.rows.extend(rows)
+
+    def done(self) -> set[tuple[str, int]]:
+        """Keys of the windows that need not be measured again."""
+        return {(found['point'], int(found['repetition'])) for found in self.rows}
+
+    def complete(self) -> None:
+        """Compare every point with the solo window nearest in time.
+
+        While measuring only earlier ones were known.
+        """
+        self.rows = nearest_solo(self.rows)
+        part = self._path.with_suffix('.part')
+        part.write_text(self._head() + _lines(self.rows))
+        part.replace(self._path)
+
+
+def _lines(rows: typing.Iterable[dict[str, str]]) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, dataset.COLUMNS, lineterminator='\n')
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+_OF_TARGET = (['target_alone_' + name for name in observation.NAMES]
+              + ['solo_time_per_unit', 'solo_iops', 'target_alone_vcpu_delay',
+                 'target_alone_read_latency', 'target_alone_write_latency'])
+
+
+def nearest_solo(rows: typing.Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """The rows, each with what its target did alone in the nearest window in time."""
+    solos: dict[str, list[dict[str, str]]] = {}
+    for found in rows:
+        if found['kind'] == plan.SOLO:
+            solos.setdefault(found['target'], []).append(found)
+
+    def nearest(name: str, at: float) -> dict[str, str]:
+        return min(solos[name], key=lambda solo: abs(float(solo['started_at']) - at))
+
+    result = []
+    for old in rows:
+        new = dict(old)
+        at = float(old['started_at'])
+        solo = nearest(old['target'], at)
+        for name in _OF_TARGET:
+            new[name] = solo[name]
+        if old['background']:
+            other = nearest(old['background'], at)
+            for name in observation.NAMES:
+                new['background_alone_' + name] = other['target_alone_' + name]
+        new['slowdown'] = _text(float(old['time_per_unit']) / float(solo['time_per_unit']))
+        iops = float(solo['iops'])
+        new['iops_ratio'] = (_text(float(old['iops']) / iops) if iops >= MINIMUM_IOPS else '')
+        result.append(new)
+    return result
