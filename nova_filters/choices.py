@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-import weakref
 from typing import Callable
+import weakref
 
 from nova_filters import pending
 from tracon_watcher.placement import limits as limits_module
@@ -88,10 +88,12 @@ class Choices:
             for key, one in list(self._open.items()):
                 ended = one.spec() is None or now - one.at > _LONGEST_REQUEST
                 found += self._found(one, now)
+                # A request for several that cannot be met in full gives back what it took: Nova
+                # then unsets the time at which it updated the HostState.
+                failed += [uuid for state, uuid in one.chosen if state.updated is None]
+                one.chosen = [(state, uuid) for state, uuid in one.chosen
+                              if state.updated is not None]
                 if ended:
-                    # A request for several that cannot be met in full gives back what it took:
-                    # Nova then says so by unsetting the time of update.
-                    failed += [uuid for state, uuid in one.chosen if state.updated is None]
                     del self._open[key]
             if found or failed:
                 self._settled(found, failed)

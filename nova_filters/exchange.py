@@ -23,8 +23,8 @@ import os
 import pathlib
 import socket
 import time
-import uuid
 from typing import Any
+import uuid
 
 from nova_filters import faults as faults_module
 from nova_filters import pending
@@ -63,7 +63,9 @@ class Exchange:
             handle = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
                 os.write(handle, text)
-                if os.fstat(handle).st_size > _LARGEST:
+                size = os.fstat(handle).st_size
+                if size > _LARGEST:
+                    self._offsets[self._own] = size
                     self._own = self._new_name()
             finally:
                 os.close(handle)
@@ -90,9 +92,6 @@ class Exchange:
         except OSError as error:
             self._report(error)
         return placements, cancelled
-
-    def close(self) -> None:
-        """Nothing to do but for tests: the files expire by themselves."""
 
     def _read(self, name: str, placements: list[pending.Placement],
               cancelled: list[str]) -> None:

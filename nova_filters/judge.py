@@ -19,6 +19,7 @@ siblings' are handled in the background.
 from __future__ import annotations
 
 import functools
+import logging
 import threading
 import time
 
@@ -175,7 +176,7 @@ class Judge:
             self.faults.mended('stale')
 
     def _report(self, judged: judgements.Judgement, hosts, outcome: str) -> None:
-        if hosts.any():
+        if self._log.isEnabledFor(logging.INFO) and hosts.any():
             self._log.info('%s', report.text(report.content(judged, hosts, outcome)))
 
     def _on_settled(self, found: list[pending_module.Placement], failed: list[str]) -> None:

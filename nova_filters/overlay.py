@@ -69,4 +69,3 @@ def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
 
 def _shared(assessor: assessment.Assessor, domain: int) -> bool:
     return int(np.count_nonzero(assessor.cluster.host_io_domain == domain)) > 1
-

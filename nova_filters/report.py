@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import collections
 import json
 from typing import Any
 
@@ -23,7 +22,6 @@ import numpy as np
 from nova_filters import judgement as judgements
 from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import verdict
 
 WORST = 10
 
@@ -38,24 +36,19 @@ def content(judged: judgements.Judgement, hosts: BoolArray, outcome: str) -> dic
     assert found is not None
     positions = np.flatnonzero(hosts)
     rows = judged.rows[positions]
-    order = np.argsort(-found.excess[rows], kind='stable')
-    reasons: collections.Counter[str] = collections.Counter()
     worst = []
-    for place in order:
+    for place in np.argsort(-found.excess[rows], kind='stable')[:WORST]:
         breach = found.breach(int(rows[place]))
-        who = verdict.NEWCOMER if breach.vm == verdict.NEWCOMER else 'resident'
-        reasons[f'{who} {breach.response}'] += 1
-        if len(worst) < WORST:
-            worst.append({'host': judged.states[positions[place]].host, 'vm': breach.vm,
-                          'response': breach.response, 'predicted_bound': round(breach.bound, 4),
-                          'limit': round(breach.limit, 4)})
+        worst.append({'host': judged.states[positions[place]].host, 'vm': breach.vm,
+                      'response': breach.response, 'predicted_bound': round(breach.bound, 4),
+                      'limit': round(breach.limit, 4)})
     known = judged.rows >= 0
     status = np.full(len(judged.rows), int(assessment.Status.UNKNOWN_HOST))
     status[known] = found.status[judged.rows[known]]
     unknown = {assessment.Status(value).name.lower(): int(count) for value, count in zip(
         *np.unique(status[status != assessment.Status.KNOWN], return_counts=True))}
     return {'instance': judged.uuid, 'outcome': outcome, 'hosts': len(judged.states),
-            'breached': len(positions), 'reasons': dict(reasons), 'unknown': unknown,
+            'breached': len(positions), 'reasons': found.reasons(rows), 'unknown': unknown,
             'expected_from': found.newcomer.source, 'snapshot': found.cluster.version,
             'worst': worst}
 

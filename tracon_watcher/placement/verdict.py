@@ -162,6 +162,21 @@ class Assessment:
                         float(np.exp(sign * found.limit[entry])))
         raise ValueError(f'the breach on host {self.cluster.hosts[host]} was not noted')
 
+    def reasons(self, hosts: IntArray) -> dict[str, int]:
+        """Count refused hosts by what is breached worst on each, such as ``resident slowdown``.
+
+        :param hosts: indices
+        """
+        names = [f'{who} {response}' for who in (NEWCOMER, 'resident') for response in RESPONSES]
+        kind = np.full(len(self.excess), -1, dtype=np.intp)
+        for found in self._found:
+            worst = found.excess >= self.excess[found.hosts]
+            kind[found.hosts[worst]] = (2 * (found.rows >= 0) + found.response)[worst]
+        for host, breach in self._replaced.items():
+            kind[host] = 2 * (breach.vm != NEWCOMER) + RESPONSES.index(breach.response)
+        counts = np.bincount(kind[hosts][kind[hosts] >= 0], minlength=len(names))
+        return {name: int(count) for name, count in zip(names, counts) if count}
+
     def note(self, found: Found) -> None:
         """Remember breaches; each host keeps the worst."""
         np.maximum.at(self.excess, found.hosts, found.excess)
