@@ -30,6 +30,20 @@ from tracon_watcher import errors
 EXIT_BAD_INPUT = 2
 
 
+class LazyCommandManager(commandmanager.CommandManager):
+    """Knows the commands by name and imports only the one that is run.
+
+    cliff's own goes through stevedore, which imports every command at the start
+    and drops those that cannot be imported: slow, and "tracon model fit" would
+    be unknown on a host without scikit-learn instead of saying what is missing.
+    """
+
+    def load_commands(self, namespace: str) -> None:
+        self.group_list.append(namespace)
+        for entry_point in importlib.metadata.entry_points(group=namespace):
+            self.commands[entry_point.name.replace('_', ' ')] = entry_point
+
+
 class TraconApp(app.App):
     """Runs one command; an expected error is one line, and exit code 2."""
 
@@ -39,7 +53,7 @@ class TraconApp(app.App):
         super().__init__(
             description='Measures, models and judges how virtual machines slow each other down.',
             version=importlib.metadata.version('tracon-watcher'),
-            command_manager=commandmanager.CommandManager('tracon.command'),
+            command_manager=LazyCommandManager('tracon.command'),
             deferred_help=False)
         self._failure: BaseException | None = None
 
