@@ -17,6 +17,7 @@ prediction       evaluates a stored model with numpy alone; models learns one
 placement        hosts, residents, limits, and the one judgement: assess()
 lab              measures interference between real guests (libvirt, QEMU)
 decision_engine  Watcher's goal, strategy, efficacy and scoring engines
+demo             stock Nova beside this extension, on measured truth
 conf             options, one module a group;  cmd  the program ``tracon``
 ../nova_filters  the filter, the weigher and the extra specs Nova loads
 

@@ -84,6 +84,7 @@ class Outcome:
         None without a plan
     :param actions: the plan's, in an order that their parents allow
     :param efficacy: indicators by name
+    :param message: the audit's status message: why it failed, or why its plan ends where it does
     :param log: what the decision engine logged: warnings, and what this product says
     """
 
@@ -92,6 +93,7 @@ class Outcome:
     actions: tuple[Action, ...] = ()
     efficacy: Mapping[str, float] = dataclasses.field(default_factory=dict)
     global_efficacy: Any = None
+    message: str | None = None
     log: tuple[str, ...] = ()
 
 
@@ -156,20 +158,32 @@ class WatcherBox:
         :param execute: start the action plan as well and wait for its end
         :raises AuditImpossible: when Watcher does not answer
         """
-        assert self._process is not None and self._process.stdin is not None
-        self._process.stdin.write(json.dumps({
+        answer = self._ask({
             'goal': goal, 'strategy': strategy, 'scope': scope, 'execute': execute,
-            'parameters': dict(parameters or {}), 'timeout': timeout}) + '\n')
-        self._process.stdin.flush()
-        answer = self._answer()
-        if answer['state'] == 'ERROR':
-            raise AuditImpossible('; '.join(answer['log'][-3:]))
+            'parameters': dict(parameters or {}), 'timeout': timeout})
         return Outcome(
             answer['state'], answer.get('plan_state'),
             _ordered([Action(one['uuid'], one['action_type'], one['state'],
                              tuple(one['parents'] or ()), one['input_parameters'])
                       for one in answer.get('actions', ())]),
-            answer.get('efficacy', {}), answer.get('global_efficacy'), tuple(answer['log']))
+            answer.get('efficacy', {}), answer.get('global_efficacy'), answer.get('message'),
+            tuple(answer['log']))
+
+    def get(self, path: str) -> Any:
+        """Return what Watcher's API shows, such as ``/v1/goals``.
+
+        :raises AuditImpossible: when it shows nothing there
+        """
+        return self._ask({'get': path})['body']
+
+    def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        assert self._process is not None and self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request) + '\n')
+        self._process.stdin.flush()
+        answer = self._answer()
+        if answer['state'] == 'ERROR':
+            raise AuditImpossible('; '.join(answer['log'][-3:]))
+        return answer
 
     def _answer(self) -> dict[str, Any]:
         assert self._process is not None and self._process.stdout is not None

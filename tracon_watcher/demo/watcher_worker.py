@@ -94,7 +94,7 @@ class Worker:
             return {'state': 'REJECTED', 'log': [_fault(body)]}
         deadline = time.monotonic() + request['timeout']
         audit = self._wait(f'/v1/audits/{body["uuid"]}', deadline)
-        result: dict[str, Any] = {'state': audit['state'], 'uuid': audit['uuid']}
+        result: dict[str, Any] = {'state': audit['state'], 'message': audit['status_message']}
         plans = self.get(f'/v1/action_plans?audit_uuid={audit["uuid"]}')['action_plans']
         if plans:
             path = f'/v1/action_plans/{plans[0]["uuid"]}'
@@ -152,8 +152,10 @@ def main() -> None:
     worker = Worker(sys.argv[1])
     answers.write(json.dumps({'ready': True}) + '\n')
     for line in sys.stdin:
+        request = json.loads(line)
         try:
-            answer = worker.audit(json.loads(line))
+            answer = {'state': 'SHOWN', 'body': worker.get(request['get'])} if (
+                'get' in request) else worker.audit(request)
         except Exception as error:
             answer = {'state': 'ERROR', 'log': [*worker.records.lines,
                                                 f'{type(error).__name__}: {error}']}

@@ -1,0 +1,114 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``tracon demo``: stock Nova and Nova with this extension place the same VMs."""
+
+import argparse
+import math
+import pathlib
+from typing import Any
+
+from cliff import lister
+
+from tracon_watcher.cmd import model
+from tracon_watcher import errors
+
+
+class Demo(lister.Lister):
+    """Place the same VMs with stock Nova and with this extension, and compare by measured truth.
+
+    A real nova-scheduler, with Nova's API, conductor and Placement, places forty VMs on 24 hosts
+    of two slots, once for each arm. What the VMs then do to each other is looked up in measured
+    pairs of programs, on which no model was fitted. Afterwards one VM changes its behaviour, and
+    a real Watcher audit runs. A report with plots is written as one HTML file.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add = parser.add_argument
+        add('--seed', type=int, default=1, help='the first seed (default: %(default)s)')
+        add('--seeds', type=int, default=1, metavar='N',
+            help='how many seeds, with a confidence interval from two on; results are kept in '
+                 'the output folder, so that it may be stopped and called again')
+        add('--host-type', help='type of host that was measured; by default the one with the '
+                                'most measured pairs')
+        add('--measurements', action='append', default=[], metavar='FILE',
+            help='measurements (CSV), may be repeated; by default those that come with the '
+                 'package')
+        add('--output', default='tracon-demo', metavar='DIR',
+            help='folder for results and the report (default: %(default)s)')
+        add('--fresh', action='store_true', help='run again what the folder has results of')
+        add('--processes', type=int, default=2, metavar='N',
+            help='processes with a Nova each (default: %(default)s)')
+        add('--hosts', type=int, default=24, metavar='N',
+            help='compute hosts of two slots each (default: %(default)s)')
+        add('--vms', type=int, default=40, metavar='N', help='requests (default: %(default)s)')
+        add('--concentration', type=float, default=0.5, metavar='X',
+            help='how alike projects are: near 0 each runs one program, so that history tells '
+                 'what comes; large, all run the same mix (default: %(default)s)')
+        add('--on-all-refused', choices=('refuse', 'least_harm'), default='refuse',
+            help='what happens to a VM that every host would be refused to (default: '
+                 '%(default)s)')
+        add('--audits', choices=('first', 'all', 'none'), default='first',
+            help='seeds after which a VM changes its behaviour and an audit runs (default: '
+                 '%(default)s)')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
+        if parsed_args.seeds < 1 or parsed_args.seed < 0 or parsed_args.processes < 1:
+            raise errors.InvalidOption('--seeds, --seed, --processes', (
+                parsed_args.seeds, parsed_args.seed, parsed_args.processes),
+                'expected at least 1, 0 and 1')
+        from tracon_watcher.demo import session
+        outcome = session.run(session.Wish(
+            range(parsed_args.seed, parsed_args.seed + parsed_args.seeds),
+            parsed_args.measurements or model.packaged_measurements(), parsed_args.host_type,
+            pathlib.Path(parsed_args.output), parsed_args.fresh, parsed_args.processes,
+            parsed_args.audits, dict(
+                hosts=parsed_args.hosts, vms=parsed_args.vms,
+                concentration=parsed_args.concentration,
+                on_all_refused=parsed_args.on_all_refused)))
+        return _table(outcome.rows, parsed_args.formatter == 'table')
+
+
+def _table(rows: list[Any], for_people: bool) -> tuple[tuple[str, ...], list[Any]]:
+    columns = ('arm', 'seeds', 'placed', 'refused', 'mean_slowdown', 'geometric_mean',
+               'worst_slowdown', 'in_breach', 'limited')
+    table = [[row.arm, row.seeds, *(_rounded(getattr(row, name), 3) for name in columns[2:])]
+             for row in rows]
+    if for_people:
+        for line, row in zip(table, rows):
+            for name in ('slowdown', 'breaches'):
+                line.append(_shown(getattr(row, name)))
+        return (*columns, 'slowdown_vs_stock', 'breaches_vs_stock'), table
+    more = []
+    for name in ('slowdown', 'log_slowdown', 'breaches'):
+        more += [f'{name}_difference', f'{name}_low', f'{name}_high', f'{name}_verdict']
+        for line, row in zip(table, rows):
+            found = getattr(row, name)
+            line += [None] * 4 if found is None else [
+                _rounded(found.mean, 5), _rounded(found.low, 5), _rounded(found.high, 5),
+                found.verdict]
+    return (*columns, *more), table
+
+
+def _rounded(value: float, digits: int) -> float | None:
+    return None if math.isnan(value) else round(value, digits)
+
+
+def _shown(difference: Any) -> str:
+    if difference is None:
+        return ''
+    if math.isnan(difference.low):
+        return f'{difference.mean:+.2f} ({difference.verdict})'
+    return (f'{difference.mean:+.2f} [{difference.low:+.2f}, {difference.high:+.2f}] '
+            f'{difference.verdict}')

@@ -1,0 +1,182 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A demonstration from measurements to report."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+from typing import Any, Sequence
+
+from tracon_watcher.demo import arms
+from tracon_watcher.demo import comparison
+from tracon_watcher.demo import crew
+from tracon_watcher.demo import progress as progresses
+from tracon_watcher.demo import report
+from tracon_watcher.demo import settings as settings_module
+from tracon_watcher.demo import truth as truths
+from tracon_watcher import errors
+from tracon_watcher.models import dataset
+from tracon_watcher.models import fit
+from tracon_watcher.prediction import anchored
+from tracon_watcher.prediction import store
+
+AUDITED = report.AUDITED
+
+
+@dataclasses.dataclass(frozen=True)
+class Wish:
+    """What is wanted.
+
+    :param files: measurements
+    :param host_type: None for the one with the most pair rows
+    :param folder: for results, models, logs and the report
+    :param fresh: run again what there are results of
+    :param audits: seeds that end with an audit: first, all or none
+    :param options: further arguments of :class:`.settings.Settings`
+    """
+
+    seeds: Sequence[int]
+    files: Sequence[str]
+    host_type: str | None
+    folder: pathlib.Path
+    fresh: bool
+    processes: int
+    audits: str
+    options: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Demonstration:
+    """What came out.
+
+    :param results: by seed and arm
+    """
+
+    settings: settings_module.Settings
+    truth: truths.Truth
+    results: dict[int, dict[str, dict[str, Any]]]
+    rows: list[comparison.Row]
+    report: pathlib.Path
+
+
+def run(wish: Wish) -> Demonstration:
+    """Fit the models, run all arms of all seeds that have no result yet, and write the report.
+
+    :raises tracon_watcher.errors.TraconError: saying what is wrong
+    """
+    if not wish.files:
+        raise errors.InvalidOption('--measurements', None, 'no measurements came with the '
+                                   'package; name a CSV file of `tracon lab measure`')
+    wish.folder.mkdir(parents=True, exist_ok=True)
+    datasets = dataset.read_all(wish.files)
+    host_type = _host_type(datasets, wish.host_type)
+    truth = truths.of(datasets, host_type)
+    notes = progresses.Progress(1)
+    notes.say(f'Fitting the models of {host_type}; pair rows are left out of it')
+    settings = settings_module.Settings(
+        tuple(wish.files), _models(datasets, host_type, wish.folder), host_type, **wish.options)
+    listed = crew.tasks(wish.seeds, _audited(wish), AUDITED)
+    kept = crew.Results(wish.folder, settings.fingerprint())
+    results: dict[int, dict[str, dict[str, Any]]] = {seed: {} for seed in wish.seeds}
+    for task in listed:
+        found = None if wish.fresh else kept.find(task)
+        if found is not None:
+            results[task.seed][task.arm] = found
+    missing = [task for task in listed if task.arm not in results[task.seed]]
+    if len(missing) < len(listed):
+        notes.say(f'{len(listed) - len(missing)} of {len(listed)} results of an earlier run are '
+                  f'in {wish.folder}; --fresh runs them again')
+    if missing:
+        notes = progresses.Progress(len(missing))
+        notes.say(f'{len(missing)} times {settings.vms} VMs on {settings.hosts} hosts, in '
+                  f'{wish.processes} processes; the logs of Nova are in {wish.folder}')
+        for task, result in crew.run(missing, settings, wish.folder, wish.processes,
+                                     notes.report):
+            kept.keep(task, result)
+            results[task.seed][task.arm] = result
+            notes.report(task, 1.0)
+    rows = comparison.rows(results)
+    path = wish.folder / 'report.html'
+    done = Demonstration(settings, truth, results, rows, path)
+    report.write(path, settings, truth, next(
+        one.header for one in datasets if one.host_type == host_type), results, rows)
+    for line in _told(done):
+        notes.say(line)
+    return done
+
+
+def _host_type(datasets: Sequence[dataset.Dataset], wanted: str | None) -> str:
+    known = truths.host_types(datasets)
+    if not known:
+        raise errors.NotEnoughData('the truth of a placement', 0, 9)
+    if wanted is not None and wanted not in known:
+        raise errors.InvalidOption('--host-type', wanted, 'pairs were measured on '
+                                   + ', '.join(known))
+    return wanted or known[0]
+
+
+def _models(datasets: Sequence[dataset.Dataset], host_type: str,
+            folder: pathlib.Path) -> tuple[str, str]:
+    import threadpoolctl
+    with threadpoolctl.threadpool_limits(1):
+        models = {model.response: model for model in fit.production_models(
+            [one for one in datasets if one.host_type == host_type])}
+    paths = []
+    for response in anchored.RESPONSES:
+        if response not in models:
+            raise errors.NotEnoughData(f'a model of {response} on {host_type}', 0, 1)
+        path = folder / f'model-{host_type}-{response}.json'
+        store.save(models[response], path)
+        paths.append(str(path))
+    return paths[0], paths[1]
+
+
+def _audited(wish: Wish) -> Sequence[int]:
+    return {'first': wish.seeds[:1], 'all': wish.seeds, 'none': ()}[wish.audits]
+
+
+def _told(done: Demonstration) -> list[str]:
+    """Return what a reader of the table wants to know beside it."""
+    seed = min(done.results)
+    lines = []
+    for name in arms.ARMS:
+        for refusal in done.results[seed].get(name, {}).get('refusals', ()):
+            first = refusal['worst'][0]
+            if refusal['outcome'] == 'refused' and refusal['breached'] == refusal['hosts']:
+                lines.append(
+                    f'Refused (seed {seed}; {name}): {refusal["vm"]} on all '
+                    f'{refusal["hosts"]} hosts with room; worst on {first["host"]}: '
+                    f'{first["vm"]}, {first["response"]} {first["predicted_bound"]:.2f} beyond '
+                    f'its limit {first["limit"]:g}')
+    audit = done.results[seed].get(AUDITED, {}).get('audit')
+    if audit:
+        changed = audit['changed']
+        lines.append(f'{changed["vm"]} on {changed["host"]} turns from {changed["from"]} to '
+                     f'{changed["to"]}, beside {changed["neighbour"]}')
+        measured = [{vm['name']: vm['slowdown'] for vm in audit[when]}
+                    for when in ('after_change', 'after')]
+        for move in audit['moves']:
+            effect = ', '.join(f'{name} {measured[0][name]:.2f} to {measured[1][name]:.2f}'
+                               for name in move['predicted'])
+            lines.append(f'Watcher migrates {move["vm"]} from {move["source"]} to '
+                         f'{move["destination"]}; predicted gain {move["predicted_gain"]:.2f}; '
+                         f'measured slowdowns {effect}')
+        if not audit['moves']:
+            lines.append('Watcher recommends no migration: none would gain more than it costs')
+    lines.append(f'Report: {done.report}')
+    (done.report.parent / 'summary.json').write_text(json.dumps(
+        {'settings': done.settings.to_document(),
+         'rows': [dataclasses.asdict(row) for row in done.rows]}, indent=1), encoding='utf-8')
+    return lines
