@@ -29,6 +29,7 @@ from tracon_watcher.demo import workload as workloads
 from tracon_watcher import errors
 
 MAX_MIGRATIONS = 3
+_LIMIT_SECONDS = 600.0
 
 
 class AuditFailed(errors.TraconError):
@@ -51,7 +52,8 @@ def run(box: nova_box.NovaBox, telemetry: telemetries.Telemetry, truth: truths.T
     with box.door() as door, tempfile.TemporaryDirectory(prefix='tracon-watcher-') as directory:
         with watcher_box.WatcherBox(door.url, directory,
                                     box.snapshot_file) as watcher:
-            audit = watcher.audit({'max_migrations': MAX_MIGRATIONS}, execute=True)
+            audit = watcher.audit({'max_migrations': MAX_MIGRATIONS}, execute=True,
+                                  timeout=_LIMIT_SECONDS)
     if audit.state != 'SUCCEEDED' or audit.plan_state != 'SUCCEEDED':
         raise AuditFailed(f"Watcher's audit is {audit.state}, its action plan {audit.plan_state}: "
                           + '; '.join(audit.log[-3:]))

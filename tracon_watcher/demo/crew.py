@@ -69,13 +69,13 @@ class Results:
         """Return the result of a task, None when there is none yet."""
         try:
             content = json.loads(self._path(task).read_text(encoding='utf-8'))
+            result: dict[str, Any] = content['result']
             if content['fingerprint'] != self._fingerprint or (
-                    task.audit and 'audit' not in content['result']):
+                    task.audit and 'audit' not in result):
                 return None
         except (OSError, ValueError, KeyError, TypeError):
             # Not there, or cut off when it was written: the arm is simply run again.
             return None
-        result: dict[str, Any] = content['result']
         return result
 
     def keep(self, task: Task, result: dict[str, Any]) -> None:

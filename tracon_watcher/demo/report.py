@@ -45,6 +45,9 @@ def write(path: pathlib.Path, settings: settings_module.Settings, truth: truths.
     audit = first.get(AUDITED, {}).get('audit')
     parts = [report_text.head(settings, header, len(results)), _tiles(rows), _arms(rows, results),
              _where(first, settings, seed), _refusals(first, seed)]
+    if 'audit_failure' in first.get(AUDITED, {}):
+        parts.append('<section><h2>The audit has failed</h2><p>'
+                     + html.escape(first[AUDITED]['audit_failure']) + '</p></section>')
     if audit:
         parts.append(_migration(audit, settings))
     parts += [_predicted(results, truth), report_text.fairness(settings), '</main></body></html>']

@@ -86,7 +86,7 @@ def run(wish: Wish) -> Demonstration:
     notes = progresses.Progress(1)
     notes.say(f'Fitting the models of {host_type}; pair rows are left out of it')
     settings = settings_module.Settings(
-        tuple(wish.files), _models(datasets, host_type, wish.folder), host_type, **wish.options)
+        tuple(wish.files), fitted(datasets, host_type, wish.folder), host_type, **wish.options)
     listed = crew.tasks(wish.seeds, _audited(wish), AUDITED)
     kept = crew.Results(wish.folder, settings.fingerprint())
     results: dict[int, dict[str, dict[str, Any]]] = {seed: {} for seed in wish.seeds}
@@ -127,8 +127,9 @@ def _host_type(datasets: Sequence[dataset.Dataset], wanted: str | None) -> str:
     return wanted or known[0]
 
 
-def _models(datasets: Sequence[dataset.Dataset], host_type: str,
-            folder: pathlib.Path) -> tuple[str, str]:
+def fitted(datasets: Sequence[dataset.Dataset], host_type: str,
+           folder: pathlib.Path) -> tuple[str, str]:
+    """Fit the models of a host type and return the files that they are written to."""
     import threadpoolctl
     with threadpoolctl.threadpool_limits(1):
         models = {model.response: model for model in fit.production_models(
@@ -160,7 +161,10 @@ def _told(done: Demonstration) -> list[str]:
                     f'{refusal["hosts"]} hosts with room; worst on {first["host"]}: '
                     f'{first["vm"]}, {first["response"]} {first["predicted_bound"]:.2f} beyond '
                     f'its limit {first["limit"]:g}')
-    audit = done.results[seed].get(AUDITED, {}).get('audit')
+    audited = done.results[seed].get(AUDITED, {})
+    if 'audit_failure' in audited:
+        lines.append(f'The audit has failed: {audited["audit_failure"]}')
+    audit = audited.get('audit')
     if audit:
         changed = audit['changed']
         lines.append(f'{changed["vm"]} on {changed["host"]} turns from {changed["from"]} to '

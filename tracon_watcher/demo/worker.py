@@ -62,7 +62,11 @@ def perform(box: nova_box.NovaBox, settings: settings_module.Settings, truth: tr
     result['vms'] = outcome.judged(result['vms'], truth)
     if task['audit']:
         say({'say': 'progress', 'done': settings.vms, 'of': steps})
-        result['audit'] = audit.run(box, known, truth, task['seed'])
+        try:
+            result['audit'] = audit.run(box, known, truth, task['seed'])
+        except errors.TraconError as error:
+            # The arm itself is sound; what it has shown is not thrown away.
+            result['audit_failure'] = str(error)
     return {**result, 'seconds': round(time.monotonic() - started, 1)}
 
 

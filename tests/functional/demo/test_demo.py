@@ -1,0 +1,57 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The demonstration in small: Nova, the filter and weigher, and Watcher, all real."""
+
+import os
+import pathlib
+import tempfile
+import unittest
+
+from tests.unit.models import synthetic
+from tracon_watcher.demo import crew
+from tracon_watcher.demo import session
+from tracon_watcher.demo import settings
+from tracon_watcher.models import dataset
+
+
+class TestDemo(unittest.TestCase):
+
+    def test_two_arms_and_an_audit(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        measurements = os.path.join(folder, 'synthetic.csv')
+        synthetic.write(measurements, synthetic.build(generator=16, backgrounds=12))
+        models = session.fitted(dataset.read_all([measurements]), 'synthetic', folder)
+        small = settings.Settings((measurements,), models, 'synthetic', hosts=4, vms=6)
+        shares = []
+        found = dict(crew.run(
+            [crew.Task(1, 'enforce, history', audit=True), crew.Task(1, 'stock')], small, folder,
+            1, lambda task, share: shares.append(share)))
+        self.assertEqual({'enforce, history', 'stock'}, {task.arm for task in found})
+        for task, result in found.items():
+            with self.subTest(arm=task.arm):
+                self.assertEqual([], result['warnings'])
+                hosts = [vm['host'] for vm in result['vms']]
+                self.assertEqual(6, len(hosts))
+                self.assertLessEqual(max(map(hosts.count, hosts)), 2)
+                for vm in result['vms']:
+                    if vm['neighbour'] is None:
+                        self.assertEqual(1.0, vm['slowdown'])
+                        self.assertEqual(1.0, vm['predicted_slowdown'])
+        self.assertTrue(all(0 <= share <= 1 for share in shares))
+        audit = found[crew.Task(1, 'enforce, history', audit=True)]['audit']
+        self.assertEqual(len(audit['moves']), audit['efficacy']['live_migrations_count'])
+        for move in audit['moves']:
+            self.assertGreater(move['predicted_gain'], 0)
+        after = {vm['name']: vm['host'] for vm in audit['after']}
+        for move in audit['moves']:
+            self.assertEqual(move['destination'], after[move['vm']])
