@@ -44,12 +44,13 @@ class Measure(command.Command):
         parser.add_argument('--core', type=int, metavar='N',
                             help='the measured core; by default the last one')
         parser.add_argument('--accelerator', choices=('auto', 'kvm', 'qemu'), default='auto')
-        parser.add_argument('--canary-tolerance', type=float, default=0.03, metavar='SHARE')
+        parser.add_argument('--canary-tolerance', type=float, default=0.05, metavar='SHARE')
         parser.add_argument('--cache', type=pathlib.Path, metavar='DIR',
                             help='where guest images are kept (1 GB and 2 GB of disks)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
+        from tracon_watcher.lab import acceptance
         from tracon_watcher.lab import measure
 
         def report(line: str) -> None:
@@ -63,7 +64,8 @@ class Measure(command.Command):
         settings = measure.Settings(
             host_type=parsed_args.host_type, output=parsed_args.output, plan=parsed_args.plan,
             seed=parsed_args.seed, core=core, accelerator=parsed_args.accelerator,
-            window_seconds=parsed_args.window, canary=parsed_args.canary_tolerance,
+            window_seconds=parsed_args.window,
+            limits=acceptance.Limits(canary=parsed_args.canary_tolerance),
             limit_minutes=parsed_args.limit_minutes, cache=parsed_args.cache,
             command='tracon ' + shlex.join(sys.argv[1:]))
         measure.measure(settings, report)

@@ -13,50 +13,62 @@
 
 import collections
 import dataclasses
-import statistics
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
     """What a window may have suffered; shares of one core.
 
-    :param foreign: foreign CPU on the measured core
+    :param foreign: foreign CPU on the measured core; what the kernel does for the guests'
+        own I/O counts as such and reaches 2.5 %
     :param foreign_other: foreign CPU on the other cores together; guests are pinned away
         from it, and what it does to the measured core the canary tells
     :param steal: time the machine itself was not run, any core
-    :param canary: relative distance of a canary from the running median
+    :param canary: relative distance of the canary during the window from its usual value
+    :param bracket: the same of the few pulses just before and just after the window
     :param attempts: after which a point is given up for now
     """
 
-    foreign: float = 0.03
+    foreign: float = 0.05
     foreign_other: float = 1.05
     steal: float = 0.01
-    canary: float = 0.03
+    canary: float = 0.05
+    bracket: float = 0.12
     attempts: int = 4
 
 
 class Canaries:
-    """The running median of canary times, which follows a machine that has changed for good.
+    """The usual value of the canary: that of an undisturbed core.
 
-    :param memory: how many canaries it is the median of
+    Disturbances only make it slower, hence a low quantile; a limited memory follows a machine
+    that has changed for good.
+
+    :param memory: of how many windows
     """
 
-    def __init__(self, memory: int = 31) -> None:
+    def __init__(self, memory: int = 60, quantile: float = 0.2) -> None:
         self._recent: collections.deque[float] = collections.deque(maxlen=memory)
+        self._quantile = quantile
 
     def add(self, seconds: float) -> None:
-        self._recent.append(seconds)
+        if seconds > 0:
+            self._recent.append(seconds)
 
     def deviation(self, seconds: float) -> float:
-        """Relative to the median; 0 while there are too few to tell."""
-        if len(self._recent) < 5:
+        """Relative to the usual value; 0 while there are too few to tell."""
+        if len(self._recent) < 5 or seconds <= 0:
             return 0.0
-        return seconds / statistics.median(self._recent) - 1
+        ordered = sorted(self._recent)
+        return seconds / ordered[int(self._quantile * (len(ordered) - 1))] - 1
 
 
 def objections(limits: Limits, foreign: float, foreign_other: float, steal: float,
-               deviations: tuple[float, ...]) -> list[str]:
-    """Why a window is not to be kept; empty when it is."""
+               during: float, brackets: tuple[float, ...]) -> list[str]:
+    """Why a window is not to be kept; empty when it is.
+
+    :param during: deviation of the canary while the window was taken
+    :param brackets: before and after it
+    """
     found = []
     if foreign > limits.foreign:
         found.append('foreign CPU %.1f %% on the measured core' % (100 * foreign))
@@ -64,7 +76,9 @@ def objections(limits: Limits, foreign: float, foreign_other: float, steal: floa
         found.append('foreign CPU %.1f %% on other cores' % (100 * foreign_other))
     if steal > limits.steal:
         found.append('steal %.1f %%' % (100 * steal))
-    worst = max(deviations, key=abs, default=0.0)
-    if abs(worst) > limits.canary:
-        found.append('canary off by %+.1f %%' % (100 * worst))
+    if abs(during) > limits.canary:
+        found.append('canary off by %+.1f %% during the window' % (100 * during))
+    worst = max(brackets, key=abs, default=0.0)
+    if abs(worst) > limits.bracket:
+        found.append('bracketing canary off by %+.1f %%' % (100 * worst))
     return found

@@ -19,6 +19,9 @@ import time
 
 from tracon_watcher.lab import errors
 
+TURN = 1.0
+PAUSE = 0.1
+
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
@@ -62,27 +65,23 @@ class Channel:
 
         :raises GuestError: after `timeout` seconds
         """
-        deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline:
+        waited = 0.0
+        while waited < timeout:
             try:
                 if self._socket is None:
                     self._socket = socket.socket(socket.AF_UNIX)
                     self._socket.connect(str(self._path))
-                self.ask('read', 1.0)
+                self.ask('read', TURN)
                 self._drain()
                 return
-            except (OSError, errors.GuestError):
-                if self._socket is not None and not self._connected():
-                    self.close()
-                time.sleep(0.1)
+            except errors.GuestError:
+                waited += TURN
+            except OSError:
+                self.close()
+            time.sleep(PAUSE)
+            waited += PAUSE
         raise errors.GuestError('guest %s did not answer within %.0f s of its start'
                                 % (self._name, timeout))
-
-    def _connected(self) -> bool:
-        try:
-            return self._socket is not None and bool(self._socket.getpeername() or True)
-        except OSError:
-            return False
 
     def _drain(self) -> None:
         """Throw away the answers to questions that were asked more than once."""
@@ -102,19 +101,25 @@ class Channel:
         """
         if self._socket is None:
             raise errors.GuestError('guest %s is not connected' % self._name)
-        deadline = time.monotonic() + timeout
+        waited = 0.0
         try:
-            self._socket.settimeout(timeout)
+            # in short turns, so that a process which was itself stopped does not take the
+            # time it slept for the guest's silence
+            self._socket.settimeout(min(timeout, TURN))
             self._socket.sendall(command.encode() + b'\n')
             while b'\n' not in self._pending:
-                self._socket.settimeout(max(0.001, deadline - time.monotonic()))
-                got = self._socket.recv(4096)
+                try:
+                    got = self._socket.recv(4096)
+                except TimeoutError:
+                    waited += TURN
+                    if waited >= timeout:
+                        raise errors.GuestError(
+                            'guest %s did not answer %r within %.0f s'
+                            % (self._name, command.split()[0], timeout)) from None
+                    continue
                 if not got:
-                    raise errors.GuestError('guest %s has gone' % self._name)
+                    raise OSError('it has gone')
                 self._pending += got
-        except TimeoutError:
-            raise errors.GuestError('guest %s did not answer %r within %.0f s'
-                                    % (self._name, command.split()[0], timeout)) from None
         except OSError as exc:
             raise errors.GuestError('guest %s: %s' % (self._name, exc)) from exc
         line, self._pending = self._pending.split(b'\n', 1)

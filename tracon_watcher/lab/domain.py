@@ -18,6 +18,7 @@ from xml.sax import saxutils
 
 MEMORY_MIB = 512
 PORT = 'org.tracon.workload'
+SIDES = ('target', 'background')
 
 
 @dataclasses.dataclass(frozen=True)

@@ -72,7 +72,7 @@ def build(cache: pathlib.Path, boot: pathlib.Path = pathlib.Path('/boot'),
     initramfs = cache / ('initramfs-%s.gz' % tag)
     canary = cache / ('canary-%s' % tag)
     if not canary.exists():
-        compile_c(HERE / 'host/canary.c', canary)
+        compile_c(HERE / 'host/canary.c', canary, '-fno-tree-vectorize')
     if not initramfs.exists():
         write_initramfs(initramfs, cache, modules / release)
     database = cache / ('database-%d-%d.img' % (DATABASE_ROWS, DATABASE_BYTES))
@@ -100,7 +100,7 @@ def compile_c(source: pathlib.Path, target: pathlib.Path, *options: str) -> None
     if not shutil.which('gcc'):
         raise errors.TestbedError('gcc is not installed; the testbed compiles %s with it'
                                   % source.name)
-    part = target.with_suffix('.part')
+    part = target.parent / (target.name + '.part')
     subprocess.run(['gcc', '-O2', '-Wall', *options, '-o', str(part), str(source)], check=True)
     part.rename(target)
 
@@ -118,7 +118,7 @@ def write_initramfs(target: pathlib.Path, cache: pathlib.Path, modules: pathlib.
         files['modules/%s.ko' % name] = path
         order.append('%s.ko' % name)
     files['modules/order'] = '\n'.join(order).encode()
-    part = target.with_suffix('.part')
+    part = target.parent / (target.name + '.part')
     with gzip.open(part, 'wb', compresslevel=1) as out:
         out.write(cpio(files, ('proc', 'sys', 'dev', 'mnt', 'tmp')))
     part.rename(target)
@@ -204,7 +204,7 @@ def write_database_disk(target: pathlib.Path) -> None:
             for n in range(DATABASE_ROWS)))
         db.execute('CREATE INDEX sale_customer ON sale (customer)')
     db.close()
-    part = target.with_suffix('.part')
+    part = target.parent / (target.name + '.part')
     with open(part, 'wb') as disk:
         disk.truncate(DATABASE_BYTES)
     subprocess.run(['mkfs.ext4', '-q', '-F', '-O', '^has_journal', '-d', str(root), str(part)],

@@ -19,6 +19,7 @@ import platform
 import typing
 
 from tracon_watcher.lab import acceptance
+from tracon_watcher.lab import domain
 from tracon_watcher.lab import errors
 from tracon_watcher.lab import host_types
 from tracon_watcher.lab import image
@@ -42,7 +43,7 @@ class Settings:
     core: int
     accelerator: str = 'auto'
     window_seconds: float = 2.0
-    canary: float = 0.03
+    limits: acceptance.Limits = acceptance.Limits()
     limit_minutes: float | None = None
     cache: pathlib.Path | None = None
     command: str = ''
@@ -58,7 +59,7 @@ def measure(settings: Settings, report: typing.Callable[[str], None],
     host_type = host_types.named(settings.host_type)
     plan = plan or plans.named(settings.plan, host_type, settings.seed)
     file = rows.File(settings.output)
-    limits = acceptance.Limits(canary=settings.canary)
+    limits = settings.limits
     cores = os.sched_getaffinity(0)
     if not cores - {settings.core}:
         raise errors.TestbedError('the testbed measures on one core and watches from another: '
@@ -80,7 +81,7 @@ def measure(settings: Settings, report: typing.Callable[[str], None],
 
                 def recover() -> None:
                     report('a guest hangs: both are started anew')
-                    for side in testbed.SIDES:
+                    for side in domain.SIDES:
                         bed.boot(side)
                     observer.warm_up()
 
@@ -122,7 +123,9 @@ def _header(settings: Settings, plan: plans.Plan, limits: acceptance.Limits,
         'foreign_load_limit': '%g of the measured core, %g of the others'
                               % (limits.foreign, limits.foreign_other),
         'steal_limit': '%g' % limits.steal,
-        'canary_tolerance': '%g' % limits.canary,
+        'canary_tolerance': '%g during a window, %g just before and after'
+                            % (limits.canary, limits.bracket),
+        'keep_awake': 'a process of the lowest priority (SCHED_IDLE) on the measured core',
         'iterations_per_second': '%.0f' % iterations,
         'open_loop': 'openread %d reads/s, openwrite %d writes/s'
                      % (kind.open_reads, kind.open_writes),

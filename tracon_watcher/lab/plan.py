@@ -19,6 +19,7 @@ balanced sample of the whole, so that a run cut short is still usable.
 
 import dataclasses
 import itertools
+import math
 import random
 import typing
 
@@ -56,10 +57,14 @@ class Window:
     def key(self) -> tuple[str, int]:
         return self.point, self.repetition
 
-    @property
-    def needs_solo(self) -> tuple[str, ...]:
-        """Programs whose slowdown is computed, hence a recent window alone is needed."""
-        return (self.target, self.background) if self.back else (self.target,)
+    def solo_ages(self) -> dict[str, float]:
+        """How old, in seconds, the last window alone of each program may be.
+
+        The machine drifts within a minute, so those whose slowdown counts need a fresh one.
+        """
+        ages = {self.background: {None: math.inf, REVERSE: 240.0}.get(self.back, 120.0)}
+        ages[self.target] = 120.0 if self.kind == GENERATOR else 40.0
+        return ages
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +76,7 @@ class Plan:
     windows: tuple[Window, ...]
 
 
-def full(host_type: host_types.HostType, seed: int, generators: int = 48) -> Plan:
+def full(host_type: host_types.HostType, seed: int, generators: int = 40) -> Plan:
     """The plan of a host type's data set.
 
     :param generators: space-filling generator settings, a multiple of 8
@@ -93,8 +98,11 @@ def full(host_type: host_types.HostType, seed: int, generators: int = 48) -> Pla
                 for name in names for background in backgrounds[block::BLOCKS]]
         part += [Window(PAIR, *pair, back=PAIR) for pair in pairs[block::BLOCKS]]
         part += [dataclasses.replace(window, repetition=block) for window in repeated]
-        rng.shuffle(part)
-        windows += part
+        # points of one target stand together, so that they share windows alone
+        for name in rng.sample(names, len(names)):
+            of_target = [window for window in part if window.target == name]
+            rng.shuffle(of_target)
+            windows += of_target
         for group in groups[block::BLOCKS]:
             windows += _meetings(group, rng)
     return Plan('full', seed, tuple(windows))

@@ -54,6 +54,7 @@ class Taken:
     foreign_other: float
     steal: float
     canary_before: float
+    canary_during: float
     canary_after: float
     attempts: int
 
@@ -81,6 +82,7 @@ def row(point: str, kind: str, repetition: int, target: Side, background: Side |
         'target_write_latency': target.seen.write_latency,
         'foreign_cpu': taken.foreign, 'foreign_cpu_other': taken.foreign_other,
         'steal': taken.steal, 'canary_before': taken.canary_before,
+        'canary_during': taken.canary_during,
         'canary_after': taken.canary_after, 'attempts': taken.attempts,
     }
     values.update(_against(target.time_per_unit, target.iops, alone))
@@ -193,34 +195,54 @@ def _lines(rows: typing.Iterable[dict[str, str]]) -> str:
     return out.getvalue()
 
 
-_OF_TARGET = (['target_alone_' + name for name in observation.NAMES]
-              + ['solo_time_per_unit', 'solo_iops', 'target_alone_vcpu_delay',
-                 'target_alone_read_latency', 'target_alone_write_latency'])
+BRACKET = 60.0          # seconds within which a later solo window counts as well
+_OF_TARGET = {'target_alone_' + name: 'target_observed_' + name for name in observation.NAMES}
+_OF_TARGET.update({'solo_time_per_unit': 'time_per_unit', 'solo_iops': 'iops',
+                   'target_alone_vcpu_delay': 'target_vcpu_delay',
+                   'target_alone_read_latency': 'target_read_latency',
+                   'target_alone_write_latency': 'target_write_latency'})
 
 
 def nearest_solo(rows: typing.Sequence[dict[str, str]]) -> list[dict[str, str]]:
-    """The rows, each with what its target did alone in the nearest window in time."""
+    """The rows, each with what its target did alone in the nearest window in time.
+
+    Where the last solo window before a point and the first one after it are both near, it is
+    their mean: the machine drifts, and one window has the noise of one window.
+    """
     solos: dict[str, list[dict[str, str]]] = {}
     for found in rows:
         if found['kind'] == plan.SOLO:
             solos.setdefault(found['target'], []).append(found)
-
-    def nearest(name: str, at: float) -> dict[str, str]:
-        return min(solos[name], key=lambda solo: abs(float(solo['started_at']) - at))
-
     result = []
     for old in rows:
         new = dict(old)
-        at = float(old['started_at'])
-        solo = nearest(old['target'], at)
-        for name in _OF_TARGET:
-            new[name] = solo[name]
+        of_target = [old] if old['kind'] == plan.SOLO else _nearest(
+            solos[old['target']], float(old['started_at']))
+        for name, source in _OF_TARGET.items():
+            new[name] = _mean(of_target, source)
         if old['background']:
-            other = nearest(old['background'], at)
+            of_other = _nearest(solos[old['background']], float(old['started_at']))
             for name in observation.NAMES:
-                new['background_alone_' + name] = other['target_alone_' + name]
-        new['slowdown'] = _text(float(old['time_per_unit']) / float(solo['time_per_unit']))
-        iops = float(solo['iops'])
-        new['iops_ratio'] = (_text(float(old['iops']) / iops) if iops >= MINIMUM_IOPS else '')
+                new['background_alone_' + name] = _mean(of_other, 'target_observed_' + name)
+        new['slowdown'] = _text(float(old['time_per_unit']) / float(new['solo_time_per_unit']))
+        alone = float(new['solo_iops'])
+        new['iops_ratio'] = _text(float(old['iops']) / alone) if alone >= MINIMUM_IOPS else ''
         result.append(new)
     return result
+
+
+def _nearest(solos: typing.Sequence[dict[str, str]], at: float) -> list[dict[str, str]]:
+    distances = [(float(solo['started_at']) - at, solo) for solo in solos]
+    before = max((item for item in distances if item[0] <= 0), key=lambda item: item[0],
+                 default=None)
+    after = min((item for item in distances if item[0] > 0), key=lambda item: item[0],
+                default=None)
+    near = [item for item in (before, after) if item is not None]
+    if len(near) == 2 and all(abs(distance) <= BRACKET for distance, _solo in near):
+        return [solo for _distance, solo in near]
+    return [min(near, key=lambda item: abs(item[0]))[1]]
+
+
+def _mean(solos: typing.Sequence[dict[str, str]], name: str) -> str:
+    values = [float(solo[name]) for solo in solos if solo[name]]
+    return _text(sum(values) / len(values)) if values else ''

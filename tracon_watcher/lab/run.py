@@ -22,8 +22,6 @@ from tracon_watcher.lab import plan as plans
 from tracon_watcher.lab import rows
 from tracon_watcher.lab import window
 
-SOLO_AGE = 200.0        # seconds after which a program is measured alone anew
-
 
 class Watcher(typing.Protocol):
     """What takes windows: `window.Observer`, or a recorded one."""
@@ -98,10 +96,9 @@ class Run:
             done, planned, self.windows, self.rejected, len(self.failed), round(to_go / 60)))
 
     def _measure(self, item: plans.Window) -> bool:
-        for name in dict.fromkeys((item.target, item.background)):
+        for name, age in item.solo_ages().items():
             known = self._solos.get(name)
-            old = known is None or (name in item.needs_solo
-                                    and self._clock() - known.started_at > SOLO_AGE)
+            old = known is None or self._clock() - known.started_at > age
             if old and not self._measure_solo(name):
                 return False
         watched = self._take(item.point, item.target, item.background)

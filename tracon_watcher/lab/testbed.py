@@ -30,7 +30,6 @@ from tracon_watcher.lab import host_types
 from tracon_watcher.lab import image
 from tracon_watcher.lab import observation
 
-SIDES = ('target', 'background')
 BOOT_TIMEOUT = {'kvm': 20.0, 'qemu': 40.0}
 # the most each cgroup version allows; 1024 and 100 are one process's
 MACHINE_CPU_SHARES = 262144
@@ -92,13 +91,14 @@ class Testbed:
         self._libvirtd.__enter__()
         self._connection = libvirt.open('qemu:///system')
         self._undo.append(self._connection.close)
-        self._device = self.host_type.device(self._directory, self._cache, self.image, SIDES)
+        self._device = self.host_type.device(self._directory, self._cache, self.image,
+                                             domain.SIDES)
         self._undo.append(self._device.close)
         self._device.start()
         self._undo.append(self._destroy_all)
         if self.accelerator == 'auto':
             self.accelerator = self._probe()
-        for side in SIDES:
+        for side in domain.SIDES:
             self.boot(side)
         self._undo.append(self._raise_shares())
 
@@ -161,7 +161,7 @@ class Testbed:
             _destroy(guest.domain)
 
     def _destroy_all(self) -> None:
-        for side in SIDES:
+        for side in domain.SIDES:
             self.destroy(side)
 
     def _raise_shares(self) -> typing.Callable[[], object]:
@@ -190,7 +190,7 @@ class Testbed:
         found = {answered.name(): stats for answered, stats in answers}
         try:
             return at, {side: observation.sample(found['tracon-' + side], threads[side])
-                        for side in SIDES}
+                        for side in domain.SIDES}
         except KeyError as exc:
             raise errors.GuestError('no domain statistics for %s' % exc) from exc
 

@@ -54,7 +54,7 @@ COLUMNS = (
     'target_write_latency', 'background_vcpu_delay', 'background_read_latency',
     'background_write_latency', 'target_alone_vcpu_delay', 'target_alone_read_latency',
     'target_alone_write_latency', 'foreign_cpu', 'foreign_cpu_other', 'steal',
-    'canary_before', 'canary_after', 'attempts')
+    'canary_before', 'canary_during', 'canary_after', 'attempts')
 #: Columns that a file must have to be learnt from; the others are for people.
 NEEDED = ('point', 'kind', 'target', 'background', 'repetition', 'slowdown', 'iops_ratio',
           *(name for names in _CHARACTERISTICS.values() for name in names))

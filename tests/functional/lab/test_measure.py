@@ -1,0 +1,154 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""Real guests: a plan of three points, sane rows, nothing left behind."""
+
+import fcntl
+import importlib.util
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from tracon_watcher.lab import image
+from tracon_watcher.lab import plan
+from tracon_watcher.models import dataset
+
+PROGRAMS = ('qemu-system-x86_64', 'libvirtd', 'virtlogd', 'gcc', 'busybox', 'sqlite3',
+            'mkfs.ext4', 'nbdkit')
+PLAN = plan.Plan('small', 1, (
+    plan.Window('background', 'calc', 'gen-c060-r0-w0', back='reverse'),
+    plan.Window('pair', 'calc', 'seqread', back='pair'),
+    plan.Window('pair', 'database', 'openread', back='pair'),
+))
+
+
+def reason_to_skip():
+    """Why guests cannot be run here; empty when they can."""
+    if os.geteuid() != 0:
+        return 'needs root, to pin guests and read their statistics'
+    if len(os.sched_getaffinity(0)) < 2:
+        return 'needs two cores'
+    if importlib.util.find_spec('libvirt') is None:
+        return 'needs libvirt-python (the extra "lab")'
+    missing = [name for name in PROGRAMS if not shutil.which(name)]
+    if missing:
+        return 'needs ' + ', '.join(missing)
+    if not any(pathlib.Path('/boot').glob('vmlinuz-*')):
+        return 'needs a kernel in /boot'
+    try:
+        with open(image.default_cache() / 'lock', 'w') as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return ''
+    except OSError:
+        return 'another measurement is running'
+    return ''
+
+
+def left_behind():
+    """Processes, sockets and directories of the testbed that exist now."""
+    found = []
+    for entry in pathlib.Path('/proc').glob('[0-9]*'):
+        try:
+            command = (entry / 'cmdline').read_bytes().replace(b'\0', b' ').decode()
+            name = (entry / 'comm').read_text().strip()
+        except OSError:
+            continue
+        if 'guest=tracon-' in command or name in ('nbdkit', 'libvirtd', 'virtlogd') \
+                or name.startswith('canary-'):
+            found.append(command)
+    found += [str(path) for path in image.default_cache().glob('run-*')]
+    found += [str(path) for path in pathlib.Path('/run/libvirt').glob('*-sock')]
+    return sorted(found)
+
+
+class TestRealGuests(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        reason = reason_to_skip()
+        if reason:
+            self.skipTest(reason)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.output = pathlib.Path(folder.name) / 'measured.csv'
+        self.before = left_behind()
+
+    def measure(self, host_type):
+        from tracon_watcher.lab import acceptance
+        from tracon_watcher.lab import measure
+        # A test machine is not quiet: what is tested is the way, not the numbers.
+        careless = acceptance.Limits(foreign=2.0, foreign_other=64.0, steal=1.0, canary=10.0)
+        affinity = os.sched_getaffinity(0)
+        settings = measure.Settings(
+            host_type=host_type, output=self.output, plan='small', seed=1,
+            core=max(affinity), window_seconds=1.0, limits=careless)
+        finished = measure.measure(settings, lambda line: None, PLAN)
+        self.assertTrue(finished)
+        self.assertEqual(affinity, os.sched_getaffinity(0))
+        self.assertEqual(self.before, left_behind())
+        return dataset.read(self.output)
+
+    def check(self, found):
+        kinds = list(found.text['kind'])
+        self.assertEqual(5, kinds.count('solo'))
+        self.assertEqual(1, kinds.count('background'))
+        self.assertEqual(1, kinds.count('reverse'))
+        self.assertEqual(4, kinds.count('pair'))
+        number = found.numbers
+        self.assertTrue((number['units'] >= 3).all())
+        self.assertTrue((number['slowdown'] > 0.5).all())
+        self.assertTrue((number['target_observed_guest_cpu'] > 0.01).all())
+        self.assertTrue((number['target_observed_guest_cpu'] < 1.1).all())
+        self.assertTrue((number['target_observed_host_cpu'] >= 0).all())
+
+    def test_same_core_raw_disk(self):
+        found = self.measure('same-core-raw-disk')
+        self.check(found)
+        self.assertEqual('no', found.header['emulated'])
+        self.assertIn(found.header['accelerator'], ('kvm', 'tcg'))
+        index = list(found.text['point']).index('pair/calc/seqread')
+        self.assertGreater(found.numbers['slowdown'][index], 1.1)
+        reads = list(found.text['point']).index('solo/seqread')
+        self.assertGreater(
+            found.numbers['target_alone_read_requests_per_second'][reads], 100)
+
+    def test_shared_slow_device(self):
+        found = self.measure('shared-slow-device')
+        self.check(found)
+        self.assertTrue(found.header['emulated'].startswith('yes: '))
+        index = list(found.text['point']).index('pair/database/openread')
+        self.assertGreater(found.numbers['slowdown'][index], 1.1)
+        # ten sequential reads a seek: the database cannot reach a raw disk's latency
+        self.assertGreater(found.numbers['target_read_latency'][index], 0.003)
+
+    def test_terminated_in_the_middle_it_leaves_nothing(self):
+        command = [sys.executable, '-c', 'import sys; from tracon_watcher.cmd import lab; '
+                   'c = lab.Measure(None, None); '
+                   'c.take_action(c.get_parser("x").parse_args(sys.argv[1:]))',
+                   '--host-type', 'same-core-raw-disk', '--plan', 'small', '--accelerator',
+                   'qemu', '--output', str(self.output)]
+        child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(child.stderr.close)
+        self.addCleanup(child.kill)
+        line = child.stderr.readline()
+        self.assertIn('guests are up', line)
+        time.sleep(1)
+        self.assertNotEqual(self.before, left_behind())
+        child.send_signal(signal.SIGTERM)
+        child.wait(30)
+        self.assertEqual(self.before, left_behind())
