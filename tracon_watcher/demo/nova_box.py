@@ -273,10 +273,10 @@ class _Cloud(integrated_helpers.ProviderUsageBaseTestCase):  # type: ignore[misc
         self.flags(cpu_allocation_ratio=1.0)
         self.flags(group='api', response_validation='ignore')
         self.flags(group='notifications', notification_format='versioned')
-        # A laptop that sleeps for a while is no reason to fail.
-        self.flags(rpc_response_timeout=600)
         self.flags(group='quota', instances=-1, cores=-1, ram=-1)
         super().setUp()
+        # A laptop that sleeps for a while is no reason to fail.
+        self.flags(rpc_response_timeout=600)
         warnings.filterwarnings('ignore', category=sqlalchemy.exc.SADeprecationWarning)
         # Nova's tests format every debug message; half of the time would go into that.
         logging.getLogger().setLevel(logging.INFO)
