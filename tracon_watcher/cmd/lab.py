@@ -44,7 +44,7 @@ class Measure(command.Command):
         parser.add_argument('--core', type=int, metavar='N',
                             help='the measured core; by default the last one')
         parser.add_argument('--accelerator', choices=('auto', 'kvm', 'qemu'), default='auto')
-        parser.add_argument('--canary-tolerance', type=float, default=0.05, metavar='SHARE')
+        parser.add_argument('--canary-tolerance', type=float, default=0.07, metavar='SHARE')
         parser.add_argument('--cache', type=pathlib.Path, metavar='DIR',
                             help='where guest images are kept (1 GB and 2 GB of disks)')
         return parser

@@ -32,8 +32,8 @@ class Limits:
     foreign: float = 0.05
     foreign_other: float = 1.05
     steal: float = 0.01
-    canary: float = 0.05
-    bracket: float = 0.12
+    canary: float = 0.07
+    bracket: float = 0.2
     attempts: int = 4
 
 

@@ -94,7 +94,7 @@ class Channel:
             pass
         self._pending = b''
 
-    def ask(self, command: str, timeout: float = 20.0) -> str:
+    def ask(self, command: str, timeout: float = 60.0) -> str:
         """Send a line, return the line it is answered with.
 
         :raises GuestError: when there is no answer in time, or an error

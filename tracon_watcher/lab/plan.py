@@ -32,7 +32,8 @@ SOLO, BACKGROUND, GENERATOR, PAIR, REPEAT, REVERSE = (
     'solo', 'background', 'generator', 'pair', 'repeat', 'reverse')
 BLOCKS = 5
 GROUP = 8
-PARTNERS = (1, 2, 4)        # in a group of eight, each meets five others
+PARTNERS = (1, 4)           # in a group of eight, each meets three others
+PAIR_BLOCKS = 3             # all pairs stand in the first blocks: they are the truth
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +97,8 @@ def full(host_type: host_types.HostType, seed: int, generators: int = 40) -> Pla
     for block in range(BLOCKS):
         part = [Window(BACKGROUND, name, background, back=REVERSE)
                 for name in names for background in backgrounds[block::BLOCKS]]
-        part += [Window(PAIR, *pair, back=PAIR) for pair in pairs[block::BLOCKS]]
+        part += [Window(PAIR, *pair, back=PAIR) for pair in pairs[block::PAIR_BLOCKS]
+                 if block < PAIR_BLOCKS]
         part += [dataclasses.replace(window, repetition=block) for window in repeated]
         # points of one target stand together, so that they share windows alone
         for name in rng.sample(names, len(names)):

@@ -208,7 +208,7 @@ class Testbed:
             'kernel': 'host %s, guest %s' % (image.host_kernel(), self.image.kernel_release),
             'qemu': '%d.%d.%d' % (version // 1000000, version // 1000 % 1000, version % 1000),
             'accelerator': {'kvm': 'kvm', 'qemu': 'tcg'}[self.accelerator],
-            'database_program': 'sqlite3 ' + _sqlite_version(),
+            'database_program': 'sqlite3 %s, 8 MiB page cache' % _sqlite_version(),
         }
 
 

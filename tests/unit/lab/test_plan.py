@@ -33,7 +33,7 @@ class TestFullPlan(unittest.TestCase):
             self.assertTrue(29 <= len(plan.grid(kind)) <= 36, kind.name)
             self.assertLessEqual(len(made.windows), 650)
 
-    def test_at_least_forty_generator_targets_meet_five_others(self):
+    def test_at_least_forty_generator_targets_meet_three_others(self):
         for kind in self.kinds:
             met = collections.defaultdict(set)
             for window in plan.full(kind, 1).windows:
@@ -41,13 +41,18 @@ class TestFullPlan(unittest.TestCase):
                     met[window.target].add(window.background)
                     met[window.background].add(window.target)
             self.assertGreaterEqual(len(met), 40)
-            self.assertEqual({5}, {len(others) for others in met.values()})
+            self.assertEqual({3}, {len(others) for others in met.values()})
 
     def test_every_program_meets_every_program_and_itself(self):
         made = plan.full(self.kinds[0], 1)
         met = {frozenset((w.target, w.background)) for w in made.windows if w.kind == 'pair'}
         self.assertEqual(36, len(met))
         self.assertTrue(all(w.back == 'pair' for w in made.windows if w.kind == 'pair'))
+
+    def test_all_pairs_stand_in_the_first_part(self):
+        windows = plan.full(self.kinds[0], 1).windows
+        last = max(place for place, window in enumerate(windows) if window.kind == 'pair')
+        self.assertLess(last / len(windows), 0.65)
 
     def test_twelve_points_are_repeated_five_times_over_the_whole_run(self):
         windows = plan.full(self.kinds[0], 1).windows
@@ -73,10 +78,11 @@ class TestFullPlan(unittest.TestCase):
     def test_cut_short_it_is_balanced(self):
         kind = self.kinds[0]
         windows = plan.full(kind, 1).windows
-        first = windows[:len(windows) // 4]
+        first = windows[:len(windows) // 3]
         targets = collections.Counter(w.target for w in first if w.kind == 'background')
         self.assertEqual(set(programs.programs(1, 1)), set(targets))
-        self.assertEqual(1, len(set(targets.values())))
+        block = -(-len(plan.grid(kind)) // plan.BLOCKS)
+        self.assertLessEqual(max(targets.values()) - min(targets.values()), block)
         kinds = {window.kind for window in first}
         self.assertEqual({'background', 'pair', 'repeat', 'generator'}, kinds)
 
@@ -87,10 +93,10 @@ class TestFullPlan(unittest.TestCase):
 
     def test_a_slowdown_that_counts_has_a_fresh_window_alone(self):
         beside = plan.Window('background', 'calc', 'gen-c030-r0-w0')
-        self.assertEqual({'calc': 25.0, 'gen-c030-r0-w0': float('inf')}, beside.solo_ages())
+        self.assertEqual({'calc': 40.0, 'gen-c030-r0-w0': float('inf')}, beside.solo_ages())
         pair = plan.Window('pair', 'calc', 'mixed', back='pair')
-        self.assertEqual({'calc': 25.0, 'mixed': 50.0}, pair.solo_ages())
-        self.assertEqual({'calc': 25.0},
+        self.assertEqual({'calc': 40.0, 'mixed': 120.0}, pair.solo_ages())
+        self.assertEqual({'calc': 40.0},
                          plan.Window('pair', 'calc', 'calc', back='pair').solo_ages())
 
 

@@ -31,7 +31,7 @@ def side(name, time_per_unit=0.01, **kwargs):
 
 
 def taken(at=1000.0):
-    return rows.Taken(at, 2.0, 0.01, 0.2, 0.0, 0.08, 0.081, 1)
+    return rows.Taken(at, 2.0, 0.01, 0.2, 0.0, 3e-4, 3e-4, 3e-4, 1)
 
 
 def header(**changed):

@@ -150,7 +150,13 @@ static void start_database(void)
 {
     int in[2];
     char *argv[] = {"sqlite3", "-readonly", "-batch", "-list", "/mnt/sales.db", NULL};
-    const char *first = "PRAGMA cache_size=-1024;\nSELECT max(customer) FROM sale;\n";
+    /* The inner pages of the table are brought in first, else queries get
+     * faster for the first minute on a slow device; leaves do not fit. */
+    const char *first =
+        "PRAGMA cache_size=-8192;\n"
+        "WITH RECURSIVE step(id) AS (SELECT 1 UNION ALL SELECT id + 9000 FROM step "
+        "WHERE id < 5000000) SELECT max(max(amount), (SELECT max(customer) FROM sale)) "
+        "FROM step JOIN sale USING (id);\n";
     char answer[64];
     struct termios raw;
     if (to_database >= 0 || pipe(in))
