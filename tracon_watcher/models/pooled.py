@@ -123,6 +123,8 @@ def candidates(capacity: FloatArray, shares: Sequence[float]) -> basis.Kinks:
     device[IO] = 1.0
     found = [(with_target * direction, direction, share)
              for direction in (core, device) for with_target in (1.0, 0.0) for share in shares]
+    if not found:
+        return basis.NO_KINKS
     return basis.Kinks(*(np.array(part) for part in zip(*found)))
 
 
@@ -131,8 +133,7 @@ def identified(columns: FloatArray) -> dict[str, int]:
 
     :param columns: (n, 8) divided by capacity
     """
-    none = basis.Kinks(np.empty((0, COUNT)), np.empty((0, COUNT)), np.empty(0))
-    raw = basis.raw_columns(columns[:, :COUNT], columns[:, COUNT:], none)
+    raw = basis.raw_columns(columns[:, :COUNT], columns[:, COUNT:], basis.NO_KINKS)
     scale = np.linalg.norm(raw, axis=0)
     rank = np.linalg.matrix_rank(raw / np.where(scale > 0, scale, 1.0), tol=1e-8 * len(raw))
     return {'terms': raw.shape[1], 'rank': int(rank)}
