@@ -24,7 +24,6 @@ from cliff import command
 from cliff import lister
 
 
-
 class Measure(command.Command):
     """Measure two virtual machines beside each other, into a CSV file.
 
@@ -88,5 +87,3 @@ class Show(lister.Lister):
         from tracon_watcher.lab import summary
         from tracon_watcher.models import dataset
         return summary.COLUMNS, summary.summarise(dataset.read(parsed_args.file))
-
-

@@ -129,8 +129,7 @@ def named(name: str, host_type: host_types.HostType, seed: int) -> Plan:
 
 
 def grid(host_type: host_types.HostType) -> list[str]:
-    """The generator's CPU × read × write levels, without nothing and without most of what
-    offers far more than the host can do."""
+    """The generator's CPU × read × write levels, without those far beyond what a host can do."""
     found = []
     for cpu, reads, writes in itertools.product(*host_type.levels):
         load = host_type.load(cpu, reads, writes)
