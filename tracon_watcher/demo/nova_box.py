@@ -271,6 +271,10 @@ class _Cloud(integrated_helpers.ProviderUsageBaseTestCase):  # type: ignore[misc
             sys.prefix, 'etc', 'nova', 'api-paste.ini'))
         # One VM a virtual CPU: a host has two slots.
         self.flags(cpu_allocation_ratio=1.0)
+        # Half of the time would go into what tells nobody anything here: that each of the computes
+        # is alive, what it has, and that the API's answers obey its own schema.
+        self.flags(report_interval=3600, service_down_time=36000, update_resources_interval=-1,
+                   sync_power_state_interval=-1, heal_instance_info_cache_interval=-1)
         self.flags(group='api', response_validation='ignore')
         self.flags(group='notifications', notification_format='versioned')
         self.flags(group='quota', instances=-1, cores=-1, ram=-1)

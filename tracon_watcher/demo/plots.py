@@ -41,7 +41,7 @@ _STYLE = {'font.size': 9, 'axes.edgecolor': _FAINT, 'axes.labelcolor': _INK, 'te
           'axes.spines.right': False, 'axes.titlesize': 10, 'axes.titleweight': 'bold',
           'axes.titlelocation': 'left', 'svg.hashsalt': 'tracon'}
 #: Tiles of hosts in a row of the map.
-_ACROSS = 6
+_ACROSS = 8
 
 
 def _figure(width: float, height: float) -> matplotlib.figure.Figure:
@@ -125,13 +125,13 @@ def hosts(panels: Sequence[tuple[str, Sequence[Mapping[str, Any]]]], names: Sequ
     top = max([vm['slowdown'] for _title, vms in panels for vm in vms] + [1.5])
     norm = matplotlib.colors.LogNorm(1.0, top)
     with matplotlib.rc_context(_STYLE):
-        figure = _figure(9.8, 0.6 + 0.68 * lines)
-        axes = np.atleast_1d(figure.subplots(1, len(panels)))
+        figure = _figure(9.8, len(panels) * (0.3 + 0.62 * lines))
+        axes = np.atleast_1d(figure.subplots(len(panels), 1))
         for axis, (title, vms) in zip(axes, panels):
             _map(axis, vms, names, across, norm, marked)
             axis.set_title(title)
         scale = figure.colorbar(matplotlib.cm.ScalarMappable(norm, _HEAT), ax=list(axes),
-                                fraction=0.025, pad=0.01, ticks=_ticks(top))
+                                fraction=0.025, pad=0.01, aspect=30, ticks=_ticks(top))
         scale.ax.set_yticklabels([f'{value:g}×' for value in _ticks(top)])
         scale.ax.minorticks_off()
         scale.outline.set_visible(False)
@@ -156,37 +156,38 @@ def _map(axis: matplotlib.axes.Axes, vms: Sequence[Mapping[str, Any]], names: Se
             if vm is None:
                 continue
             dark = norm(vm['slowdown']) > 0.72
-            axis.text(x + 0.05, low + 0.19, vm['program'], va='center', fontsize=5.6,
+            axis.text(x + 0.05, low + 0.19, vm['program'], va='center', fontsize=7.4,
                       color='white' if dark else _INK,
                       weight='bold' if vm['name'] in marked else 'normal')
             axis.text(x + 0.9, low + 0.19, f'{vm["slowdown"]:.1f}', va='center', ha='right',
-                      fontsize=5.6, color='white' if dark else _INK)
+                      fontsize=7.4, color='white' if dark else _INK)
             if vm['in_breach'] or vm['name'] in marked:
                 axis.add_patch(matplotlib.patches.Rectangle(
                     (x + 0.01, low + 0.01), 0.92, 0.36, fill=False, linewidth=1.3,
                     edgecolor=_BAD if vm['in_breach'] else '#1c4e80',
                     linestyle='-' if vm['in_breach'] else (0, (2, 1.5))))
-        axis.text(x + 0.47, y - 0.36, name, ha='center', va='top', fontsize=5, color='#6b7280')
+        axis.text(x + 0.47, y - 0.36, name, ha='center', va='top', fontsize=6.5, color='#6b7280')
     axis.set_xlim(-0.02, across)
-    axis.set_ylim(-math.ceil(len(names) / across) + 0.4, 0.5)
+    axis.set_ylim(-math.ceil(len(names) / across) + 0.35, 0.5)
     axis.axis('off')
 
 
-def scatter(vms: Sequence[Mapping[str, Any]]) -> str:
-    """Draw predicted against measured slowdown of VMs that share a host.
+def scatter(pairs: Sequence[Mapping[str, float]]) -> str:
+    """Draw predicted against measured slowdown of pairs of programs that shared hosts.
 
-    :param vms: with ``slowdown``, ``predicted_slowdown``, ``predicted_low``, ``predicted_high``
+    :param pairs: with ``count`` of VMs, and means over them of ``slowdown``,
+        ``predicted_slowdown``, ``predicted_low`` and ``predicted_high``
     """
-    measured, predicted, low, high = (np.array([vm[name] for vm in vms]) for name in (
-        'slowdown', 'predicted_slowdown', 'predicted_low', 'predicted_high'))
+    count, measured, predicted, low, high = (np.array([pair[name] for pair in pairs]) for name in (
+        'count', 'slowdown', 'predicted_slowdown', 'predicted_low', 'predicted_high'))
     with matplotlib.rc_context(_STYLE):
         figure = _figure(5.0, 4.2)
         axis = figure.subplots()
         top = max(measured.max(initial=1.5), high.max(initial=1.5)) * 1.1
         axis.plot([0.9, top], [0.9, top], color=_INK, linewidth=1)
-        axis.vlines(measured, low, high, color='#7fb2e5', linewidth=2, alpha=0.35)
-        axis.plot(measured, predicted, 'o', color='#2f6fb3', markersize=3.5, alpha=0.55,
-                  markeredgewidth=0)
+        axis.vlines(measured, low, high, color='#7fb2e5', linewidth=2.5, alpha=0.5)
+        axis.scatter(measured, predicted, 12 + 60 * count / count.max(), color='#2f6fb3',
+                     alpha=0.75, linewidth=0, zorder=3)
         axis.set_xscale('log')
         axis.set_yscale('log')
         for which in (axis.xaxis, axis.yaxis):

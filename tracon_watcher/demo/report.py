@@ -29,6 +29,9 @@ from tracon_watcher.demo import settings as settings_module
 from tracon_watcher.demo import truth as truths
 
 AUDITED = 'enforce, history'
+_REFUSED = ('arm', 'VM', 'hosts refused', 'placed', 'worst host', 'who would breach', 'response',
+            'predicted bound', 'limit')
+_FEW = 12
 Results = Mapping[int, Mapping[str, Mapping[str, Any]]]
 
 
@@ -95,8 +98,9 @@ def _arms(rows: Sequence[comparison.Row], results: Results) -> str:
         columns += ['slowdown against stock', 'breaches against stock']
     lines: list[list[object]] = []
     for row in rows:
-        lines.append([row.arm, row.placed, row.refused, row.mean_slowdown, row.geometric_mean,
-                      row.worst_slowdown, row.in_breach, row.limited])
+        lines.append([row.arm, _count(row.placed), _count(row.refused), row.mean_slowdown,
+                      row.geometric_mean, row.worst_slowdown, _count(row.in_breach),
+                      _count(row.limited)])
         if several:
             lines[-1] += [_difference(row.slowdown), _difference(row.breaches)]
     text = ['<h2>The same requests, placed five times</h2>', plots.bars(rows, per_seed),
@@ -104,6 +108,10 @@ def _arms(rows: Sequence[comparison.Row], results: Results) -> str:
     if several:
         text += [plots.differences(rows), report_text.INTERVALS, _plainly(rows)]
     return '<section>' + ''.join(text) + '</section>'
+
+
+def _count(value: float) -> int | float:
+    return int(value) if value == int(value) else value
 
 
 def _difference(found: comparison.Difference | None) -> str:
@@ -130,22 +138,28 @@ def _where(first: Mapping[str, Mapping[str, Any]], settings: settings_module.Set
 
 
 def _refusals(first: Mapping[str, Mapping[str, Any]], seed: int) -> str:
-    lines: list[list[object]] = []
+    nowhere: list[list[object]] = []
+    elsewhere: list[list[object]] = []
     for name in arms.ARMS:
         for one in first.get(name, {}).get('refusals', ()):
-            worst = one['worst'][0]
-            if one['outcome'] != 'refused':
-                continue
-            lines.append([name, one['vm'], f'{one["breached"]} of {one["hosts"]}',
-                          'not placed' if one['breached'] == one['hosts'] else 'elsewhere',
-                          worst['host'], worst['vm'], worst['response'].replace('_', ' '),
-                          worst['predicted_bound'], worst['limit']])
-    if not lines:
+            if one['outcome'] == 'refused':
+                worst, everywhere = one['worst'][0], one['breached'] == one['hosts']
+                (nowhere if everywhere else elsewhere).append([
+                    name, one['vm'], f'{one["breached"]} of {one["hosts"]}',
+                    'not placed' if everywhere else 'elsewhere', worst['host'], worst['vm'],
+                    worst['response'].replace('_', ' '), worst['predicted_bound'],
+                    worst['limit']])
+    if not nowhere and not elsewhere:
         return ('<section><h2>Refusals</h2><p>No host was refused to any VM with this seed.</p>'
                 '</section>')
-    return (f'<section><h2>Refusals (seed {seed})</h2>' + report_text.REFUSALS + table(
-        ('arm', 'VM', 'hosts refused', 'placed', 'worst host', 'who would breach', 'response',
-         'predicted bound', 'limit'), lines) + '</section>')
+    shown = nowhere + elsewhere[:max(_FEW - len(nowhere), 0)]
+    rest = (nowhere + elsewhere)[len(shown):]
+    text = [f'<section><h2>Refusals (seed {seed})</h2>', report_text.REFUSALS,
+            table(_REFUSED, shown)]
+    if rest:
+        text.append(f'<details><summary>{len(rest)} more</summary>{table(_REFUSED, rest)}'
+                    '</details>')
+    return ''.join(text) + '</section>'
 
 
 def _migration(audit: Mapping[str, Any], settings: settings_module.Settings) -> str:
@@ -180,13 +194,23 @@ def _migration(audit: Mapping[str, Any], settings: settings_module.Settings) -> 
 
 
 def _predicted(results: Results, truth: truths.Truth) -> str:
-    vms = [vm for seed in results.values() for one in seed.values() for vm in one['vms']
-           if vm['neighbour'] is not None and 'predicted_slowdown' in vm]
+    pairs: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for seed in results.values():
+        for one in seed.values():
+            programs = {vm['name']: vm['program'] for vm in one['vms']}
+            for vm in one['vms']:
+                if vm['neighbour'] is not None and 'predicted_slowdown' in vm:
+                    pairs.setdefault((vm['program'], programs[vm['neighbour']]), []).append(vm)
+    vms = [vm for group in pairs.values() for vm in group]
     if not vms:
         return ''
     ratio = np.array([vm['predicted_slowdown'] / vm['slowdown'] for vm in vms])
     inside = np.mean([vm['predicted_low'] <= vm['slowdown'] <= vm['predicted_high']
                       for vm in vms])
+    dots = [{'count': len(group), **{name: float(np.mean([vm[name] for vm in group])) for name in (
+        'slowdown', 'predicted_slowdown', 'predicted_low', 'predicted_high')}}
+        for group in pairs.values()]
     return ('<section><h2>Predicted against measured</h2>' + report_text.predicted(
-        len(vms), float(np.abs(ratio - 1).mean()), float((ratio - 1).mean()), float(inside))
-        + f'<div class="pair">{plots.scatter(vms)}{plots.matrix(truth)}</div></section>')
+        len(vms), len(pairs), float(np.abs(ratio - 1).mean()), float((ratio - 1).mean()),
+        float(inside))
+        + f'<div class="pair">{plots.scatter(dots)}{plots.matrix(truth)}</div></section>')

@@ -41,7 +41,8 @@ svg { max-width: 100%; height: auto; display: block; margin: 6px auto; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-size: 13px; width: 100%;
   margin: 8px 0 12px; } th { text-align: left; color: #57606a; font-weight: 600; }
 th, td { padding: 5px 9px; border-bottom: 1px solid #eceef2; vertical-align: top; }
-td.number { font-variant-numeric: tabular-nums; }
+td:first-child { white-space: nowrap; } td.number { font-variant-numeric: tabular-nums; }
+summary { cursor: pointer; color: #2f6fb3; }
 tbody tr:hover { background: #f8f9fb; }
 .synthetic { background: #fff4e5; border: 1px solid #f2b266; padding: 10px 14px;
   border-radius: 8px; margin-top: 12px; }
@@ -92,14 +93,17 @@ def _measured(header: Mapping[str, str]) -> str:
     return f' ({", ".join(said)})' if said else ''
 
 
-def predicted(count: int, error: float, bias: float, inside: float) -> str:
+def predicted(count: int, pairs: int, error: float, bias: float, inside: float) -> str:
     """Return what there is to say of predictions.
 
+    :param count: VMs
+    :param pairs: pairs of programs among them
     :param error: mean of |predicted − measured| / measured
     :param bias: mean of (predicted − measured) / measured
     :param inside: share of the measured values between the bounds
     """
-    return (f'<p>{count} VMs that share a host, all arms: mean error {error:.0%}, bias '
+    return (f'<p>{count} VMs that share a host, in all arms, {pairs} different pairs of programs, '
+            f'a dot each: mean error {error:.0%}, bias '
             f'{bias:+.0%}; {inside:.0%} of the measured values lie between the two bounds (60 % '
             'would, if the bounds were exact). The models were fitted to other measurements than '
             'the pairs to the right, which are the truth that everything here is judged '

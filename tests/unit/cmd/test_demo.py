@@ -1,0 +1,96 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import json
+import pathlib
+import tempfile
+import unittest
+
+from tests.unit.cmd import test_model
+from tests.unit.models import synthetic
+from tracon_watcher.cmd import demo
+from tracon_watcher.demo import arms
+from tracon_watcher.demo import comparison
+from tracon_watcher.demo import crew
+from tracon_watcher.demo import outcome
+from tracon_watcher.demo import session
+from tracon_watcher.demo import settings
+from tracon_watcher.demo import truth
+from tracon_watcher.models import dataset
+
+
+class TestDemoCommand(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.measurements = str(cls.folder / 'synthetic.csv')
+        synthetic.write(cls.measurements, synthetic.build(generator=10, backgrounds=12))
+        data = dataset.read_all([cls.measurements])
+        small = settings.Settings((cls.measurements,),
+                                  session.fitted(data, 'synthetic', cls.folder), 'synthetic',
+                                  hosts=2, vms=2)
+        kept = crew.Results(cls.folder, small.fingerprint())
+        pairs = truth.of(data, 'synthetic')
+        for seed in (1, 2):
+            for name in arms.ARMS:
+                hosts = ('host01', 'host01' if name == arms.STOCK else 'host02')
+                kept.keep(crew.Task(seed, name), {
+                    'requests': 2, 'refusals': [], 'warnings': [], 'vms': outcome.judged(
+                        [{'name': vm, 'project': 'project1', 'flavor': 'swift', 'program': vm,
+                          'host': host} for vm, host in zip(('cpu', 'mixed'), hosts)], pairs)})
+        cls.stock = [pairs.beside('cpu', 'mixed')[0], pairs.beside('mixed', 'cpu')[0]]
+
+    def run_demo(self, *arguments):
+        return test_model.run('demo', '--measurements', self.measurements, '--output',
+                              str(self.folder), '--hosts', '2', '--vms', '2', '--audits', 'none',
+                              *arguments)
+
+    def test_results_that_are_there_are_not_run_again(self):
+        code, out, err = self.run_demo('--seeds', '2', '-f', 'json')
+        self.assertEqual(0, code, err)
+        rows = {row['arm']: row for row in json.loads(out)}
+        self.assertEqual(set(arms.ARMS), set(rows))
+        self.assertAlmostEqual(sum(self.stock) / 2, rows['stock']['mean_slowdown'], places=3)
+        self.assertEqual(1.0, rows['weigh, oracle']['mean_slowdown'])
+        self.assertAlmostEqual(1 - sum(self.stock) / 2,
+                               rows['weigh, oracle']['slowdown_difference'], places=4)
+        self.assertEqual('better', rows['weigh, oracle']['slowdown_verdict'])
+        self.assertEqual(2, rows['stock']['seeds'])
+        self.assertIsNone(rows['stock']['slowdown_difference'])
+        self.assertIn('</html>', (self.folder / 'report.html').read_text())
+
+    def test_bad_input_is_named(self):
+        for arguments, text in (
+                (('--seeds', '0'), '--seeds'), (('--host-type', 'nowhere'), 'synthetic'),
+                (('--vms', '5'), '--vms=5: 2 hosts have room for 1 to 4 VMs'),
+                (('--measurements', 'nowhere.csv'), 'nowhere.csv')):
+            with self.subTest(arguments=arguments):
+                code, out, err = self.run_demo(*arguments)
+                self.assertEqual((2, ''), (code, out))
+                self.assertIn(text, err)
+
+    def test_the_table_for_people_has_intervals(self):
+        row = comparison.Row('weigh, oracle', 3, 40.0, 0.0, 0.0, 1.2, 1.1, 2.0, 8.0, 1.0,
+                             comparison.Difference(-0.2, -0.3, -0.1),
+                             comparison.Difference(-0.1, -0.2, -0.05),
+                             comparison.Difference(0.5, -1.0, 2.0))
+        columns, (line,) = demo._table([row], True)
+        self.assertEqual(len(columns), len(line))
+        self.assertEqual(['-0.20 [-0.30, -0.10] better',
+                          '+0.50 [-1.00, +2.00] no difference seen'], line[-2:])
+        columns, (line,) = demo._table([row], False)
+        self.assertEqual(len(columns), len(line))
+        self.assertEqual(-0.3, dict(zip(columns, line))['slowdown_low'])
