@@ -30,6 +30,7 @@ from nova_filters import choices
 from nova_filters import exchange
 from nova_filters import faults as faults_module
 from nova_filters import handover
+from nova_filters import hosts as hosts_module
 from nova_filters import judgement as judgements
 from nova_filters import operation
 from nova_filters import options as options_module
@@ -95,7 +96,7 @@ class Judge:
             self._report(judged, refused, 'all would be refused, least harm first')
             return states
         self._report(judged, refused, 'refused')
-        return [state for state, out in zip(states, refused.tolist()) if not out]
+        return judged.without(refused)
 
     def weights(self, states: list, spec) -> list[float]:
         """Return a weight for each HostState, for the weigher."""
@@ -111,7 +112,8 @@ class Judge:
 
         :returns: None when nothing is to be judged, or there is no snapshot
         """
-        policy = policies.of_hosts(states, self._mode, self.faults)
+        hosts = hosts_module.Hosts(states)
+        policy = policies.of_hosts(hosts, self._mode, self.faults)
         if not policy.active or not states:
             return None
         now = self._asked_at = self._clock()
@@ -123,15 +125,14 @@ class Judge:
             return None
         cluster = assessor.cluster
         uuid = spec.instance_uuid
-        rows = residency.rows_of(assessor, states)
-        counts = [state.num_instances for state in states]
-        changes = self._residency.changes(assessor, states, rows, counts, self.pending, uuid, now)
+        rows = hosts.rows(cluster)
+        changes = self._residency.changes(assessor, hosts, rows, self.pending, uuid, now)
         present = cluster.resident_index.get(uuid)
         profile = self._profile(assessor, spec, uuid)
         limits, limits_at = self._limits(policy, spec, rows, len(cluster.hosts))
         found = overlay.assess(assessor, uuid, profile, limits, changes, now) \
             if profile.known else None
-        self._choices.watch(spec, uuid, states, counts, profile, limits_at, now)
+        self._choices.watch(spec, uuid, states, hosts.counts, profile, limits_at, now)
         if found is not None:
             self._check_age(assessor, found, rows)
         return judgements.Judgement(

@@ -19,12 +19,15 @@ import dataclasses
 import numpy as np
 
 from nova_filters import policy as policies
-from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
+from tracon_watcher.characteristics import BoolArray
+from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.characteristics import IntArray
 from tracon_watcher.placement import verdict
 
 #: By this factor the weights are multiplied when every host would be refused and the least harm
 #: must decide. Nova's penalties of a million, for failed builds and foreign cells, stay larger.
 DECISIVE = 1000.0
+_DECIMALS = 6
 
 
 @dataclasses.dataclass
@@ -45,6 +48,7 @@ class Judgement:
     assessment: verdict.Assessment | None
     exempt: bool
     least_harm: bool
+    _left: tuple[list, IntArray] | None = None
 
     def breached(self) -> BoolArray:
         """Say on which hosts a limit would be breached, (n,)."""
@@ -100,10 +104,19 @@ class Judgement:
             return np.asarray(weights * DECISIVE)
         return np.asarray(np.clip(weights, 0.0, 1.0))
 
+    def without(self, hosts: BoolArray) -> list:
+        """Return the HostStates without these, (n,)."""
+        places = np.flatnonzero(~hosts)
+        self._left = ([self.states[place] for place in places.tolist()], places)
+        return self._left[0]
+
     def weights_of(self, states: list) -> list[float]:
         """Return the weights of those HostStates that the filters have left, in their order."""
-        weights = self.weights()
-        if states != self.states:
+        # Noise shall not rank; and Nova prints each weight, which is faster for short numbers.
+        weights = np.round(self.weights(), _DECIMALS)
+        if self._left is not None and states == self._left[0]:
+            weights = weights[self._left[1]]
+        elif states != self.states:
             place = {id(state): index for index, state in enumerate(self.states)}
             weights = weights[[place[id(state)] for state in states]]
         result: list[float] = weights.tolist()

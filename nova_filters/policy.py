@@ -20,6 +20,7 @@ import enum
 import numpy as np
 
 from nova_filters import faults as faults_module
+from nova_filters import hosts as hosts_module
 from tracon_watcher.characteristics import IntArray
 from tracon_watcher.placement import limits as limits_module
 
@@ -89,23 +90,24 @@ class Policy:
         return modes
 
 
-def of_hosts(states: list, default: Mode, faults: faults_module.FaultLog) -> Policy:
-    """Return what holds on these HostStates.
+def of_hosts(hosts: hosts_module.Hosts, default: Mode, faults: faults_module.FaultLog) -> Policy:
+    """Return what holds on these hosts.
 
     An invalid value counts as unset, with one log line.
     """
-    aggregates = {id(aggregate): aggregate for state in states for aggregate in state.aggregates}
+    aggregates = {id(aggregate): aggregate for several in hosts.aggregates
+                  for aggregate in several}
     stated = {key: rules for key, rules in (
         (key, _rules(aggregate, faults)) for key, aggregate in aggregates.items())
         if rules is not _NOTHING}
     special: dict[int, Rules] = {}
     if stated:
-        for position, state in enumerate(states):
-            for aggregate in state.aggregates:
+        for position, several in enumerate(hosts.aggregates):
+            for aggregate in several:
                 rules = stated.get(id(aggregate))
                 if rules is not None:
                     special[position] = special.get(position, _NOTHING).joined(rules)
-    return Policy(len(states), default, special)
+    return Policy(len(hosts.states), default, special)
 
 
 def of_flavor(spec, faults: faults_module.FaultLog) -> limits_module.Limits:

@@ -15,9 +15,9 @@
 Only changes that this worker has seen happen count. Nova's list of a host and the snapshot may
 differ for good: a server that is shut off is in the one, a sensor VM in the other.
 
-A request may bring 10,000 HostStates, so what is done for each of them is a look at one or two
-attributes; whole sets of uuids are compared only where the number of instances has changed, and
-for a window of hosts that wanders on with each request, since one may go while another comes.
+A request may bring 10,000 HostStates, so whole sets of uuids are compared only where
+the number of instances has changed, and for a window of hosts that wanders on with each request,
+since one may go while another comes.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import threading
 
 import numpy as np
 
+from nova_filters import hosts as hosts_module
 from nova_filters import operation
 from nova_filters import pending as pending_module
 from tracon_watcher.characteristics import IntArray
@@ -50,19 +51,6 @@ class Change:
         return bool(self.gone or self.arrived)
 
 
-def rows_of(assessor: assessment.Assessor, states: list) -> IntArray:
-    """Return the snapshot's index of each HostState, (n,), -1 where it has none.
-
-    The snapshot may name a host by its node (the hypervisor's host name) or by its service's
-    host; the node, which is more specific, is tried first.
-    """
-    get = assessor.cluster.host_index.get
-    rows = [get(state.nodename, -1) for state in states]
-    if -1 in rows:
-        rows = [get(state.host, -1) if row < 0 else row for row, state in zip(rows, states)]
-    return np.array(rows, dtype=np.intp)
-
-
 class Residency:
     """Remembers what each host's list of instances was, and what has changed since.
 
@@ -79,20 +67,19 @@ class Residency:
         self._window = 0
         self._lock = threading.Lock()
 
-    def changes(self, assessor: assessment.Assessor, states: list, rows: IntArray,
-                counts: list[int], pending: pending_module.Pending, newcomer_uuid: str,
+    def changes(self, assessor: assessment.Assessor, hosts: hosts_module.Hosts, rows: IntArray,
+                pending: pending_module.Pending, newcomer_uuid: str,
                 now: float) -> dict[int, Change]:
         """Return the changes of those of the hosts that have any, by the snapshot's index.
 
-        :param rows: (n,) as :func:`rows_of` gives
-        :param counts: n, each ``num_instances``
+        :param rows: (n,) as :meth:`~nova_filters.hosts.Hosts.rows` gives
         :param newcomer_uuid: is left out everywhere
         :param now: seconds since the epoch
         """
         if not (rows >= 0).any():
             return {}
-        lengths = np.array([len(state.instances) for state in states], dtype=np.intp)
-        surplus = np.asarray(counts, dtype=np.intp) - lengths
+        states, lengths = hosts.states, hosts.lengths
+        surplus = np.array(hosts.counts, dtype=np.intp) - lengths
         with self._lock:
             self._rebase(assessor)
             departed = self._compare(states, rows, lengths, now)

@@ -10,13 +10,4 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Nova's services in this process, in the threading mode that is its default.
-
-TRACON_TEST_EVENTLET=1 runs them under eventlet instead.
-"""
-
-import os
-
-# Before anything imports nova: that is when it decides.
-if not os.environ.get('TRACON_TEST_EVENTLET'):
-    os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', 'true')
+"""The filter and the weigher in Nova's own services, all in this process."""

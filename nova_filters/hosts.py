@@ -1,0 +1,51 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is read of a request's HostStates, of which there may be 10,000."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from tracon_watcher.characteristics import IntArray
+from tracon_watcher.placement import cluster as cluster_module
+
+
+class Hosts:
+    """The n HostStates of a request.
+
+    :param counts: n, the instances that each host has or will have, by Nova's count
+    :param lengths: (n,) how many of them are listed
+    """
+
+    def __init__(self, states: list) -> None:
+        self.states = states
+        # Comprehensions that make no new objects: those would set off the garbage collection.
+        self._nodes = [state.nodename for state in states]
+        self.counts = [state.num_instances for state in states]
+        self.aggregates = [state.aggregates for state in states]
+        self.lengths: IntArray = np.fromiter([len(state.instances) for state in states], np.intp,
+                                             len(states))
+
+    def rows(self, cluster: cluster_module.ClusterState) -> IntArray:
+        """Return the cluster's index of each host, (n,), -1 where it has none.
+
+        The cluster may name a host by its node (the hypervisor's host name) or by its service's
+        host; the node, which is more specific, is tried first.
+        """
+        get = cluster.host_index.get
+        rows = np.fromiter(map(get, self._nodes, itertools.repeat(-1)), np.intp, len(self.states))
+        for place in np.flatnonzero(rows < 0):
+            rows[place] = get(self.states[place].host, -1)
+        return rows

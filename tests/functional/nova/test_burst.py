@@ -1,0 +1,106 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A hundred creates over two scheduler workers spread, though no snapshot shows them."""
+
+import collections
+import concurrent.futures
+import os
+
+from nova.tests import fixtures as nova_fixtures
+import numpy as np
+
+from tests.functional.nova import base
+
+CREATES = 100
+HOSTS = 20
+#: Two of these hardly disturb each other, five on a host do.
+MODERATE = np.array([100.0, 50.0, 0.3, 0.05])
+
+
+class BurstCase(base.InterferenceTestCase):
+    mode = 'weigh'
+    hosts = tuple(f'host{index:02}' for index in range(HOSTS))
+    other = None
+
+    def setUp(self):
+        super().setUp()
+        for name in ('instances', 'cores', 'ram', 'server_groups', 'server_group_members'):
+            self.flags(group='quota', **{name: -1})
+        # Nova's helper starts one service of a kind; a second worker is one more of the same.
+        self.other = self.useFixture(nova_fixtures.ServiceFixture('scheduler', 'second')).service
+        self.write_snapshot(*(base.host(name) for name in self.hosts), expected=MODERATE)
+
+    def scheduler_services(self):
+        return [self.scheduler_service, *([self.other] if self.other else [])]
+
+    def burst(self, count=CREATES, **request):
+        """Create servers in parallel; return how many each host has."""
+        hints = request.pop('hints', None)
+        body = {'server': {**self._build_server(networks='none', flavor_id=self.flavor_id),
+                           **request}}
+        if hints:
+            body['os:scheduler_hints'] = hints
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            created = list(pool.map(lambda _index: self.api.post_server(body), range(count)))
+        servers = [self._wait_for_server_parameter(one, {'status': 'ACTIVE'}, max_retries=600)
+                   for one in created]
+        self.assertEqual(count, len(servers))
+        return collections.Counter(self.host_of(one) for one in servers)
+
+    def assert_both_workers_took_part(self):
+        self.assertEqual(2, len(self.judges()))
+        files = os.listdir(os.path.join(self.directory, 'pending'))
+        self.assertEqual(2, len(files), files)
+
+    def assert_spread(self, found, most, least):
+        counts = sorted(found[name] for name in self.hosts)
+        self.assertEqual(CREATES, sum(counts))
+        self.assertLessEqual(counts[-1], most, counts)
+        self.assertGreaterEqual(counts[0], least, counts)
+
+
+class InterferenceAloneTest(BurstCase):
+    """No stock weigher helps: those would see the memory that the others took."""
+
+    weight_classes = ['nova_filters.interference_weigher.InterferenceWeigher']
+
+    def test_single_creates(self):
+        found = self.burst()
+        self.assert_both_workers_took_part()
+        self.assert_spread(found, most=8, least=2)
+
+
+class BesideStockWeighersTest(BurstCase):
+
+    def test_single_creates_in_a_server_group(self):
+        group = self.api.post_server_groups(
+            {'name': 'spread', 'policy': 'soft-anti-affinity'})
+        found = self.burst(hints={'group': group['id']})
+        self.assert_both_workers_took_part()
+        self.assert_spread(found, most=8, least=2)
+
+
+class MultiCreateTest(BurstCase):
+    weight_classes = ['nova_filters.interference_weigher.InterferenceWeigher']
+
+    def test_two_requests_of_fifty(self):
+        server = self._build_server(networks='none', flavor_id=self.flavor_id)
+        server.update(min_count=CREATES // 2, max_count=CREATES // 2)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            list(pool.map(self.api.post_server, [{'server': server}] * 2))
+        servers = self.api.get_servers()
+        self.assertEqual(CREATES, len(servers))
+        servers = [self._wait_for_server_parameter(one, {'status': 'ACTIVE'}, max_retries=600)
+                   for one in servers]
+        self.assert_spread(collections.Counter(self.host_of(one) for one in servers),
+                           most=8, least=2)

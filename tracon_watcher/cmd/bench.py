@@ -1,0 +1,126 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``tracon bench placement``: what the filter and the weigher cost inside Nova's own handlers."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import resource
+import statistics
+import tempfile
+import time
+from typing import Any, Callable
+
+from cliff import lister
+import numpy as np
+
+from tracon_watcher import errors
+from tracon_watcher.cmd import bench_cluster
+from tracon_watcher.placement import snapshot
+from tracon_watcher.prediction import store
+
+_COLUMNS = ('what', 'milliseconds', 'share of Nova\'s weighing', 'above no-op (ms)', 'MiB')
+
+
+class Placement(lister.Lister):
+    """Time the filter and the weigher on a synthetic cluster, beside Nova's own weighers.
+
+    All are run in turn on the same HostStates, by Nova's own handlers, and the medians of the
+    rounds are shown. Needs nova (the extra "nova").
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--hosts', type=int, default=10000, metavar='N',
+                            help='hosts of the request (default: %(default)s)')
+        parser.add_argument('--vms-per-host', type=int, default=20, metavar='N',
+                            help='VMs on each host (default: %(default)s)')
+        parser.add_argument('--limited', type=float, default=0.1, metavar='SHARE',
+                            help='share of the VMs that have limits (default: %(default)s)')
+        parser.add_argument('--pending', type=int, default=0, metavar='N',
+                            help='placements that the snapshot does not show (default: none)')
+        parser.add_argument('--rounds', type=int, default=15, metavar='N',
+                            help='rounds to take the median of (default: %(default)s)')
+        parser.add_argument('--models', type=pathlib.Path, nargs=2, metavar='FILE',
+                            help='a slowdown and an IOPS ratio model, as "tracon model fit" '
+                                 'writes them (default: invented ones with two hinges)')
+        return parser
+
+    def take_action(self, arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
+        for name, low in (('hosts', 2), ('vms_per_host', 0), ('rounds', 1), ('pending', 0)):
+            if getattr(arguments, name) < low:
+                raise errors.InvalidOption(f'--{name.replace("_", "-")}',
+                                           getattr(arguments, name), f'at least {low}')
+        if not 0 <= arguments.limited <= 1:
+            raise errors.InvalidOption('--limited', arguments.limited, 'from 0 to 1')
+        os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', 'true')
+        with tempfile.TemporaryDirectory(prefix='tracon-bench-') as directory:
+            return _COLUMNS, measure(arguments, pathlib.Path(directory))
+
+
+def measure(arguments: argparse.Namespace, directory: pathlib.Path) -> list[tuple[Any, ...]]:
+    """Return the rows of the table."""
+    # Nova is heavy, and only this command needs it here.
+    from tracon_watcher.cmd import bench_nova
+
+    models = None if not arguments.models else [store.load(path) for path in arguments.models]
+    cluster, pair = bench_cluster.build(arguments.hosts, arguments.vms_per_host,
+                                        arguments.limited, models)
+    path = directory / 'snapshot.jsonl'
+    snapshot.write(path, cluster, pair)
+    bench_nova.configure(path)
+    states = bench_nova.host_states(cluster)
+    before = _resident_mebibytes()
+    start = time.perf_counter()
+    ours = bench_nova.Ours(states, cluster, arguments.pending)
+    load_ms = (time.perf_counter() - start) * 1000
+    memory = _resident_mebibytes() - before
+    bare, stock = bench_nova.NoOp(states), bench_nova.Stock(states)
+    times = _interleaved({'stock': stock.weigh, 'no-op': bare.both, 'ours': ours.both},
+                         arguments.rounds)
+    ours.close()
+    weighing, none, own = (times[name] for name in ('stock', 'no-op', 'ours'))
+    # The difference is taken round by round: the machine's own drift falls out of it.
+    above = _median(np.subtract(own, none))
+    base = _median(weighing)
+    rows = [
+        (f'Nova\'s {stock.count} stock weighers', base, 1.0, None, None),
+        ('no-op filter and weigher', _median(none), _median(none) / base, 0.0, None),
+        ('interference filter and weigher', _median(own), _median(own) / base, above, None),
+        ('own time above the no-op', above, above / base, above, None),
+        ('snapshot read and prepared, in the background', load_ms, None, None, memory)]
+    return [tuple(round(value, 4) if isinstance(value, float) else value for value in row)
+            for row in rows]
+
+
+def _interleaved(work: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
+    """Return milliseconds of each, round by round, after a round that does not count."""
+    times: dict[str, list[float]] = {name: [] for name in work}
+    for index in range(rounds + 1):
+        for name, function in work.items():
+            start = time.perf_counter()
+            function()
+            if index:
+                times[name].append((time.perf_counter() - start) * 1000)
+    return times
+
+
+def _median(values: Any) -> float:
+    return float(statistics.median(values))
+
+
+def _resident_mebibytes() -> float:
+    pages = int(pathlib.Path('/proc/self/statm').read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
