@@ -27,13 +27,12 @@ class DependencyPlanner(weight.WeightPlanner):
 
     Watcher's weight planner runs two migrations at a time whatever they are, and its workload
     stabilization planner all of them, so that states would occur that nobody assessed. Here a
-    migration waits for the earlier ones that share a host, a storage backend or a server group
-    with it; others may run beside it, and one that fails does not hold them up.
+    migration waits for the earlier ones that share a host or a server group with it;
+    others may run beside it, and one that fails does not hold them up.
     """
 
     def schedule(self, context: Any, audit_id: int, solution: Any) -> Any:
-        """Turn a solution of :class:`tracon_watcher.decision_engine.strategy.InterferenceStrategy`
-        into an action plan."""
+        """Turn a solution of our strategy, which knows what waits for what, into a plan."""
         self._waits_for = solution.strategy.waits_for
         return super().schedule(context, audit_id, solution)
 

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Scoring engines: the two production models, for Watcher's own strategies and for whoever asks."""
+"""Scoring engines: the two production models, for whoever asks Watcher."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from oslo_config import cfg
 from watcher.decision_engine.scoring import base
 
 from tracon_watcher import characteristics
-from tracon_watcher import errors
 from tracon_watcher.conf import decision_engine as options
+from tracon_watcher import errors
 from tracon_watcher.placement import snapshot
 
 _FEATURES = ('host_type', 'target', 'background')

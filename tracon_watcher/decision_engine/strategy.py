@@ -159,8 +159,6 @@ class InterferenceStrategy(base.BaseStrategy):
                  {'count': len(made.moves), 'reason': made.reason})
 
 
-
-
 def _tell(audit: Any, text: str) -> None:
     if audit is not None:
         audit.status_message = text if len(text) <= _MESSAGE else text[:_MESSAGE - 3] + '...'

@@ -46,8 +46,8 @@ class Worker:
     """One Watcher, on a database of its own."""
 
     def __init__(self, configuration: str) -> None:
-        from watcher.applier import manager as applier
         from watcher.api import app
+        from watcher.applier import manager as applier
         from watcher.common import service
         from watcher.db.sqlalchemy import migration
         from watcher.decision_engine import manager as decision_engine

@@ -19,21 +19,22 @@ import dataclasses
 import numpy as np
 
 from tracon_watcher import characteristics
-from tracon_watcher.characteristics import CPU, FloatArray, IntArray
+from tracon_watcher.characteristics import FloatArray, IntArray, IO
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import storage
 
 
 @dataclasses.dataclass(frozen=True)
 class Departures:
     """What the leaving of each of a host's m residents brings on that host.
 
-    :param rows: (m,) indices of the residents in the cluster
+    :param uuids: the m residents
     :param relief: (m,) exponents, log slowdown and −log IOPS ratio together, that end: the
         leaver's own and its part in everybody else's
     :param ended: (m,) breaches that end, the leaver's own among them
     """
 
-    rows: IntArray
+    uuids: tuple[str, ...]
     relief: FloatArray
     ended: IntArray
 
@@ -45,18 +46,19 @@ def departures(assessor: assessment.Assessor, host: int) -> Departures:
     may come back into the hull.
     """
     cluster = assessor.cluster
-    rows = np.arange(cluster.first[host], cluster.first[host + 1])
-    count = len(rows)
+    rows = slice(cluster.first[host], cluster.first[host + 1])
+    uuids = cluster.uuids[rows]
+    count = len(uuids)
     relief = np.zeros(count)
     ended = np.zeros(count, dtype=np.intp)
     host_type = cluster.host_type[host]
     if not count or host_type is None or host_type not in assessor.models:
-        return Departures(rows, relief, ended)
+        return Departures(uuids, relief, ended)
     profiles, background = cluster.profiles[rows], cluster.background[rows]
-    domain = cluster.io_domain[rows]
-    # Axis 0: who leaves; axis 1: who stays.
+    local = storage.is_local(cluster)[cluster.io_domain[rows]]
+    # Axis 0: who leaves; axis 1: who stays. I/O on a pool stays where it is.
     taken = np.repeat(profiles[:, None, :], count, axis=1)
-    taken[..., :CPU.start] *= (domain[:, None] == domain[None, :])[..., None]
+    taken[..., IO] *= (local[:, None] & local[None, :])[..., None]
     rest = np.maximum(background[None, :, :] - taken, 0.0).reshape(-1, characteristics.COUNT)
     targets = np.broadcast_to(profiles, (count, *profiles.shape)).reshape(rest.shape)
     busy = characteristics.request_rate(profiles) >= characteristics.MINIMUM_IOPS
@@ -76,4 +78,4 @@ def departures(assessor: assessment.Assessor, host: int) -> Departures:
             still |= counted & (assessor.lower(model, after.ravel()).reshape(count, count) > limit)
     np.fill_diagonal(still, False)
     ended = (breached & ~still).sum(axis=1)
-    return Departures(rows, relief, ended)
+    return Departures(uuids, relief, ended)

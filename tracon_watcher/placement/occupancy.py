@@ -74,8 +74,7 @@ class Occupancy:
         return None
 
     def destinations(self, uuid: str) -> tuple[BoolArray, BoolArray]:
-        """Return, (h,) each, the hosts that a VM may go to, and those of them on which a soft
-        server group would be worse off than now."""
+        """Return, (h,) each, where a VM may go, and where of this a soft group would suffer."""
         source = self._host[uuid]
         allowed = self._open.copy()
         allowed[source] = False

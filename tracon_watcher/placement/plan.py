@@ -20,8 +20,8 @@ from typing import Mapping
 
 import numpy as np
 
-from tracon_watcher import errors
 from tracon_watcher.characteristics import BoolArray
+from tracon_watcher import errors
 from tracon_watcher.placement import assessment
 
 
@@ -38,14 +38,14 @@ class Parameters:
     :param min_gain: what a move must bring beyond its cost
     :param migration_cost: what a move costs
     :param destinations: destinations that are judged exactly for each VM
-    :param candidates: VMs that are tried at most for each move
+    :param candidates: VMs after which the search for one move ends, found or not
     """
 
     max_migrations: int = 5
     min_gain: float = 0.05
     migration_cost: float = 0.07
     destinations: int = 3
-    candidates: int = 200
+    candidates: int = 800
 
     def __post_init__(self) -> None:
         for name in ('max_migrations', 'destinations', 'candidates'):

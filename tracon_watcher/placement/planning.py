@@ -30,16 +30,19 @@ from typing import Iterator
 import numpy as np
 
 from tracon_watcher.characteristics import BoolArray, FloatArray
+from tracon_watcher.placement import arrival
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import constraints as constraint
 from tracon_watcher.placement import departure
-from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import occupancy
 from tracon_watcher.placement import plan
+from tracon_watcher.placement import storage
 from tracon_watcher.placement import trial
 
 #: Hosts whose residents are left out one by one before the next, less harmed ones are.
 _BATCH = 16
+#: VMs that are tried of one host.
+_OF_ONE_HOST = 12
 _SHOWN = 20
 
 
@@ -75,11 +78,11 @@ class _Planner:
         cluster = assessor.cluster
         stale = now - cluster.updated_at > assessor.settings.maximum_age
         self._known: BoolArray = np.asarray((assessor.status == assessment.Status.KNOWN) & ~stale)
-        self._shared = _shared_storage(assessor)
         self._departures: dict[int, departure.Departures] = {}
         self._arrivals: dict[str, _Arrival] = {}
         self._passed_over: dict[str, str] = {}
         self._threshold = parameters.min_gain + parameters.migration_cost
+        self._unfinished = False
         self._made: list[tuple[set[int], frozenset[int]]] = []
 
     def run(self) -> plan.Plan:
@@ -105,6 +108,9 @@ class _Planner:
         if not moves and before.harm <= self._threshold:
             return (f'no beneficial migration: all harm together, {before.harm:.3f}, is less than '
                     f'min_gain + migration_cost = {self._threshold:.3f}')
+        if self._unfinished:
+            return (f'no beneficial migration among the {self._parameters.candidates} VMs whose '
+                    f'leaving would help most; {after.in_breach} VMs are in breach')
         left = f'{after.in_breach} VMs in breach are left' if moves else (
             f'{after.in_breach} VMs are in breach')
         return (f'no {"further " if moves else ""}beneficial migration: none lowers the harm by '
@@ -117,20 +123,21 @@ class _Planner:
         for batch in self._sources():
             best: trial.Trial | None = None
             for uuid, relief, ended in self._candidates(batch):
-                if best is not None and (ended < best.move.ended or (
-                        relief <= best.cautious_gain and not self._is_shared(uuid))):
-                    break
+                floor = self._threshold
+                if best is not None and ended <= best.move.ended:
+                    floor = best.cautious_gain
+                    if ended < best.move.ended or relief <= floor:
+                        break
                 tried += 1
-                if tried > self._parameters.candidates:
-                    break
-                found = self._try(uuid, relief)
+                found = self._try(uuid, relief, floor)
                 if found is not None and (best is None or (
                         found.move.ended, found.cautious_gain) > (
                         best.move.ended, best.cautious_gain)):
                     best = found
             if best is not None:
                 return best.move
-            if tried > self._parameters.candidates:
+            if tried >= self._parameters.candidates:
+                self._unfinished = True
                 break
         return None
 
@@ -143,52 +150,55 @@ class _Planner:
                            minlength=count)
         breaches = np.bincount(cluster.host, self._assessor.breaches(), minlength=count)
         hosts = [int(host) for host in np.flatnonzero(self._known)
-                 if harm[host] > self._threshold or self._shared[host]]
-        hosts.sort(key=lambda host: (-breaches[host], -round(float(harm[host]), 9), cluster.hosts[host]))
+                 if harm[host] > self._threshold]
+        hosts.sort(key=lambda host: (-breaches[host], -round(float(harm[host]), 9),
+                                     cluster.hosts[host]))
         for start in range(0, len(hosts), _BATCH):
             yield hosts[start:start + _BATCH]
 
     def _candidates(self, hosts: list[int]) -> list[tuple[str, float, int]]:
         """Return (uuid, relief, breaches ended) of the VMs worth moving away, the best first."""
-        cluster = self._assessor.cluster
+        def order(one: tuple[str, float, int]) -> tuple[int, float, str]:
+            return -one[2], -round(one[1], 9), one[0]
+
         found = []
         for host in hosts:
             if host not in self._departures:
                 self._departures[host] = departure.departures(self._assessor, host)
             leaving = self._departures[host]
-            for place, row in enumerate(range(cluster.first[host], cluster.first[host + 1])):
-                relief = float(leaving.relief[place])
-                if relief > self._threshold or self._shared[host]:
-                    found.append((cluster.uuids[row], relief, int(leaving.ended[place])))
-        found.sort(key=lambda one: (-one[2], -round(one[1], 9), one[0]))
-        free = []
-        for uuid, relief, ended in found:
-            why = self._occupancy.obstacle(uuid)
-            if why is None:
-                free.append((uuid, relief, ended))
-            else:
-                self._passed_over[uuid] = why
-        return free
+            here = []
+            for uuid, relief, ended in zip(leaving.uuids, leaving.relief, leaving.ended):
+                if relief > self._threshold:
+                    why = self._occupancy.obstacle(uuid)
+                    if why is None:
+                        here.append((uuid, float(relief), int(ended)))
+                    else:
+                        self._passed_over[uuid] = why
+            found += sorted(here, key=order)[:_OF_ONE_HOST]
+        return sorted(found, key=order)
 
-    def _try(self, uuid: str, relief: float) -> trial.Trial | None:
-        """Return the best move of one VM, None when it has none."""
+    def _try(self, uuid: str, relief: float, floor: float) -> trial.Trial | None:
+        """Return the best move of one VM, None when it has none that gains more than ``floor``."""
+        cluster = self._assessor.cluster
         allowed, worse = self._occupancy.destinations(uuid)
-        allowed &= self._known
+        allowed &= self._known & storage.reachable(cluster, cluster.resident_index[uuid])
         if not allowed.any():
-            self._passed_over[uuid] = 'no host has room for it and is open to it'
+            self._passed_over[uuid] = 'no other host that is known is open to it and has room'
             return None
-        relief, score = self._arrival(uuid, relief)
-        rejected = 'every other host is refused or unknown to it'
+        score = self._arrival(uuid)
+        rejected = 'every other host with room is refused or unknown to it'
         # A soft server group is made worse only where nothing else ends the breach.
-        for hosts, necessary in ((allowed & ~worse, False), (worse, True)):
+        for hosts, necessary in ((allowed & ~worse, False), (allowed & worse, True)):
             candidates = np.flatnonzero(hosts & ~np.isnan(score))
             gains = np.round(relief - score[candidates], 9)
-            names = [self._assessor.cluster.hosts[host] for host in candidates]
+            names = [cluster.hosts[host] for host in candidates]
             for place in sorted(range(len(candidates)), key=lambda one: (-gains[one], names[one]))[
                     :self._parameters.destinations]:
-                if gains[place] <= self._threshold:
-                    rejected = (f'the best destination, {names[place]}, would gain '
-                                f'{gains[place]:.3f}, not more than {self._threshold:.3f}')
+                if gains[place] <= floor:
+                    if floor > self._threshold:
+                        return None
+                    rejected = (f'its best destination, {names[place]}, would gain '
+                                f'{gains[place]:.3f}, not more than {floor:.3f}')
                     break
                 result = trial.attempt(self._assessor, uuid, int(candidates[place]),
                                        self._parameters.migration_cost)
@@ -198,50 +208,39 @@ class _Planner:
                         result.move.ended or not necessary):
                     return result
                 else:
-                    rejected = f'the gain on {names[place]} is not certain enough'
+                    rejected = (f'{names[place]} would gain {result.cautious_gain:.3f} at least, '
+                                f'not more than {self._threshold:.3f}')
         self._passed_over[uuid] = rejected
         return None
 
-    def _arrival(self, uuid: str, relief: float) -> tuple[float, FloatArray]:
-        """Return what leaving brings, and (h,) what arriving costs, NaN where it is refused."""
-        assessor = self._assessor
-        cluster = assessor.cluster
-        row = cluster.resident_index[uuid]
-        if self._is_shared(uuid):
-            # Its I/O is felt on other hosts too, wherever it is: judged on the state without it.
-            without = assessment.Assessor(cluster.moved({uuid: None}), assessor.models,
-                                          assessor.settings)
-            relief = _harm(assessor) - _harm(without)
-            verdict = without.assess(newcomer.own(cluster.profiles[row]), now=self._now)
-            return relief, np.where(verdict.known, verdict.score, np.nan)
-        arrival = self._arrivals.get(uuid)
-        if arrival is None:
-            arrival = self._arrivals[uuid] = _Arrival(
-                np.empty(len(cluster.hosts)), set(range(len(cluster.hosts))))
-        if arrival.stale:
-            hosts = sorted(arrival.stale)
-            judge = assessor
-            if len(hosts) < len(cluster.hosts):
-                judge = assessment.Assessor(cluster.restricted(hosts), assessor.models,
-                                            assessor.settings)
-            verdict = judge.assess(newcomer.own(cluster.profiles[row]),
-                                   cluster.resident_limits(row), self._now)
-            arrival.score[hosts] = np.where(verdict.known & ~verdict.refused, verdict.score,
-                                            np.nan)
-            arrival.stale = set()
-        return relief, arrival.score
+    def _arrival(self, uuid: str) -> FloatArray:
+        """Return what arriving costs, (h,), NaN where the VM is refused.
 
-    def _is_shared(self, uuid: str) -> bool:
-        """Whether other hosts use a VM's storage backend."""
-        return bool(self._shared[self._assessor.cluster.host[
-            self._assessor.cluster.resident_index[uuid]]])
+        Kept from move to move: only the hosts of a move are judged anew.
+        """
+        cluster = self._assessor.cluster
+        kept = self._arrivals.get(uuid)
+        if kept is None:
+            kept = self._arrivals[uuid] = _Arrival(
+                arrival.arrivals(self._assessor, cluster.resident_index[uuid], self._now), set())
+        if kept.stale:
+            own = int(cluster.host[cluster.resident_index[uuid]])
+            hosts = [own, *sorted(kept.stale - {own})]
+            part = assessment.Assessor(cluster.restricted(hosts), self._assessor.models,
+                                       self._assessor.settings)
+            kept.score[hosts] = arrival.arrivals(part, part.cluster.resident_index[uuid],
+                                                 self._now)
+            kept.stale = set()
+        return kept.score
 
     def _apply(self, move: plan.Move) -> tuple[int, ...]:
-        """Make a move, and return which earlier ones it was assessed upon: those that share a
-        host, a storage backend or a hard server group with it."""
+        """Make a move, and return which earlier ones it was assessed upon.
+
+        Those are the ones that share a host or a hard server group with it.
+        """
         assessor, cluster = self._assessor, self._assessor.cluster
         destination = cluster.host_index[move.destination]
-        changed = set(trial.touched(cluster, move.uuid, destination))
+        changed = {cluster.host_index[move.source], destination}
         groups = self._occupancy.groups_of(move.uuid)
         waits_for = tuple(place for place, (hosts, others) in enumerate(self._made)
                           if hosts & changed or others & groups)
@@ -251,23 +250,6 @@ class _Planner:
                                              assessor.models, assessor.settings)
         for host in changed:
             self._departures.pop(host, None)
-        for arrival in self._arrivals.values():
-            arrival.stale |= changed
+        for kept in self._arrivals.values():
+            kept.stale |= changed
         return waits_for
-
-
-def _harm(assessor: assessment.Assessor) -> float:
-    slow, ratio = assessor.exponents()
-    return float(np.nansum(slow) + np.nansum(ratio))
-
-
-def _shared_storage(assessor: assessment.Assessor) -> BoolArray:
-    """Return, (h,), whether a host's VMs or newcomers use storage that other hosts use too."""
-    cluster = assessor.cluster
-    pairs = np.unique(np.concatenate([
-        np.stack([cluster.host_io_domain, np.arange(len(cluster.hosts))], axis=1),
-        np.stack([cluster.io_domain, cluster.host], axis=1)]), axis=0)
-    users = np.bincount(pairs[pairs[:, 0] >= 0, 0], minlength=len(cluster.io_domains) + 1)
-    shared = np.zeros(len(cluster.hosts), dtype=bool)
-    shared[pairs[(users > 1)[pairs[:, 0]] & (pairs[:, 0] >= 0), 1]] = True
-    return shared

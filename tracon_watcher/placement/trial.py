@@ -39,26 +39,8 @@ class Trial:
     cautious_gain: float
 
 
-def touched(cluster: cluster_module.ClusterState, uuid: str, destination: int) -> list[int]:
-    """Return the indices of the hosts whose residents feel a move, source and destination first.
-
-    Those are the two; and where the VM's I/O goes to another storage backend, all hosts that use
-    the old one or the new.
-    """
-    row = cluster.resident_index[uuid]
-    source = int(cluster.host[row])
-    hosts = [source, destination]
-    old = int(cluster.io_domain[row])
-    new = int(cluster.host_io_domain[destination])
-    if old == cluster.host_io_domain[source] and old != new:
-        users = np.concatenate([
-            np.flatnonzero(np.isin(cluster.host_io_domain, (old, new))),
-            cluster.host[np.isin(cluster.io_domain, (old, new))]])
-        hosts += sorted({int(host) for host in users} - set(hosts))
-    return hosts
-
-
-def attempt(assessor: assessment.Assessor, uuid: str, destination: int, cost: float) -> Trial | str:
+def attempt(assessor: assessment.Assessor, uuid: str, destination: int,
+            cost: float) -> Trial | str:
     """Judge one move.
 
     :param assessor: of the state before it
@@ -69,7 +51,8 @@ def attempt(assessor: assessment.Assessor, uuid: str, destination: int, cost: fl
     name = cluster.hosts[destination]
     row = cluster.resident_index[uuid]
     source = cluster.hosts[cluster.host[row]]
-    part = cluster.restricted(touched(cluster, uuid, destination))
+    # Storage stays what it is (:mod:`tracon_watcher.placement.storage`): nobody else feels it.
+    part = cluster.restricted([int(cluster.host[row]), destination])
     before = _again(assessor, part)
     after = _again(assessor, part.moved({uuid: name}))
     # The one judgement, as for any newcomer: the destination as it is without the VM.
@@ -104,8 +87,7 @@ def _compare(settings: assessment.Settings, before: assessment.Assessor,
         plan.Change(one, math.exp(old[0, row]), math.exp(new[0, row]), math.exp(-old[1, row]),
                     math.exp(-new[1, row]), bool(was[row]), bool(becomes[row]))
         for row, one in enumerate(before.cluster.uuids)
-        if not np.isnan(old[0, row]) and not np.isnan(new[0, row])
-        and (before.cluster.host[row] < 2 or abs(rise[:, row]).any()))
+        if not np.isnan(old[0, row]) and not np.isnan(new[0, row]))
     ended = [change.uuid for change in changes if change.breach_before and not change.breach_after]
     relieved = tuple(ended) or tuple(
         change.uuid for change in sorted(changes, key=lambda one: (-one.relief, one.uuid))[:1])
@@ -114,8 +96,7 @@ def _compare(settings: assessment.Settings, before: assessment.Assessor,
 
 
 def _doubt(assessor: assessment.Assessor) -> FloatArray:
-    """Return, (2, n), by how much the harm may exceed predictions that were clamped to the hull;
-    0 for those that were not."""
+    """Return, (2, n), by how much the harm may exceed what is predicted: 0 within the hull."""
     cluster = assessor.cluster
     doubt = np.zeros((2, len(cluster.uuids)))
     slow_ratio = assessor.exponents()

@@ -25,8 +25,8 @@ import warnings
 # Before anything imports Nova: its own threads, and the door's, are native ones.
 os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', 'true')
 
-import sqlalchemy.exc  # noqa: E402
 from nova.tests.functional import integrated_helpers  # noqa: E402
+import sqlalchemy.exc  # noqa: E402
 
 from tests import synthetic  # noqa: E402
 from tracon_watcher.demo import door  # noqa: E402

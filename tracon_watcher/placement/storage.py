@@ -1,0 +1,40 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Which hosts a VM can go to without its storage becoming another one.
+
+A VM on its host's own disk takes the disk along to another host that has one (block migration); a
+VM on a pool stays on the pool, and goes to hosts that use it. Nova migrates live in no other way.
+Therefore a move changes CPU and local I/O on its two hosts, and the load of no pool.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracon_watcher.characteristics import BoolArray
+from tracon_watcher.placement import cluster as cluster_module
+
+
+def is_local(cluster: cluster_module.ClusterState) -> BoolArray:
+    """Return, (d + 1,), which storage backends are a host's own disk; False for index -1."""
+    prefix = f'{cluster_module.LOCAL}:'
+    return np.array([*(name.startswith(prefix) for name in cluster.io_domains), False], dtype=bool)
+
+
+def reachable(cluster: cluster_module.ClusterState, row: int) -> BoolArray:
+    """Return, (h,), on which hosts the VM in ``row`` finds storage of the kind it has."""
+    local = is_local(cluster)
+    domain = int(cluster.io_domain[row])
+    if local[domain]:
+        return np.asarray(local[cluster.host_io_domain])
+    return np.asarray((cluster.host_io_domain == domain) & (domain >= 0))
