@@ -1,0 +1,81 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""The measurements that come with the package are what the documentation says they are."""
+
+import collections
+import itertools
+import pathlib
+import unittest
+
+import numpy as np
+
+from tracon_watcher.lab import data
+from tracon_watcher.lab import host_types
+from tracon_watcher.lab import programs
+from tracon_watcher.lab import summary
+from tracon_watcher.models import dataset
+
+FILES = sorted(pathlib.Path(data.__path__[0]).glob('*.csv'))
+HEADER = ('kernel', 'qemu', 'accelerator', 'cpu_model', 'date', 'window_seconds', 'emulated',
+          'foreign_load_limit', 'canary_tolerance', 'iterations_per_second', 'seed', 'command')
+
+
+class TestData(unittest.TestCase):
+
+    def each(self):
+        self.assertTrue(FILES)
+        for path in FILES:
+            with self.subTest(path.name):
+                yield dataset.read(path)
+
+    def test_header(self):
+        for found in self.each():
+            for key in HEADER:
+                self.assertTrue(found.header.get(key), key)
+            self.assertIn(found.host_type, host_types.HOST_TYPES)
+            emulated = host_types.named(found.host_type).emulated
+            self.assertEqual(emulated, found.header['emulated'])
+
+    def test_every_program_beside_every_program(self):
+        names = programs.programs(1, 1)
+        for found in self.each():
+            pairs = found.text['kind'] == 'pair'
+            met = set(zip(found.text['target'][pairs], found.text['background'][pairs],
+                          strict=True))
+            self.assertEqual(set(itertools.product(names, names)), met)
+
+    def test_backgrounds_and_generator_targets(self):
+        for found in self.each():
+            kind = found.text['kind']
+            beside = collections.Counter(found.text['target'][kind == 'background'])
+            self.assertEqual(set(programs.programs(1, 1)), set(beside))
+            self.assertGreaterEqual(min(beside.values()), 15)
+            generated = (kind == 'generator') | (kind == 'reverse')
+            self.assertGreaterEqual(len(set(found.text['target'][generated])), 40)
+
+    def test_what_was_kept_was_undisturbed(self):
+        for found in self.each():
+            number = found.numbers
+            self.assertLessEqual(number['steal'].max(), 0.01)
+            limit = float(found.header['foreign_load_limit'].split()[0])
+            self.assertLessEqual(number['foreign_cpu'].max(), limit)
+
+    def test_noise_floor(self):
+        for found in self.each():
+            noise = summary.noise(found)
+            self.assertGreaterEqual(len(noise), 12)
+            self.assertLess(np.median(list(noise.values())), 0.08)
+
+    def test_nobody_gains_by_company(self):
+        for found in self.each():
+            slowdown = found.numbers['slowdown']
+            self.assertGreater(np.quantile(slowdown, 0.02), 0.9)
