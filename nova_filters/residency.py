@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What Nova shows to have changed on the hosts since the snapshot: VMs that came, went, are coming.
+"""What Nova shows to have changed on the hosts: VMs that came, went and are on their way.
 
 Only changes that this worker has seen happen count. Nova's list of a host and the snapshot may
 differ for good: a server that is shut off is in the one, a sensor VM in the other.
@@ -162,10 +162,12 @@ class Residency:
         more = now - self._surplus[chosen]
         return {int(known[place]): int(more[place]) for place in np.flatnonzero(more > 0)}
 
-    def _current(self, assessor: assessment.Assessor) -> tuple[list[tuple[str, int]],
-                                                                list[tuple[str, int]]]:
-        """Return (uuid, host index) of what came and what went, as far as the snapshot's data is
-        not newer; forget the rest."""
+    def _current(self, assessor: assessment.Assessor
+                 ) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+        """Return (uuid, host index) of what came and of what went.
+
+        That of which the snapshot's data is newer is forgotten.
+        """
         cluster = assessor.cluster
         results = []
         for events, should_be_shown in ((self._arrived, False), (self._gone, True)):
@@ -196,14 +198,17 @@ class Residency:
             return assessment.Pending(uuid, *known)
         instance = state.instances.get(uuid)
         kind = operation.kind_of_instance(instance) if instance is not None else None
-        return assessment.Pending(uuid, newcomer.expected(cluster.history, *(kind or ('', '', ''))))
+        profile = newcomer.expected(cluster.history, *(kind or ('', '', '')))
+        return assessment.Pending(uuid, profile)
 
     @staticmethod
     def _add_pending(assessor: assessment.Assessor, states: list, position: dict[int, int],
                      changes: dict[int, Change], on_the_way: list[pending_module.Placement],
                      newcomer_uuid: str) -> dict[int, int]:
-        """Add placements that are not visible; return for how many instances that a host does
-        not list they account."""
+        """Add placements that are not visible.
+
+        :returns: by host index, for how many instances that the host does not list they account
+        """
         cluster = assessor.cluster
         explained: dict[int, int] = {}
         for one in on_the_way:

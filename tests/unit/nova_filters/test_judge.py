@@ -1,0 +1,219 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a judge makes of HostStates that differ from the snapshot, and of its siblings."""
+
+import os
+
+from tests.unit.nova_filters import base
+from tracon_watcher.placement import limits
+
+
+def names(states):
+    return [state.host for state in states]
+
+
+class InFlightTest(base.JudgeCase):
+    """Every VM tolerates a slowdown of 2, and two busy ones exceed that."""
+
+    SPECS = {limits.MAX_SLOWDOWN: '2'}
+
+    def setUp(self):
+        super().setUp()
+        self.write({'a': {}, 'b': {}})
+
+    def states(self, **instances):
+        return [base.host_state(name, instances.get(name, ())) for name in ('a', 'b')]
+
+    def place(self, judge, host):
+        """Have a request judged and put on a host; return its spec."""
+        spec, states = base.request_spec(self.SPECS), self.states()
+        judge.passing(states, spec)
+        base.consume(next(state for state in states if state.host == host))
+        return spec
+
+    def passing(self, judge, **instances):
+        return names(judge.passing(self.states(**instances), base.request_spec(self.SPECS)))
+
+    def test_a_raised_count_marks_the_host_that_was_chosen(self):
+        judge = self.judge()
+        self.place(judge, 'a')
+        self.assertEqual(['b'], self.passing(judge))
+
+    def test_it_is_counted_once_when_nova_lists_it(self):
+        judge = self.judge()
+        spec = self.place(judge, 'a')
+        self.assertEqual(['b'], self.passing(judge, a=[spec.instance_uuid]))
+        record = self.log.output.splitlines()[-1]
+        self.assertIn(spec.instance_uuid, record)
+
+    def test_it_is_forgotten_when_it_leaves_the_host(self):
+        judge = self.judge()
+        spec = self.place(judge, 'a')
+        self.passing(judge, a=[spec.instance_uuid])
+        self.assertEqual(['a', 'b'], self.passing(judge))
+
+    def test_it_is_forgotten_after_a_time(self):
+        judge = self.judge(pending_expiry_seconds=0.2)
+        self.place(judge, 'a')
+        self.passing(judge)
+        self.wait_for(lambda: not judge.pending.all())
+        self.assertEqual(['a', 'b'], self.passing(judge))
+
+    def test_what_the_snapshot_shows_is_not_counted_twice(self):
+        judge = self.judge()
+        spec = self.place(judge, 'a')
+        self.passing(judge)
+        self.write({'a': {spec.instance_uuid: 100.0}, 'b': {}})
+        self.wait_for(lambda: judge.snapshots.current.cluster.version == 2)
+        # Beside one VM the newcomer suffers 3.2, beside two of them 15.
+        wide = base.request_spec({limits.MAX_SLOWDOWN: '4'})
+        self.assertEqual(['a', 'b'], names(judge.passing(self.states(), wide)))
+
+    def test_a_request_that_failed_leaves_nothing_behind(self):
+        judge = self.judge()
+        spec, states = base.request_spec(self.SPECS), self.states()
+        judge.passing(states, spec)
+        base.consume(states[0])
+        self.assertEqual(['b'], self.passing(judge))
+        states[0].updated = None
+        self.assertEqual(['a', 'b'], self.passing(judge))
+
+    def test_siblings_hear_of_it(self):
+        first, second = self.judge(), self.judge()
+        self.assertEqual(['a', 'b'], self.passing(second))
+        self.place(first, 'a')
+        self.wait_for(second.pending.all)
+        self.assertEqual(['b'], self.passing(second))
+
+    def test_siblings_hear_that_it_failed(self):
+        first, second = self.judge(), self.judge()
+        self.passing(second)
+        spec, states = base.request_spec(self.SPECS), self.states()
+        first.passing(states, spec)
+        base.consume(states[0])
+        self.wait_for(second.pending.all)
+        states[0].updated = None
+        self.wait_for(lambda: not second.pending.all())
+
+    def test_a_line_that_is_no_placement_is_passed_over(self):
+        os.makedirs(os.path.join(self.directory, 'p'))
+        with open(os.path.join(self.directory, 'p', 'x.placements'), 'w') as stream:
+            stream.write('{"uuid": 1}\nnot json\n')
+        judge = self.judge()
+        self.assertEqual(['a', 'b'], self.passing(judge))
+        self.wait_for(lambda: self.log.output.count('not a placement') == 2)
+
+    def test_a_directory_that_cannot_be_written_is_said_once(self):
+        judge = self.judge(pending_directory='/dev/null/p')
+        for _again in range(3):
+            self.place(judge, 'a')
+        self.passing(judge)
+        self.wait_for(lambda: 'pending_directory' in self.log.output)
+        self.assertEqual(1, self.log.output.count('pending_directory'))
+
+    def test_an_instance_that_a_host_counts_but_nobody_knows(self):
+        judge = self.judge()
+        self.passing(judge)
+        states = self.states()
+        states[1].num_instances += 1
+        self.assertEqual(['a'], names(judge.passing(states, base.request_spec(self.SPECS))))
+
+
+class ResidencyTest(base.JudgeCase):
+
+    def setUp(self):
+        super().setUp()
+        self.write({'a': {'vm-a': 2.0}, 'b': {'vm-b': 2.0}})
+
+    def passing(self, judge, states):
+        return names(judge.passing(states, base.request_spec()))
+
+    def test_a_resident_that_leaves_is_not_counted(self):
+        judge = self.judge(on_all_refused='refuse')
+        self.assertEqual([], self.passing(
+            judge, [base.host_state('a', ['vm-a']), base.host_state('b', ['vm-b'])]))
+        self.assertEqual(['a'], self.passing(
+            judge, [base.host_state('a'), base.host_state('b', ['vm-b'])]))
+
+    def test_a_resident_that_nova_never_listed_stays(self):
+        judge = self.judge(on_all_refused='refuse')
+        for _again in range(2):
+            self.assertEqual([], self.passing(judge, [base.host_state('a'),
+                                                      base.host_state('b')]))
+
+    def test_a_list_that_could_not_be_loaded_says_nothing(self):
+        judge = self.judge(on_all_refused='refuse')
+        self.passing(judge, [base.host_state('a', ['vm-a'])])
+        empty = base.host_state('a')
+        empty.num_instances = 1
+        self.assertEqual([], self.passing(judge, [empty]))
+
+    def test_a_resident_that_moves_takes_its_profile_along(self):
+        judge = self.judge(on_all_refused='refuse')
+        self.passing(judge, [base.host_state('a', ['vm-a']), base.host_state('b', ['vm-b'])])
+        self.assertEqual(['a'], self.passing(
+            judge, [base.host_state('a'), base.host_state('b', ['vm-b', 'vm-a'])]))
+        self.assertIn('"host": "b"', self.log.output.splitlines()[-1])
+
+    def test_a_vm_is_not_its_own_background(self):
+        judge = self.judge()
+        spec = base.request_spec({limits.MAX_SLOWDOWN: '1.01'})
+        spec.instance_uuid = 'vm-a'
+        judged = judge.judge(spec, [base.host_state('a', ['vm-a']),
+                                    base.host_state('b', ['vm-b'])])
+        self.assertEqual([False, True], judged.breached().tolist())
+        self.assertEqual(1.0, judged.assessment.slowdown[0])
+        self.assertTrue(judged.exempt)
+
+    def test_hosts_may_be_named_by_node_or_by_host(self):
+        judge = self.judge(on_all_refused='refuse')
+        other = base.host_state('service')
+        other.nodename = 'a'
+        elsewhere = base.host_state('b')
+        elsewhere.nodename = 'b.example.org'
+        self.assertEqual([], self.passing(judge, [other, elsewhere]))
+
+
+class NeutralTest(base.JudgeCase):
+
+    def test_no_snapshot(self):
+        judge = self.judge()
+        states = [base.host_state('a'), base.host_state('b')]
+        spec = base.request_spec()
+        self.assertEqual(states, judge.passing(states, spec))
+        self.assertEqual([0.0, 0.0], judge.weights(states, spec))
+
+    def test_nothing_known_of_the_newcomer(self):
+        self.write({'a': {'vm-a': 2.0}, 'b': {}}, expected=None)
+        judge = self.judge()
+        states = [base.host_state('a'), base.host_state('b')]
+        self.assertEqual(states, judge.passing(states, base.request_spec()))
+        self.assertEqual([0.0, 0.0], judge.weights(states, base.request_spec()))
+
+    def test_unknown_hosts_have_the_median_weight(self):
+        self.write({'a': {}, 'b': {'vm-b': None}, 'c': {'vm-c': None, 'vm-d': None}})
+        judge = self.judge()
+        states = [base.host_state(name) for name in ('a', 'b', 'c', 'd')]
+        weights = judge.weights(states, base.request_spec())
+        self.assertEqual(1.0, weights[0])
+        self.assertGreater(weights[1], weights[2])
+        self.assertEqual(weights[1], weights[3])
+
+    def test_off_and_advise_weigh_nothing(self):
+        self.write({'a': {}, 'b': {'vm-b': 2.0}})
+        for mode in ('off', 'advise'):
+            judge = self.judge(mode=mode)
+            states = [base.host_state(name) for name in ('a', 'b')]
+            spec = base.request_spec()
+            self.assertEqual(states, judge.passing(states, spec))
+            self.assertEqual([0.0, 0.0], judge.weights(states, spec))

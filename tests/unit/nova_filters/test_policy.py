@@ -1,0 +1,59 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Modes and limits of aggregates."""
+
+import logging
+
+from nova import objects
+import testtools
+
+from nova_filters import faults
+from nova_filters import hosts
+from nova_filters import policy
+from tests.unit.nova_filters import base
+from tracon_watcher.placement import limits
+
+
+class PolicyTest(testtools.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        objects.register_all()
+        self.faults = faults.FaultLog(logging.getLogger('test'))
+
+    def of(self, *metadata, default=policy.Mode.ADVISE):
+        aggregates = [objects.Aggregate(name=f'a{place}', metadata=one)
+                      for place, one in enumerate(metadata)]
+        states = [base.host_state('in', aggregates=aggregates), base.host_state('out')]
+        return policy.of_hosts(hosts.Hosts(states), default, self.faults)
+
+    def modes(self, *modes, default=policy.Mode.ADVISE):
+        return self.of(*({policy.MODE_KEY: mode} for mode in modes),
+                       default=default).modes().tolist()
+
+    def test_modes(self):
+        for stated, expected in ((('enforce',), 3), (('weigh', 'enforce'), 3), (('off',), 0),
+                                 (('enforce', 'off'), 0), (('Weigh ',), 2), (('banana',), 1),
+                                 ((), 1)):
+            self.assertEqual([expected, 1], self.modes(*stated), stated)
+
+    def test_off_everywhere_is_not_active(self):
+        self.assertFalse(self.of(default=policy.Mode.OFF).active)
+        self.assertFalse(self.of({policy.MODE_KEY: 'off'}, default=policy.Mode.OFF).active)
+        self.assertTrue(self.of({policy.MODE_KEY: 'weigh'}, default=policy.Mode.OFF).active)
+
+    def test_the_strictest_limit(self):
+        found = self.of({limits.MAX_SLOWDOWN: '3'}, {limits.MAX_SLOWDOWN: '2'},
+                        {limits.MIN_IOPS_RATIO: '0.5'}, {'other': 'key'})
+        self.assertEqual(limits.Limits(2.0, 0.5), found.special[0].limits)
+        self.assertNotIn(1, found.special)
