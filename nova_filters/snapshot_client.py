@@ -27,7 +27,8 @@ from tracon_watcher.placement import snapshot
 _KIND = 'snapshot'
 
 
-def prepare(path: str, confidence: float, margin: float, maximum_age: float | None) -> assessment.Assessor:
+def prepare(path: str, confidence: float, margin: float,
+            maximum_age: float | None) -> assessment.Assessor:
     """Read a snapshot file and prepare all that does not depend on a request.
 
     :raises tracon_watcher.errors.InvalidDocument: naming file, line, field and value

@@ -26,8 +26,8 @@ from typing import Any, Callable
 from cliff import lister
 import numpy as np
 
-from tracon_watcher import errors
 from tracon_watcher.cmd import bench_cluster
+from tracon_watcher import errors
 from tracon_watcher.placement import snapshot
 from tracon_watcher.prediction import store
 

@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import logging
 import pathlib
 import time
 import uuid
@@ -27,8 +28,8 @@ from nova.scheduler import weights
 from nova_filters import interference_filter
 from nova_filters import interference_weigher
 from nova_filters import pending as pending_module
-from tracon_watcher import errors
 from tracon_watcher.conf import nova_filters as conf_module
+from tracon_watcher import errors
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
@@ -40,6 +41,9 @@ def configure(snapshot_file: pathlib.Path) -> None:
     """Set the options as nova.conf would."""
     conf = nova.conf.CONF
     conf([], project='nova', default_config_files=[])
+    # As a scheduler logs without debug.
+    logging.getLogger('nova').setLevel(logging.INFO)
+    logging.getLogger('nova_filters').setLevel(logging.INFO)
     conf_module.register_opts(conf)
     for name, value in (('snapshot_file', str(snapshot_file)), ('mode', 'enforce'),
                         ('initial_wait_seconds', _INITIAL_WAIT), ('pending_directory', '')):

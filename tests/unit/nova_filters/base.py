@@ -99,4 +99,3 @@ class JudgeCase(testtools.TestCase):
         while not condition():
             self.assertLess(time.monotonic(), end, 'waited in vain')
             time.sleep(0.01)
-
