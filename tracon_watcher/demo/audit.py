@@ -79,7 +79,7 @@ def _change(telemetry: telemetries.Telemetry, truth: truths.Truth,
             state: list[dict[str, Any]], seed: int) -> dict[str, Any] | None:
     """Draw a VM that runs a light program beside another VM, and have it run the heaviest.
 
-    It is one whose neighbour has a limit, where there is such a one.
+    Where there is such a one, it has no limit itself, and its neighbour has one.
     """
     rng = np.random.default_rng([seed, 3])
     ranked = truth.lightest_first
@@ -87,6 +87,7 @@ def _change(telemetry: telemetries.Telemetry, truth: truths.Truth,
     paired = {vm['name']: vm for vm in state if vm['neighbour'] is not None}
     candidates = [vm for vm in paired.values() if vm['program'] in light] or list(paired.values())
     candidates = [vm for vm in candidates if paired[vm['neighbour']]['limited']] or candidates
+    candidates = [vm for vm in candidates if not vm['limited']] or candidates
     if not candidates:
         return None
     chosen = candidates[int(rng.integers(len(candidates)))]

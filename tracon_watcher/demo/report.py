@@ -174,7 +174,10 @@ def _migration(audit: Mapping[str, Any], settings: settings_module.Settings) -> 
     marked = [changed['vm'], *(move['vm'] for move in audit['moves'])]
     text = ['<section><h2>One VM changes its behaviour, and Watcher audits</h2>',
             f'<p><b>{changed["vm"]}</b> on {changed["host"]} turns from {changed["from"]} to '
-            f'<b>{changed["to"]}</b>, beside {changed["neighbour"]}. The snapshot is written '
+            f'<b>{changed["to"]}</b>. Its neighbour {changed["neighbour"]} is slowed down '
+            f'{at[0][changed["neighbour"]]:.2f} times before, '
+            f'{at[1][changed["neighbour"]]:.2f} times afterwards, and '
+            f'{at[2][changed["neighbour"]]:.2f} times after the audit. The snapshot is written '
             'anew, and a Watcher audit of the goal <i>interference</i> runs on Nova’s own '
             'cluster model. ']
     if moves:

@@ -167,12 +167,15 @@ def _told(done: Demonstration) -> list[str]:
     audit = audited.get('audit')
     if audit:
         changed = audit['changed']
+        before, measured, after = ({vm['name']: vm['slowdown'] for vm in audit[when]}
+                                   for when in ('before', 'after_change', 'after'))
         lines.append(f'{changed["vm"]} on {changed["host"]} turns from {changed["from"]} to '
-                     f'{changed["to"]}, beside {changed["neighbour"]}')
-        measured = [{vm['name']: vm['slowdown'] for vm in audit[when]}
-                    for when in ('after_change', 'after')]
+                     f'{changed["to"]}; its neighbour {changed["neighbour"]} suffers '
+                     f'{before[changed["neighbour"]]:.2f}, then '
+                     f'{measured[changed["neighbour"]]:.2f}, and '
+                     f'{after[changed["neighbour"]]:.2f} after the audit')
         for move in audit['moves']:
-            effect = ', '.join(f'{name} {measured[0][name]:.2f} to {measured[1][name]:.2f}'
+            effect = ', '.join(f'{name} {measured[name]:.2f} to {after[name]:.2f}'
                                for name in move['predicted'])
             lines.append(f'Watcher migrates {move["vm"]} from {move["source"]} to '
                          f'{move["destination"]}; predicted gain {move["predicted_gain"]:.2f}; '
