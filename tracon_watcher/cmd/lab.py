@@ -66,7 +66,9 @@ class Measure(command.Command):
             window_seconds=parsed_args.window,
             limits=acceptance.Limits(canary=parsed_args.canary_tolerance),
             limit_minutes=parsed_args.limit_minutes, cache=parsed_args.cache,
-            command='tracon ' + shlex.join(sys.argv[1:]))
+            # where the file lies on this machine is nobody's business elsewhere
+            command='tracon ' + shlex.join(sys.argv[1:]).replace(
+                str(parsed_args.output), parsed_args.output.name))
         measure.measure(settings, report)
 
 

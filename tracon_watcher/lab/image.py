@@ -101,7 +101,8 @@ def compile_c(source: pathlib.Path, target: pathlib.Path, *options: str) -> None
         raise errors.TestbedError('gcc is not installed; the testbed compiles %s with it'
                                   % source.name)
     part = target.parent / (target.name + '.part')
-    subprocess.run(['gcc', '-O2', '-Wall', *options, '-o', str(part), str(source)], check=True)
+    # libraries among the options have to follow the source that needs them
+    subprocess.run(['gcc', '-O2', '-Wall', '-o', str(part), str(source), *options], check=True)
     part.rename(target)
 
 

@@ -150,5 +150,6 @@ class TestRealGuests(unittest.TestCase):
         time.sleep(1)
         self.assertNotEqual(self.before, left_behind())
         child.send_signal(signal.SIGTERM)
-        child.wait(30)
-        self.assertEqual(self.before, left_behind())
+        _output, rest = child.communicate(timeout=60)
+        self.assertEqual(self.before, left_behind(), rest)
+        self.assertIn('KeyboardInterrupt', rest)

@@ -45,13 +45,16 @@ class TestData(unittest.TestCase):
             emulated = host_types.named(found.host_type).emulated
             self.assertEqual(emulated, found.header['emulated'])
 
-    def test_every_program_beside_every_program(self):
+    def test_every_program_meets_most_programs_in_both_directions(self):
+        # Pairs that no undisturbed window was found for are missing, not guessed.
         names = programs.programs(1, 1)
         for found in self.each():
             pairs = found.text['kind'] == 'pair'
             met = set(zip(found.text['target'][pairs], found.text['background'][pairs],
                           strict=True))
-            self.assertEqual(set(itertools.product(names, names)), met)
+            self.assertLessEqual(met, set(itertools.product(names, names)))
+            self.assertEqual(met, {(b, a) for a, b in met})
+            self.assertGreaterEqual(len(met), 54)
 
     def test_backgrounds_and_generator_targets(self):
         for found in self.each():
