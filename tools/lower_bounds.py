@@ -46,8 +46,8 @@ def main() -> int:
                                  *(setup['extras'][extra] for extra in EXTRAS)]))
     pinned = parsed((ROOT / 'lower-constraints.txt').read_text(encoding='utf-8'))
     wrong = [f'lower-constraints.txt pins {name} to {pinned.get(name)}, the requirement begins '
-             f'at {declared.get(name)}'
-             for name in sorted(declared | pinned) if declared.get(name) != pinned.get(name)]
+             f'at {declared[name]}'
+             for name in sorted(declared) if declared[name] != pinned.get(name)]
     for name, version in sorted(declared.items()):
         installed = importlib.metadata.version(name)
         print(f'{name} {installed}')

@@ -10,19 +10,22 @@
 #  License for the specific language governing permissions and limitations
 #  under the License.
 
-"""The unit tests of the core rooms alone: no Nova, no Watcher, no libvirt needed."""
+"""The tests of what needs no Nova, no Watcher and no libvirt: the core, its commands, options."""
 
 import pathlib
 
 UNIT = pathlib.Path(__file__).parent.parent / 'unit'
-ROOMS = ('models', 'placement', 'prediction')
+ROOMS = ('conf', 'models', 'placement', 'prediction')
+COMMANDS = ('tests.unit.cmd.test_app', 'tests.unit.cmd.test_model')
 
 
 def load_tests(loader, tests, _pattern):
     """unittest's hook: collect the rooms, and the modules beside them."""
     top = str(UNIT.parent.parent)
     for room in ROOMS:
-        tests.addTests(loader.discover(str(UNIT / room), top_level_dir=top))
+        if (UNIT / room / '__init__.py').exists():
+            tests.addTests(loader.discover(str(UNIT / room), top_level_dir=top))
     for module in sorted(UNIT.glob('test_*.py')):
         tests.addTests(loader.loadTestsFromName(f'tests.unit.{module.stem}'))
+    tests.addTests(loader.loadTestsFromNames(COMMANDS))
     return tests

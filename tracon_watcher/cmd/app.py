@@ -17,6 +17,7 @@ own and may need packages of its own (scikit-learn, libvirt, nova); only the
 command that is run has to be importable.
 """
 
+import contextlib
 import importlib.metadata
 import sys
 
@@ -59,7 +60,9 @@ class TraconApp(app.App):
 
     def interact(self) -> None:
         """Without a command there is nothing to converse about: print the help."""
-        self.run_subcommand(['help'])
+        # Some releases of cliff let the help end the process, with success.
+        with contextlib.suppress(SystemExit):
+            self.run_subcommand(['help'])
 
     def run_subcommand(self, argv: list[str]) -> int:
         self._failure = None

@@ -1,0 +1,122 @@
+#  Licensed under the Apache License, Version 2.0 (the "License"); you may
+#  not use this file except in compliance with the License. You may obtain
+#  a copy of the License at
+#
+#       http://www.apache.org/licenses/LICENSE-2.0
+#
+#  Unless required by applicable law or agreed to in writing, software
+#  distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#  WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#  License for the specific language governing permissions and limitations
+#  under the License.
+
+"""The program: one line and exit code 2 for what is wrong, whatever else is missing."""
+
+import contextlib
+import importlib.metadata
+import io
+import logging
+import unittest
+
+from cliff import command
+from cliff import lister
+
+from tracon_watcher.cmd import app
+from tracon_watcher import errors
+
+
+class Refuse(command.Command):
+    """Refuses its input."""
+
+    def take_action(self, parsed_args):
+        raise errors.InvalidOption('tracon:max_slowdown', 'banana', 'a number from 1 on')
+
+
+class Break(command.Command):
+    """Has a fault."""
+
+    def take_action(self, parsed_args):
+        raise KeyError('hull')
+
+
+class Lack(command.Command):
+    """Needs a package that nobody has."""
+
+    def take_action(self, parsed_args):
+        import no_such_package  # noqa: F401
+
+
+class Table(lister.Lister):
+    """Show a table."""
+
+    def take_action(self, parsed_args):
+        return ('response', 'error'), [('slowdown', 0.1)]
+
+
+class Program(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        # cliff adds a handler to the root logger each time.
+        root = logging.getLogger()
+        self.addCleanup(root.setLevel, root.level)
+        self.addCleanup(setattr, root, 'handlers', root.handlers[:])
+
+    def run_program(self, *argv, **commands):
+        """Return exit code, standard output and standard error."""
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            program = app.TraconApp()
+            for name, factory in commands.items():
+                program.command_manager.add_command(name, factory)
+            try:
+                code = program.run(list(argv))
+            except SystemExit as exc:
+                code = exc.code
+        return code, out.getvalue(), err.getvalue()
+
+    def test_expected_error_is_one_line(self):
+        code, _out, err = self.run_program('refuse', refuse=Refuse)
+        self.assertEqual(2, code)
+        self.assertEqual("tracon:max_slowdown='banana': a number from 1 on\n", err)
+
+    def test_debug_shows_where_it_came_from(self):
+        code, _out, err = self.run_program('--debug', 'refuse', refuse=Refuse)
+        self.assertEqual(2, code)
+        self.assertIn('Traceback', err)
+
+    def test_a_fault_is_not_dressed_up_as_bad_input(self):
+        code, _out, err = self.run_program('break', **{'break': Break})
+        self.assertEqual(1, code)
+        self.assertIn('KeyError was not expected', err)
+
+    def test_missing_package_names_the_extras(self):
+        code, _out, err = self.run_program('lack', lack=Lack)
+        self.assertEqual(2, code)
+        self.assertIn('no_such_package', err)
+        self.assertIn('models', err)
+
+    def test_unknown_option(self):
+        code, _out, err = self.run_program('refuse', '--banana', refuse=Refuse)
+        self.assertEqual(2, code)
+        self.assertIn('--banana', err)
+
+    def test_unknown_command(self):
+        code, out, _err = self.run_program('place')
+        self.assertEqual(2, code)
+        self.assertIn("'place' is not a tracon command", out)
+
+    def test_no_command_shows_the_help(self):
+        code, out, _err = self.run_program()
+        self.assertEqual(1, code)
+        self.assertIn('model fit', out)
+
+    def test_tables_in_the_format_asked_for(self):
+        code, out, _err = self.run_program('table', '-f', 'csv', table=Table)
+        self.assertEqual(0, code)
+        self.assertEqual(['"response","error"', '"slowdown",0.1'], out.split())
+
+    def test_every_declared_command_can_be_loaded(self):
+        for entry_point in importlib.metadata.entry_points(group='tracon.command'):
+            with self.subTest(command=entry_point.name):
+                self.assertTrue(issubclass(entry_point.load(), command.Command))

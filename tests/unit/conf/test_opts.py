@@ -1,0 +1,43 @@
+#  Licensed under the Apache License, Version 2.0 (the "License"); you may
+#  not use this file except in compliance with the License. You may obtain
+#  a copy of the License at
+#
+#       http://www.apache.org/licenses/LICENSE-2.0
+#
+#  Unless required by applicable law or agreed to in writing, software
+#  distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+#  WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+#  License for the specific language governing permissions and limitations
+#  under the License.
+
+"""Every option can be listed, registered together, and read without being set."""
+
+import unittest
+
+from oslo_config import cfg
+
+from tracon_watcher.conf import opts
+
+
+class ListOpts(unittest.TestCase):
+
+    def test_all_groups_together_and_defaults_valid(self):
+        conf = cfg.ConfigOpts()
+        # Nova's own, which a default refers to.
+        conf.register_opt(cfg.StrOpt('state_path', default='/var/lib/nova'))
+        names = []
+        for group, options in opts.list_opts():
+            conf.register_opts(options, group=group)
+            names += [(str(group), option.dest) for option in options]
+        conf([])
+        for group, name in names:
+            with self.subTest(option=f'[{group}] {name}'):
+                conf[group][name]
+        self.assertIn(('tracon', 'snapshot_file'), names)
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_help_of_each_option(self):
+        for group, options in opts.list_opts():
+            for option in options:
+                with self.subTest(option=f'[{group}] {option.name}'):
+                    self.assertTrue(option.help)
