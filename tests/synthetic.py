@@ -66,7 +66,7 @@ def profiles(largest: float = 0.5) -> strategies.SearchStrategy:
 
 def hosts(largest: int = 4, storage: tuple[str | None, ...] = (cluster.LOCAL,),
           limited: bool = True) -> strategies.SearchStrategy:
-    """Strategy: a list of hosts with residents, for :func:`tracon_watcher.placement.cluster.build`.
+    """Strategy: hosts with residents, for :func:`tracon_watcher.placement.cluster.build`.
 
     :param storage: storage backends to choose from
     """

@@ -57,7 +57,7 @@ def as_characteristics(values: npt.ArrayLike) -> FloatArray:
 
 
 def is_known(profiles: FloatArray) -> BoolArray:
-    """Say for each of the (n, 4) profiles whether all its characteristics are known, shape (n,)."""
+    """Say for each of the (n, 4) profiles whether all its characteristics are known: (n,)."""
     return np.asarray(~np.isnan(profiles).any(axis=1))
 
 

@@ -58,11 +58,13 @@ class TraconApp(app.App):
             deferred_help=False)
         self._failure: BaseException | None = None
 
-    def interact(self) -> None:
-        """Without a command there is nothing to converse about: print the help."""
-        # Some releases of cliff let the help end the process, with success.
+    def interact(self) -> int:
+        """Without a command there is nothing to converse about: print the help, and fail."""
+        # Older releases of cliff let the help end the process, with success, and
+        # return what this returns; newer ones fail by themselves.
         with contextlib.suppress(SystemExit):
             self.run_subcommand(['help'])
+        return 1
 
     def run_subcommand(self, argv: list[str]) -> int:
         self._failure = None

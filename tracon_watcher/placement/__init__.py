@@ -10,4 +10,4 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The one judgement that Nova's filter and weigher, Watcher's strategy and the command line share."""
+"""The one judgement that Nova's plugins, Watcher's strategy and the command line share."""

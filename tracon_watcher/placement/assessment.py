@@ -28,7 +28,7 @@ from typing import Mapping, Sequence
 import numpy as np
 
 from tracon_watcher import characteristics
-from tracon_watcher.characteristics import BoolArray, COUNT, CPU, FloatArray, IntArray
+from tracon_watcher.characteristics import BoolArray, CPU, FloatArray, IntArray
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer as newcomers
@@ -298,7 +298,8 @@ class Assessor:
     def _assess_residents(self, group: _Group, index: int, response: _Response,
                           newcomer: newcomers.Profile, result: verdict.Assessment) -> None:
         """Add what the newcomer does to the residents of its own host, and, where their storage
-        is a pool, to those on the pool's other hosts."""
+        is a pool, to those on the pool's other hosts.
+        """
         if not len(group.residents):
             return
         added = newcomer.mean

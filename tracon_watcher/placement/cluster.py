@@ -166,7 +166,8 @@ class ClusterState:
         chosen = list(host_indices)
         position = {index: place for place, index in enumerate(chosen)}
         rows = np.array([row for index in chosen
-                         for row in range(self.first[index], self.first[index + 1])], dtype=np.intp)
+                         for row in range(self.first[index], self.first[index + 1])],
+                        dtype=np.intp)
         renamed = np.array([position[int(index)] for index in self.host[rows]], dtype=np.intp)
         part = self._with_residents(rows, self.host, self.io_domain)
         elsewhere = np.ones(len(self.host), dtype=bool)
@@ -176,7 +177,8 @@ class ClusterState:
         if self.io_elsewhere is not None:
             io += self.io_elsewhere
         return dataclasses.replace(
-            part, host=renamed, io_elsewhere=io, hosts=tuple(self.hosts[index] for index in chosen),
+            part, host=renamed, io_elsewhere=io,
+            hosts=tuple(self.hosts[index] for index in chosen),
             host_type=tuple(self.host_type[index] for index in chosen),
             host_io_domain=self.host_io_domain[chosen], updated_at=self.updated_at[chosen])
 

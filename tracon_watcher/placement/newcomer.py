@@ -85,7 +85,8 @@ def learn(profiles: FloatArray, kinds: list[tuple[str, str, str]]) -> dict[str, 
 
 def expected(history: Mapping[str, Profile], project: str, flavor: str, image: str) -> Profile:
     """Return what earlier VMs of the same (project, flavor, image) did; then of the same
-    (flavor, image), the same flavor, of all; :data:`UNKNOWN` where there is no history."""
+    (flavor, image), the same flavor, of all; :data:`UNKNOWN` where there is no history.
+    """
     for key in keys(project, flavor, image):
         if key in history:
             return history[key]

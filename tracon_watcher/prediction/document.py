@@ -21,8 +21,8 @@ from typing import Any, Mapping, NoReturn, Sequence
 
 import numpy as np
 
-from tracon_watcher import errors
 from tracon_watcher.characteristics import FloatArray
+from tracon_watcher import errors
 
 
 class Fields:

@@ -101,7 +101,7 @@ class TestModelCommands(unittest.TestCase):
                 self.assertNotIn('Traceback', err)
 
     def test_nothing_measured(self):
-        with mock.patch.object(model, 'packaged_measurements', return_value=[]):
+        with mock.patch.object(model, 'packaged_measurements', autospec=True, return_value=[]):
             code, out, err = run('model', 'evaluate')
         self.assertEqual(2, code)
         self.assertIn('no measurements came with the package', err)
