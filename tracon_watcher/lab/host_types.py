@@ -150,7 +150,7 @@ HOST_TYPES = {kind.name: kind for kind in (
              'to both guests' % (Spindle.RATE // 10**6, Spindle.TURN / 1000, Spindle.SEEK / 1000),
              Spindle, 15, 15, 1,
              ((0, 40, 90), (0, 10, 30, 80), (0, 10, 40)),
-             (0.01, 0.0006, 0.0006), (0.009, 0.009), 1.05),
+             (0.01, 0.0006, 0.0006), (0.009, 0.009), 1.1),
 )}
 
 
