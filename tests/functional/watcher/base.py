@@ -22,18 +22,17 @@ import time
 from typing import Any, Mapping, Sequence
 import warnings
 
-# Before anything imports Nova: its own threads, and the door's, are native ones.
-os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', 'true')
+from nova import context
+from nova import objects
+from nova.tests.functional import integrated_helpers
+import sqlalchemy.exc
 
-from nova.tests.functional import integrated_helpers  # noqa: E402
-import sqlalchemy.exc  # noqa: E402
-
-from tests import synthetic  # noqa: E402
-from tracon_watcher.demo import door  # noqa: E402
-from tracon_watcher.demo import watcher_box  # noqa: E402
-from tracon_watcher.placement import cluster  # noqa: E402
-from tracon_watcher.placement import limits  # noqa: E402
-from tracon_watcher.placement import snapshot  # noqa: E402
+from tests import synthetic
+from tracon_watcher.demo import door
+from tracon_watcher.demo import watcher_box
+from tracon_watcher.placement import cluster
+from tracon_watcher.placement import limits
+from tracon_watcher.placement import snapshot
 
 #: Shares of the synthetic host type's capacity. Two heavy ones on a host harm each other.
 HEAVY = (0.4, 0.4, 0.4, 0.4)
@@ -102,6 +101,38 @@ class WatcherTestCase(integrated_helpers.ProviderUsageBaseTestCase):
             cluster.Host(host, tuple(vms), synthetic.HOST_TYPE, cluster.LOCAL, then)
             for host, vms in residents.items()], version=1, generated_at=then)
         snapshot.write(self.snapshot_file, state, synthetic.models())
+
+    def edit(self, uuid: str, extra_specs: Mapping[str, str] | None = None,
+             image: Mapping[str, str] | None = None, **fields: Any) -> None:
+        """Change a VM in Nova's database, for what the fake driver cannot bring about.
+
+        :param extra_specs: of its flavor
+        :param image: properties of its image
+        """
+        admin = context.get_admin_context()
+        mapping = objects.InstanceMapping.get_by_instance_uuid(admin, uuid)
+        with context.target_cell(admin, mapping.cell_mapping) as cell:
+            vm = objects.Instance.get_by_uuid(cell, uuid, ['flavor', 'system_metadata'])
+            if extra_specs is not None:
+                flavor = vm.flavor.obj_clone()
+                flavor.extra_specs = dict(extra_specs)
+                vm.flavor = flavor
+            if image is not None:
+                vm.system_metadata = {
+                    **{key: value for key, value in vm.system_metadata.items()
+                       if key != 'image_hw_cpu_policy'},
+                    **{f'image_{key}': value for key, value in image.items()}}
+            for name, value in fields.items():
+                setattr(vm, name, value)
+            vm.save()
+
+    def migrate(self, uuid: str, host: str) -> None:
+        """Live-migrate a VM, as another mover would."""
+        server = self.api.get_server(uuid)
+        self.api.post_server_action(uuid, {
+            'os-migrateLive': {'host': host, 'block_migration': 'auto'}})
+        self._wait_for_server_parameter(
+            server, {'OS-EXT-SRV-ATTR:host': host, 'status': 'ACTIVE'})
 
     def moves(self, outcome: watcher_box.Outcome) -> list[tuple[str, str, str]]:
         """Return (uuid, source, destination) of an action plan's live migrations, in order."""
