@@ -174,7 +174,7 @@ class AnchoredModel:
         curve = b @ self.quadratic
         exponent = ((level + curve) * b).sum(axis=1) + (
             strength * (np.maximum(position, 0) - np.maximum(start, 0))).sum(axis=0)
-        return Prepared(t, b, np.maximum(exponent, 0.0), level + 2 * curve,
+        return Prepared(t, b, np.maximum(exponent, 0.0), np.asfortranarray(level + 2 * curve),
                         top / self.capacity - b, position, strength, outside, far)
 
     def exponents(self, target: FloatArray, background: FloatArray) -> FloatArray:
