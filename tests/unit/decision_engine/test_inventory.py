@@ -1,0 +1,151 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is asked of Nova and Neutron, on answers as they give them."""
+
+import collections
+import json
+import unittest
+
+from keystoneauth1 import exceptions as keystone_errors
+import requests
+
+from tracon_watcher.decision_engine import inventory
+from tracon_watcher.decision_engine import rules
+
+SERVER = {
+    'id': '5f0c', 'name': 'db', 'tenant_id': 'p1', 'OS-EXT-SRV-ATTR:host': 'host1',
+    'OS-EXT-STS:vm_state': 'active', 'OS-EXT-STS:task_state': None, 'locked': False,
+    'metadata': {'tier': 'gold'}, 'pinned_availability_zone': 'north',
+    'flavor': {'vcpus': 1, 'extra_specs': {'hw:cpu_policy': 'shared'}},
+    'image': {'id': 'i1', 'properties': {'hw_cpu_policy': 'dedicated'}}}
+
+
+class Api:
+    """Answers in pages, as the two services' APIs do."""
+
+    def __init__(self, answers, status=200):
+        self.answers = answers
+        self.status = status
+        self.asked = collections.Counter()
+
+    def get(self, path, params, microversion):
+        self.asked[path] += 1
+        response = requests.Response()
+        response.status_code = self.status
+        response.headers['Content-Type'] = 'application/json'
+        response.url = f'http://nova{path}'
+        key, entries, page = self.answers[path]
+        body = {key: entries}
+        if 'offset' in params:
+            body = {key: entries[params['offset']:params['offset'] + page]}
+        elif page:
+            start = int(params.get('marker', ['0'])[0])
+            body = {key: entries[start:start + page]}
+            if start + page < len(entries):
+                body[f'{key}_links'] = [{
+                    'rel': 'next', 'href': f'http://public/{path}?marker={start + page}'}]
+        response._content = json.dumps(body).encode()
+        return response
+
+
+class Connection:
+    """A cloud of ``vms`` VMs."""
+
+    def __init__(self, vms=1, status=200, ports_key='ports'):
+        self.compute = Api({
+            '/servers/detail': ('servers', [dict(SERVER, id=f'vm{number}')
+                                            for number in range(vms)], 1000),
+            '/os-server-groups': ('server_groups', [
+                {'name': f'g{number}', 'policy': 'anti-affinity', 'members': ['vm0', 'vm1'],
+                 'rules': {'max_server_per_host': 2} if number else {}}
+                for number in range(3)], 2),
+            '/os-migrations': ('migrations', [
+                {'instance_uuid': 'vm0', 'updated_at': stamp,
+                 'created_at': '2026-01-01T00:00:00.000000'}
+                for stamp in ('1970-01-01T00:10:00.000000', '1970-01-01T00:20:00.000000', None)
+            ][:2], 1000),
+            '/os-services': ('services', [
+                {'host': 'host1', 'status': 'disabled', 'state': 'up', 'zone': 'north',
+                 'disabled_reason': 'new disks'}], 0)}, status)
+        self.network = Api({'/ports': (ports_key, [
+            {'device_id': 'vm0', 'binding:vnic_type': 'direct'},
+            {'device_id': 'vm1', 'binding:vnic_type': 'normal'},
+            {'device_id': '', 'binding:vnic_type': 'direct'}], 0)})
+
+
+class InventoryTestCase(unittest.TestCase):
+
+    def test_everything_is_read(self):
+        found = inventory.collect(Connection(2), 0.0)
+        self.assertEqual({'vm0', 'vm1'}, set(found.servers))
+        server = found.servers['vm0']
+        self.assertEqual(('p1', 'host1', 'active', None, False, 'north'), (
+            server.project, server.host, server.vm_state, server.task_state, server.locked,
+            server.pinned_zone))
+        self.assertEqual({'vm0': 'direct'}, found.direct_ports)
+        self.assertEqual({'vm0': 1200.0}, found.moved_at)
+        self.assertEqual([1, 2, 2], [group.maximum_per_host for group in found.groups])
+        self.assertEqual((False, True, 'new disks'), (
+            found.services['host1'].enabled, found.services['host1'].up,
+            found.services['host1'].disabled_reason))
+
+    def test_the_number_of_requests_depends_on_the_number_of_pages_only(self):
+        few, many = Connection(1), Connection(900)
+        inventory.collect(few, 0.0)
+        inventory.collect(many, 0.0)
+        self.assertEqual(few.compute.asked, many.compute.asked)
+        self.assertEqual(few.network.asked, many.network.asked)
+        more = Connection(2500)
+        self.assertEqual(2500, len(inventory.collect(more, 0.0).servers))
+        self.assertEqual(3, more.compute.asked['/servers/detail'])
+
+    def test_a_service_that_does_not_answer_is_named(self):
+        with self.assertRaisesRegex(inventory.CloudUnavailable, 'Nova: GET /servers/detail.*user'):
+            inventory.collect(Connection(status=403), 0.0)
+        with self.assertRaisesRegex(inventory.CloudUnavailable, 'lacks microversion 2.98'):
+            inventory.collect(Connection(status=406), 0.0)
+        with self.assertRaisesRegex(inventory.CloudUnavailable, 'Neutron: GET /ports.*no ports'):
+            inventory.collect(Connection(ports_key='something'), 0.0)
+
+    def test_a_service_that_is_not_there_is_named(self):
+        class Nowhere:
+            def get(self, *_path, **_query):
+                raise keystone_errors.EndpointNotFound('network')
+
+        connection = Connection()
+        connection.network = Nowhere()
+        with self.assertRaisesRegex(inventory.CloudUnavailable, 'catalogue has no endpoint'):
+            inventory.collect(connection, 0.0)
+
+
+class TiedTestCase(unittest.TestCase):
+
+    def test_what_ties_a_vm_to_its_host(self):
+        for specs, properties, word in (
+                ({'hw:cpu_policy': 'dedicated'}, {}, 'pinned'),
+                ({'hw:cpu_policy': 'mixed'}, {}, 'pinned'),
+                ({}, {'hw_cpu_policy': 'dedicated'}, 'image property'),
+                ({'resources:PCPU': '1'}, {}, 'pinned'),
+                ({'resources1:VGPU': '1'}, {}, 'device'),
+                ({'resources:CUSTOM_PCI_10DE_1EB8': '1'}, {}, 'device'),
+                ({'pci_passthrough:alias': 'a:1'}, {}, 'device'),
+                ({'accel:device_profile': 'fpga'}, {}, 'device'),
+                ({'hw:mem_encryption': 'true'}, {}, 'encrypted')):
+            self.assertIn(word, rules.tied(specs, properties) or '')
+        for specs in ({}, {'hw:cpu_policy': 'shared'}, {'resources:VCPU': '2'},
+                      {'hw:mem_encryption': 'false'}, {'tracon:max_slowdown': '1.5'}):
+            self.assertIsNone(rules.tied(specs, {}))
+
+    def test_every_value_opts_out_but_a_plain_no(self):
+        self.assertEqual([True, True, True, False, False], [
+            rules.opted_out(value) for value in ('true', '', 'please', 'False', '0')])

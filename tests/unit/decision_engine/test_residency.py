@@ -1,0 +1,116 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Watcher's model of the cluster brought together with snapshot and inventory."""
+
+import unittest
+
+import numpy as np
+from watcher.decision_engine.model import element
+from watcher.decision_engine.model import model_root
+
+from tests import synthetic
+from tracon_watcher.decision_engine import inventory
+from tracon_watcher.decision_engine import residency
+from tracon_watcher.decision_engine import rules
+from tracon_watcher.placement import cluster
+from tracon_watcher.placement import constraints
+from tracon_watcher.placement import limits
+
+WISHES = rules.Wishes(frozenset(), 'tracon:exclude', 600)
+
+
+def server(uuid, host, **fields):
+    return inventory.Server(**{**dict(
+        uuid=uuid, name=uuid, project='p', host=host, vm_state='active', task_state=None,
+        locked=False, metadata={}, extra_specs={}, image_properties={}, pinned_zone=None),
+        **fields})
+
+
+def service(host, up=True):
+    return inventory.Service(host, True, up, 'nova', None)
+
+
+def watcher_model(where):
+    """Build Watcher's own model: names of VMs by host."""
+    model = model_root.ModelRoot()
+    for host, vms in where.items():
+        node = element.ComputeNode(
+            uuid=f'node-{host}', hostname=host, memory=1024, memory_mb_reserved=0, disk=100,
+            disk_gb_reserved=0, vcpus=8, vcpu_reserved=0, memory_ratio=1.0, vcpu_ratio=2.0,
+            disk_ratio=1.0, state='up', status='enabled', disabled_reason=None)
+        model.add_node(node)
+        for vm in vms:
+            instance = element.Instance(uuid=vm, name=vm, memory=256, disk=1, vcpus=1,
+                                        state='active', watcher_exclude=vm == 'excluded')
+            model.add_instance(instance)
+            model.map_instance(instance, node)
+    return model
+
+
+class ReconcileTestCase(unittest.TestCase):
+
+    def setUp(self):
+        busy = 0.3 * synthetic.CAPACITY
+        self.known = cluster.build([
+            cluster.Host('h1', (
+                cluster.Resident('a', busy, limits.Limits(1.5)), cluster.Resident('gone', busy),
+                cluster.Resident('left', busy)), synthetic.HOST_TYPE, 'pool', 5.0),
+            cluster.Host('h2', (cluster.Resident('stopped', busy),), synthetic.HOST_TYPE,
+                         cluster.LOCAL, 6.0),
+            cluster.Host('far', (cluster.Resident('b', busy),), synthetic.HOST_TYPE),
+            cluster.Host('removed', (), synthetic.HOST_TYPE)], version=7)
+        self.model = watcher_model({'h1': ['a', 'gone', 'left'], 'h2': ['stopped', 'excluded'],
+                                    'h3': ['new']})
+        listed = (server('a', 'h1'), server('left', 'h2'), server('b', 'far'),
+                  server('stopped', 'h2', vm_state='stopped'), server('excluded', 'h2'),
+                  server('new', 'h3'))
+        self.found = inventory.Inventory(
+            {one.uuid: one for one in listed},
+            (inventory.ServerGroup('g', 'affinity', 1, frozenset(('a', 'lost'))),),
+            {host: service(host, host != 'h3') for host in ('h1', 'h2', 'h3', 'far')},
+            {'a': 1000.0}, {})
+        self.state = residency.reconcile(self.known, self.model, self.found)
+
+    def test_vms_are_where_they_are_now(self):
+        where = {uuid: self.state.hosts[host]
+                 for uuid, host in zip(self.state.uuids, self.state.host)}
+        self.assertEqual({'a': 'h1', 'left': 'h2', 'b': 'far', 'stopped': 'h2',
+                          'excluded': 'h2', 'new': 'h3'}, where)
+        self.assertNotIn('removed', self.state.hosts)
+        self.assertEqual(7, self.state.version)
+
+    def test_what_the_snapshot_lacks_is_unknown_and_what_stands_still_is_idle(self):
+        profile = {uuid: self.state.profiles[row]
+                   for uuid, row in self.state.resident_index.items()}
+        self.assertTrue(np.isnan(profile['new']).all())
+        self.assertTrue((profile['stopped'] == 0).all())
+        np.testing.assert_array_equal(0.3 * synthetic.CAPACITY, profile['a'])
+        index = self.state.host_index
+        self.assertEqual((synthetic.HOST_TYPE, None), (
+            self.state.host_type[index['h1']], self.state.host_type[index['h3']]))
+        self.assertEqual('pool', self.state.io_domains[self.state.host_io_domain[index['h1']]])
+        self.assertEqual(1.5, self.state.max_slowdown[self.state.resident_index['a']])
+
+    def test_constraints_say_why(self):
+        made = rules.build(self.found, self.model, WISHES, self.state.host_index)
+        self.assertNotIn('a', made.immovable)
+        for uuid, word in (('gone', 'deleted'), ('left', 'out of date'), ('b', 'scope'),
+                           ('stopped', 'not active'), ('excluded', 'scope of the audit'),
+                           ('new', 'does not answer')):
+            self.assertIn(word, made.immovable[uuid])
+        self.assertEqual({'h3', 'far'}, set(made.closed))
+        self.assertEqual((13, 256, 97), made.free['h1'])
+        self.assertEqual((1, 256, 1), made.needs['a'])
+        self.assertEqual({'a': 1600.0}, made.cooldown_until)
+        self.assertEqual(constraints.Policy.AFFINITY, made.groups[0].policy)
+        self.assertEqual(0, made.groups[0].elsewhere)
