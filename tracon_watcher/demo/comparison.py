@@ -70,7 +70,7 @@ def paired(differences: Sequence[float], confidence: float = CONFIDENCE) -> Diff
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One arm over all seeds; means over seeds.
+    """One arm over all seeds: means over seeds, and the worst slowdown of all.
 
     :param refused: VMs for which no host was left
     :param hosts_refused: hosts that were refused to VMs, placed elsewhere or not
