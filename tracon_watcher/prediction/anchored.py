@@ -56,8 +56,11 @@ _FAR = 2.0
 
 @dataclasses.dataclass(frozen=True)
 class Hinges:
-    """K kinks; ``target`` (k, 4) is u, ``background`` (k, 4) is v ≥ 0, ``threshold`` (k,) is c,
-    ``weight`` (k,) is w and ``target_weight`` (k, 4) is p of the model's equation."""
+    """K kinks of the model's equation.
+
+    ``target`` (k, 4) is u, ``background`` (k, 4) is v ≥ 0, ``threshold`` (k,) is c, ``weight``
+    (k,) is w and ``target_weight`` (k, 4) is p.
+    """
 
     target: FloatArray
     background: FloatArray
@@ -219,8 +222,10 @@ class AnchoredModel:
         return rise
 
     def target_gradient(self, prepared: Prepared) -> FloatArray:
-        """Return ∂f/∂(target characteristic) per unit of it, (n, 4): how far an uncertain profile
-        makes the exponent uncertain."""
+        """Return ∂f/∂t per unit of each characteristic, (n, 4).
+
+        It tells how far an uncertain profile makes the exponent uncertain.
+        """
         gradient = prepared.background @ self.interaction.T
         for index in range(len(self.hinges.weight)):
             position = prepared.position[index]
