@@ -32,7 +32,7 @@ log_file = {directory}/watcher.log
 state_path = {directory}
 
 [database]
-connection = sqlite:///{directory}/watcher.sqlite
+connection = sqlite:///{directory}/watcher.sqlite?timeout=120
 
 [oslo_concurrency]
 lock_path = {directory}
