@@ -105,9 +105,9 @@ def pooled_model(points: measured.Points, response: str,
 
 def regressor(fitted: measured.Points, response: str,
               capacity: FloatArray) -> pooled.PooledRegressor:
-    """Fit the pooled regressor, its ridge chosen by folds of backgrounds."""
+    """Fit the pooled regressor, its ridge chosen by programs kept out in turn."""
     return pooled.PooledRegressor(capacity).fit(
-        pooled.design(fitted), fitted.exponent(response), validation.background_folds(fitted))
+        pooled.design(fitted), fitted.exponent(response), validation.program_folds(fitted))
 
 
 def factory_like(model: pooled.PooledRegressor) -> validation.Factory:
@@ -115,8 +115,7 @@ def factory_like(model: pooled.PooledRegressor) -> validation.Factory:
 
     The ridge, one number chosen by cross-validation itself, is not chosen anew in each fold.
     """
-    return lambda: pooled.PooledRegressor(model.capacity, model.shares, (model.alpha_,),
-                                          model.most_kinks)
+    return lambda: pooled.PooledRegressor(model.capacity, (model.alpha_,), model.most_kinks)
 
 
 def provenance(parts: Iterable[dataset.Dataset]) -> dict[str, Any]:

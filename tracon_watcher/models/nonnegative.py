@@ -77,14 +77,14 @@ class NonNegativeRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _scores(self, values: FloatArray, response: FloatArray, fold: Any,
                 alphas: FloatArray) -> FloatArray:
         total = np.zeros(len(alphas))
-        gram, moment = values.T @ values, values.T @ response
         for name in np.unique(fold):
             out = fold == name
-            held, held_response = values[out], response[out]
-            part = gram - held.T @ held
-            part_moment = moment - held.T @ held_response
+            kept, held, held_response = values[~out], values[out], response[out]
+            # Anew for each fold: what subtraction from the whole leaves of a feature that only
+            # the fold has is rounding, and no longer positive definite.
+            gram, moment = kept.T @ kept, kept.T @ response[~out]
             for index, alpha in enumerate(alphas):
-                coefficients = solve(part, part_moment, int((~out).sum()), float(alpha))
+                coefficients = solve(gram, moment, len(kept), float(alpha))
                 total[index] += float(np.sum((held_response - held @ coefficients) ** 2))
         return total / len(response)
 

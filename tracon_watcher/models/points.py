@@ -29,9 +29,10 @@ from tracon_watcher import errors
 
 StringArray = npt.NDArray[np.str_]
 
-#: Kinds of points that models learn from. Pairs are the truth that schedules are judged by, and
-#: repeats tell the noise; neither is ever fitted.
-FITTED = ('background', 'generator')
+#: Kinds of points that models learn from: those with the generator on one side at least. Pairs of
+#: programs are the truth that schedules are judged by, and repeats tell the noise; neither is ever
+#: fitted.
+FITTED = ('background', 'generator', 'reverse')
 
 
 @dataclasses.dataclass(frozen=True)

@@ -38,8 +38,8 @@ from tracon_watcher.prediction import interval as intervals
 
 #: Fewest points that a pooled model is fitted to.
 LEAST_POINTS = 30
-#: Where kinks may be, in shares of the capacity.
-SHARES = (0.25, 0.5, 0.75, 1.0)
+#: Ridges that are tried; they are large, since programs never measured are what is predicted.
+ALPHAS = (0.003, 0.03, 0.1, 0.3)
 #: Most kinks that a stored model has; each costs time on the scheduler's request path.
 MOST_KINKS = 12
 
@@ -48,7 +48,6 @@ class PooledRegressor(BaseEstimator):  # type: ignore[misc]
     """Exponent of a response over eight columns: the target's four, then the background's.
 
     :param capacity: (4,) what the host type can do; characteristics are divided by it
-    :param shares: where kinks may be
     :param alphas: ridges that cross-validation chooses from
     :param most_kinks: how many kinks the model may keep
 
@@ -56,11 +55,9 @@ class PooledRegressor(BaseEstimator):  # type: ignore[misc]
     see :mod:`.basis`), ``alpha_`` and ``atoms_``, the number of pieces with weight.
     """
 
-    def __init__(self, capacity: FloatArray, shares: Sequence[float] = SHARES,
-                 alphas: Sequence[float] = nonnegative.ALPHAS,
+    def __init__(self, capacity: FloatArray, alphas: Sequence[float] = ALPHAS,
                  most_kinks: int = MOST_KINKS) -> None:
         self.capacity = capacity
-        self.shares = shares
         self.alphas = alphas
         self.most_kinks = most_kinks
 
@@ -74,7 +71,7 @@ class PooledRegressor(BaseEstimator):  # type: ignore[misc]
             raise errors.NotEnoughData('a pooled model', len(X), LEAST_POINTS)
         target, background = X[:, :COUNT] / self.capacity, X[:, COUNT:] / self.capacity
         self.box_ = basis.Box(target.min(axis=0), target.max(axis=0), background.max(axis=0))
-        kinks = candidates(self.capacity, self.shares)
+        kinks = candidates(self.capacity)
         alphas = self.alphas
         while True:
             expand = basis.atoms(self.box_, kinks)
@@ -111,20 +108,22 @@ class PooledRegressor(BaseEstimator):  # type: ignore[misc]
                                       interaction, hinges, hull, interval, training, held_out)
 
 
-def candidates(capacity: FloatArray, shares: Sequence[float]) -> basis.Kinks:
+def candidates(capacity: FloatArray) -> basis.Kinks:
     """Return the hinges that may enter, for characteristics divided by ``capacity`` (4,).
 
-    A hinge watches the demand on a core (guest and host CPU, in cores) or on a device (reads and
-    writes, each as a share of what the device does of them), of target and background together
-    or of the background alone.
+    A hinge watches the demand on a core (guest and host CPU, in shares of the larger of the two
+    capacities) or on a device (reads and writes, each as a share of what the device does of
+    them), of target and background together or of the background alone; or one characteristic
+    of the background.
     """
-    core, device = np.zeros(COUNT), np.zeros(COUNT)
+    core, device, nothing = np.zeros(COUNT), np.zeros(COUNT), np.zeros(COUNT)
     core[CPU] = capacity[CPU] / capacity[CPU].max()
     device[IO] = 1.0
-    found = [(with_target * direction, direction, share)
-             for direction in (core, device) for with_target in (1.0, 0.0) for share in shares]
-    if not found:
-        return basis.NO_KINKS
+    places = [(core, core, (0.5, 0.75, 1.0, 1.25, 1.5)), (nothing, core, (0.2, 0.4, 0.6, 0.8)),
+              (device, device, (0.25, 0.5, 0.75, 1.0))]
+    places += [(nothing, one, (0.05, 0.15, 0.3, 0.6)) for one in np.eye(COUNT)]
+    found = [(target, background, share)
+             for target, background, shares in places for share in shares]
     return basis.Kinks(*(np.array(part) for part in zip(*found)))
 
 

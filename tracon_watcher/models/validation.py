@@ -64,12 +64,17 @@ class Errors:
 
 
 def background_folds(points: measured.Points) -> IntArray:
-    """Return the fold, (n,), of the generator's setting in each point.
+    """Return the fold of each point's background, (n,)."""
+    return measured.folds(points.background, BACKGROUND_FOLDS)
 
-    That is the background's, but the target's where a named program is the background.
+
+def program_folds(points: measured.Points) -> IntArray:
+    """Return a fold, (n,), for each named program, on whichever side it is.
+
+    Points of the generator beside itself share a few.
     """
-    return measured.folds(np.where(points.kind == 'reverse', points.target, points.background),
-                          BACKGROUND_FOLDS)
+    target, beside = _target_groups(points)
+    return np.where(points.kind == 'reverse', beside, target)
 
 
 def by_background(points: measured.Points, response: str, factory: Factory) -> FloatArray:
@@ -137,12 +142,11 @@ def _held_out(points: measured.Points, response: str, factory: Factory,
               splits: Iterable[tuple[BoolArray, BoolArray]]) -> FloatArray:
     """Return exponents (n,) where a split tests a point, by a fit to the points it keeps."""
     columns, exponent = pooled.design(points), points.exponent(response)
-    fold = background_folds(points)
     predicted = np.full(len(points), np.nan)
     for tested, kept in splits:
         if tested.any() and kept.sum() >= pooled.LEAST_POINTS:
-            predicted[tested] = _fit(factory, columns[kept], exponent[kept], fold[kept],
-                                     ).predict(columns[tested])
+            predicted[tested] = factory().fit(columns[kept], exponent[kept],
+                                              ).predict(columns[tested])
     return predicted
 
 
@@ -182,12 +186,4 @@ def noise(points: measured.Points, response: str) -> FloatArray:
 
 def fit_one(factory: Factory, points: measured.Points, response: str) -> Any:
     """Return a model fitted to all these points."""
-    return _fit(factory, pooled.design(points), points.exponent(response),
-                background_folds(points))
-
-
-def _fit(factory: Factory, columns: FloatArray, exponent: FloatArray, fold: IntArray) -> Any:
-    model = factory()
-    if isinstance(model, pooled.PooledRegressor):
-        return model.fit(columns, exponent, fold)
-    return model.fit(columns, exponent)
+    return factory().fit(pooled.design(points), points.exponent(response))

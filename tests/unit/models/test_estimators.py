@@ -70,3 +70,12 @@ class TestConformance(unittest.TestCase):
                 one = clone(estimator).fit(features, response).predict(features)
                 other = clone(estimator).fit(features[shuffled], response[shuffled])
                 np.testing.assert_allclose(other.predict(features), one, rtol=1e-8)
+
+    def test_a_feature_that_one_fold_alone_has(self):
+        rng = np.random.default_rng(4)
+        features = rng.random((60, 6))
+        features[:, 3] = 0.0
+        features[:12, 3] = 1e6 * rng.random(12)
+        model = nonnegative.NonNegativeRidge().fit(features, features[:, 0],
+                                                   np.arange(60) // 12)
+        np.testing.assert_allclose(model.predict(features), features[:, 0], atol=0.1)

@@ -150,7 +150,7 @@ class TestAtoms(unittest.TestCase):
     def test_none_falls(self, target, background, more):
         box = basis.Box(np.array([0.0, 0.1, 0, 0.5]), np.array([1.0, 0.1, 0.7, 0.9]),
                         np.array([1.0, 0.8, 0.0, 0.3]))
-        kinks = pooled.candidates(np.array([3000.0, 1800, 1.0, 0.7]), (0.5, 1.0))
+        kinks = pooled.candidates(np.array([3000.0, 1800, 1.0, 0.7]))
         expand = basis.atoms(box, kinks)
         t = box.low + target * (box.high - box.low)
         b = background * box.top
