@@ -55,7 +55,7 @@ class TraconApp(app.App):
             description='Measures, models and judges how virtual machines slow each other down.',
             version=importlib.metadata.version('tracon-watcher'),
             command_manager=LazyCommandManager('tracon.command'),
-            deferred_help=False)
+            deferred_help=True)
         self._failure: BaseException | None = None
 
     def interact(self) -> int:
