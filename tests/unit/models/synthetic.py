@@ -51,8 +51,9 @@ def settings(rng, count):
     return np.column_stack([reads, writes, guest, host])
 
 
-def build(seed=0, noise=0.04, generator=40, backgrounds=30, reverse=False):
-    """Return synthetic points of one host type."""
+def build(seed=0, noise=0.04, generator=40, backgrounds=30, reverse=False,
+          names=tuple(PROGRAMS)):
+    """Return synthetic points of one host type, of the programs of these names."""
     rng = np.random.default_rng(seed)
     behind, front = settings(rng, backgrounds), settings(rng, generator)
     rows = []
@@ -61,21 +62,21 @@ def build(seed=0, noise=0.04, generator=40, backgrounds=30, reverse=False):
         value = slowdown(target, background) * np.exp(noise * rng.normal())
         rows.append((kind, name, other, target, background, value))
 
-    for name, target in PROGRAMS.items():
-        target = np.array(target, dtype=float)
+    for name in names:
+        target = np.array(PROGRAMS[name], dtype=float)
         rows.append(('solo', name, '', target, np.zeros(4), np.nan))
         for index, background in enumerate(behind):
             add('background', name, f'generator-{index:02}', target, background)
             if reverse:
                 add('reverse', f'generator-{index:02}', name, background, target)
-        for other, background in PROGRAMS.items():
-            add('pair', name, other, target, np.array(background, dtype=float))
+        for other in names:
+            add('pair', name, other, target, np.array(PROGRAMS[other], dtype=float))
     for index, target in enumerate(front):
         for number in rng.choice(backgrounds, min(3, backgrounds), replace=False):
             add('generator', f'setting-{index:02}', f'generator-{number:02}', target,
                 behind[number])
     for index in range(min(12, backgrounds)):
-        name = list(PROGRAMS)[index % len(PROGRAMS)]
+        name = names[index % len(names)]
         for _ in range(5):
             add('repeat', name, f'generator-{index:02}', np.array(PROGRAMS[name], dtype=float),
                 behind[index])
