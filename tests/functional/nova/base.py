@@ -116,12 +116,12 @@ class InterferenceTestCase(integrated_helpers.ProviderUsageBaseTestCase):
         """Return the schedulers that the test has started."""
         return [self.scheduler_service]
 
-    def wait_for(self, condition, seconds=20.0):
+    def wait_for(self, condition, seconds=20.0, pause=0.05):
         """Wait until ``condition()`` holds."""
         end = time.monotonic() + seconds
         while not condition():
             self.assertLess(time.monotonic(), end, 'waited in vain')
-            time.sleep(0.02)
+            time.sleep(pause)
 
     def boot(self, expected_state='ACTIVE', **request):
         """Create a server and return it when it is there."""
