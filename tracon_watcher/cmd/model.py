@@ -113,7 +113,8 @@ class Evaluate(lister.Lister):
         parser = super().get_parser(prog_name)
         _add_files(parser)
         parser.add_argument('--benchmarks', action='store_true',
-                            help='also other learners (forest, boosted trees, Gaussian process)')
+                            help='also other learners (forest, boosted trees, Gaussian process); '
+                                 'takes several minutes')
         parser.add_argument('--plot', metavar='FILE', help='also draw bars, as .png or .html')
         return parser
 
