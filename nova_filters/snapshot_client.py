@@ -41,6 +41,7 @@ def prepare(path: str, confidence: float, margin: float,
     assessor = assessment.Assessor(cluster, content.models, settings)
     # Lazily made indices are made here, not on the first request.
     _ = cluster.host_index, cluster.resident_index, cluster.load, cluster.background
+    assessor.make_ready()
     return assessor
 
 

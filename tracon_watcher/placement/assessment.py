@@ -34,6 +34,7 @@ from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer as newcomers
 from tracon_watcher.placement import verdict
 from tracon_watcher.prediction import anchored
+from tracon_watcher.prediction import totals
 
 
 class Status(enum.IntEnum):
@@ -90,10 +91,18 @@ class _Response:
     prepared: anchored.Prepared
     counted: BoolArray         # residents that have this response at all
     limited: IntArray          # rows with a limit on it
+    at_limit: anchored.Prepared     # the same rows
     limit: FloatArray          # their limits, as exponents
     breached: BoolArray        # those among them in breach already
     allowance: FloatArray      # by how much their exponents may rise without a breach
-    uncounted: IntArray        # rows that do not have this response
+    apart: IntArray            # entries of ``limited`` on other storage than their host's newcomers
+    pooled: IntArray           # entries of ``limited`` on storage that is shared with other hosts
+    # Rises summed by host: of rows on the storage of their host's newcomers, on another one; of
+    # rows on a pool that their host's newcomers use; and, by storage, of other rows on a pool.
+    at_home: totals.Totals
+    elsewhere: totals.Totals
+    pooled_at_home: totals.Totals
+    pooled_elsewhere: totals.Totals
     flagged: IntArray          # hosts with a resident outside the hull
     far: IntArray              # hosts with a resident so far outside that it is unknown
 
@@ -106,17 +115,9 @@ class _Group:
     residents: IntArray
     place: IntArray            # of each resident, index into ``hosts``
     responses: tuple[_Response, _Response]
-    elsewhere: IntArray        # rows on other storage than their host's newcomers
-    pooled: IntArray           # rows whose storage is shared with other hosts
-    occupied: IntArray         # places of the hosts that have residents
-    start: IntArray            # their first rows
-
-    def by_host(self, values: FloatArray) -> FloatArray:
-        """Sum the rows' values by host, (len(hosts),)."""
-        sums = np.zeros(len(self.hosts))
-        if len(self.occupied):
-            sums[self.occupied] = np.add.reduceat(values, self.start)
-        return sums
+    has_elsewhere: bool        # whether any resident is on other storage than its host's newcomers
+    pools: IntArray            # of each host its storage; -1 where no other host shares that
+    pooled: BoolArray          # residents whose storage is shared with other hosts
 
 
 class Assessor:
@@ -167,6 +168,14 @@ class Assessor:
         result.forget(result.status != Status.KNOWN)
         return result
 
+    def make_ready(self) -> None:
+        """Do now what would otherwise be done on the first request."""
+        for group in self._groups:
+            for response in group.responses:
+                for sums in (response.at_home, response.elsewhere, response.pooled_at_home,
+                             response.pooled_elsewhere):
+                    sums.make_ready()
+
     def exponents(self) -> tuple[FloatArray, FloatArray]:
         """Return what residents suffer now: log slowdown and −log IOPS ratio, (n,) each.
 
@@ -182,10 +191,15 @@ class Assessor:
 
     def breaches(self) -> BoolArray:
         """Return which residents breach a limit now, by the lower confidence bound, (n,)."""
-        result = np.zeros(len(self.cluster.uuids), dtype=bool)
+        result: BoolArray = self.breaches_by_response().any(axis=0)
+        return result
+
+    def breaches_by_response(self) -> BoolArray:
+        """Return which limits are breached now: of slowdown and of the IOPS ratio, (2, n)."""
+        result = np.zeros((2, len(self.cluster.uuids)), dtype=bool)
         for group in self._groups:
-            for response in group.responses:
-                result[group.residents[response.limited[response.breached]]] = True
+            for index, response in enumerate(group.responses):
+                result[index, group.residents[response.limited[response.breached]]] = True
         return result
 
     def lower(self, model: anchored.AnchoredModel, exponent: FloatArray,
@@ -246,6 +260,9 @@ class Assessor:
         with np.errstate(divide='ignore'):
             limits = (np.log(cluster.max_slowdown[residents]),
                       -np.log(cluster.min_iops_ratio[residents]))
+        domain = cluster.io_domain[residents]
+        at_home = domain == cluster.host_io_domain[cluster.host[residents]]
+        pooled = np.asarray((domain >= 0) & shared[domain])
         responses = []
         for model, counted, limit in zip(models, (known, known & busy), limits):
             prepared = model.prepare(profiles, background)
@@ -255,16 +272,28 @@ class Assessor:
                                  self._threshold(model, limit[limited])
                                  - prepared.exponent[limited])
             host = cluster.host[residents]
+
+            def summed(chosen: BoolArray, group: IntArray, count: int,
+                       model: anchored.AnchoredModel = model,
+                       prepared: anchored.Prepared = prepared,
+                       counted: BoolArray = counted) -> totals.Totals:
+                rows = np.flatnonzero(counted & chosen)
+                return totals.Totals(model, prepared, rows, group[rows], count)
+
+            here = place[host]
             responses.append(_Response(
-                model, prepared, counted, limited, limit[limited], breached, allowance,
-                np.flatnonzero(~counted), np.unique(host[prepared.outside & counted]),
+                model, prepared, counted, limited, prepared.take(limited), limit[limited],
+                breached, allowance, np.flatnonzero(~at_home[limited]),
+                np.flatnonzero(pooled[limited]),
+                summed(at_home, here, len(hosts)), summed(~at_home, here, len(hosts)),
+                summed(pooled & at_home, here, len(hosts)),
+                summed(pooled & ~at_home, domain, len(cluster.io_domains)),
+                np.unique(host[prepared.outside & counted]),
                 np.unique(host[prepared.far & counted])))
-        domain = cluster.io_domain[residents]
-        occupied, start = np.unique(place[cluster.host[residents]], return_index=True)
+        backend = cluster.host_io_domain[hosts]
         return _Group(hosts, residents, place[cluster.host[residents]],
-                      (responses[0], responses[1]),
-                      np.flatnonzero(domain != cluster.host_io_domain[cluster.host[residents]]),
-                      np.flatnonzero((domain >= 0) & shared[domain]), occupied, start)
+                      (responses[0], responses[1]), bool((~at_home).any()),
+                      np.where(shared[backend], backend, -1), pooled)
 
     def _assess_group(self, group: _Group, newcomer: newcomers.Profile,
                       limits: tuple[FloatArray, FloatArray], result: verdict.Assessment) -> None:
@@ -306,50 +335,52 @@ class Assessor:
         io_only = added.copy()
         io_only[CPU] = 0.0
         cpu_only = added - io_only
-        rise = response.model.grow(response.prepared, added)
-        if len(group.elsewhere):
-            # A resident on other storage than its host's newcomers shares only the CPU with them.
-            rise[group.elsewhere] = response.model.grow(
-                response.prepared.take(group.elsewhere), cpu_only)
-        rise[response.uncounted] = 0.0
         result.flagged[response.flagged] = True
         result.status[response.far[result.status[response.far] == Status.KNOWN]] = (
             Status.OUTSIDE_HULL)
-        result.score[group.hosts] += group.by_host(rise)
-        over = np.flatnonzero(rise[response.limited] > response.allowance)
+        result.score[group.hosts] += response.at_home.grow(added)
+        rise = response.model.grow(response.at_limit, added)
+        if group.has_elsewhere:
+            # A resident on other storage than its host's newcomers shares only the CPU with them.
+            result.score[group.hosts] += response.elsewhere.grow(cpu_only)
+            rise[response.apart] = response.model.grow(
+                response.at_limit.take(response.apart), cpu_only)
+        over = np.flatnonzero(rise > response.allowance)
         if len(over):
-            rows = response.limited[over]
-            excess, bound = self._excess(response, over, rise[rows], newcomer, added)
+            excess, bound = self._excess(response, over, rise[over], newcomer, added)
             keep = excess > 0
+            rows = response.limited[over][keep]
             result.note(verdict.Found(
-                index, group.hosts[group.place[rows[keep]]], group.residents[rows[keep]],
-                excess[keep], bound[keep], response.limit[over[keep]]))
-        if len(group.pooled):
+                index, group.hosts[group.place[rows]], group.residents[rows], excess[keep],
+                bound[keep], response.limit[over[keep]]))
+        if group.pooled.any():
             self._assess_pool(group, index, response, newcomer, io_only, result)
 
     def _assess_pool(self, group: _Group, index: int, response: _Response,
                      newcomer: newcomers.Profile, io_only: FloatArray,
                      result: verdict.Assessment) -> None:
         cluster = self.cluster
-        rise = np.zeros(len(group.residents))
-        rise[group.pooled] = response.model.grow(response.prepared.take(group.pooled), io_only)
-        rise[response.uncounted] = 0.0
-        domain = cluster.io_domain[group.residents]
-        everywhere = np.bincount(domain[group.pooled], rise[group.pooled],
-                                 minlength=len(cluster.io_domains))
-        own = domain == cluster.host_io_domain[group.hosts[group.place]]
-        at_home = np.bincount(cluster.host[group.residents][own], rise[own],
-                              minlength=len(cluster.hosts))
+        at_home = np.zeros(len(cluster.hosts))
+        at_home[group.hosts] = response.pooled_at_home.grow(io_only)
+        everywhere = response.pooled_elsewhere.grow(io_only)
+        on_pool = group.pools >= 0
+        everywhere += np.bincount(group.pools[on_pool], at_home[group.hosts[on_pool]],
+                                  minlength=len(cluster.io_domains))
+        # Newcomers of any host that uses the pool are felt, whatever that host's type.
         uses_pool = cluster.host_io_domain >= 0
         result.score[uses_pool] += (everywhere[cluster.host_io_domain[uses_pool]]
                                     - at_home[uses_pool])
-        over = np.flatnonzero(rise[response.limited] > response.allowance)
+        rise = np.zeros(len(response.limited))
+        rise[response.pooled] = response.model.grow(
+            response.at_limit.take(response.pooled), io_only)
+        over = np.flatnonzero(rise > response.allowance)
         if not len(over):
             return
         rows = response.limited[over]
-        excess, bound = self._excess(response, over, rise[rows], newcomer, io_only)
+        domain = cluster.io_domain[group.residents[rows]]
+        excess, bound = self._excess(response, over, rise[over], newcomer, io_only)
         for entry in np.flatnonzero(excess > 0):
-            hosts = np.flatnonzero(cluster.host_io_domain == domain[rows[entry]])
+            hosts = np.flatnonzero(cluster.host_io_domain == domain[entry])
             same = np.ones(len(hosts))
             result.note(verdict.Found(
                 index, hosts, np.full(len(hosts), group.residents[rows[entry]]),

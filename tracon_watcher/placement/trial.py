@@ -75,9 +75,12 @@ def _compare(settings: assessment.Settings, before: assessment.Assessor,
     order = np.array([place[one] for one in before.cluster.uuids], dtype=np.intp)
     old = np.stack(before.exponents())
     new = np.stack(after.exponents())[:, order]
-    was, becomes = before.breaches(), after.breaches()[order]
+    # As assess() judges: each limit by itself, so that one that is breached already does not make
+    # the other response's harmless rise a breach.
+    was, becomes = before.breaches_by_response(), after.breaches_by_response()[:, order]
     rise = np.nan_to_num(new - old)
-    bad = becomes & (~was | (rise > math.log1p(settings.margin)).any(axis=0))
+    bad = (becomes & (~was | (rise > math.log1p(settings.margin)))).any(axis=0)
+    was, becomes = was.any(axis=0), becomes.any(axis=0)
     if bad.any():
         victim = before.cluster.uuids[int(np.flatnonzero(bad)[0])]
         return f'{ends[1]}: {victim} would be in breach'

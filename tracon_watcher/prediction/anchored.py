@@ -210,15 +210,26 @@ class AnchoredModel:
                 gain -= np.maximum(position, 0.0)
                 gain *= prepared.strength[index]
                 rise += gain
-        # Rows that leave the hull are clamped; they are few, and evaluated anew.
+        # A background that leaves the hull is clamped: it grows by the room that it has.
         leaving = np.flatnonzero((delta > 0) & (prepared.least_room < delta))
         if len(leaving):
-            beyond = (prepared.room[:, leaving] < delta[leaving]).any(axis=1)
-            rows = np.flatnonzero(beyond)
-            rise[rows] = self.exponents(
-                prepared.target[rows] * self.capacity,
-                (prepared.background[rows] + delta) * self.capacity) - prepared.exponent[rows]
+            rows = np.flatnonzero((prepared.room[:, leaving] < delta[leaving]).any(axis=1))
+            chosen = prepared.take(rows)
+            rise[rows] = self.rise(chosen, np.minimum(delta, chosen.room))
         np.maximum(rise, 0.0, out=rise)
+        return rise
+
+    def rise(self, prepared: Prepared, delta: FloatArray) -> FloatArray:
+        """Return by how much each exponent rises when each background grows by its own ``delta``.
+
+        :param delta: (n, 4) divided by the capacity, not more than the room
+        :returns: (n,)
+        """
+        rise: FloatArray = ((prepared.gradient + delta @ self.quadratic) * delta).sum(axis=1)
+        for index, background in enumerate(self.hinges.background):
+            position = prepared.position[index]
+            rise += prepared.strength[index] * (
+                np.maximum(position + delta @ background, 0.0) - np.maximum(position, 0.0))
         return rise
 
     def target_gradient(self, prepared: Prepared) -> FloatArray:

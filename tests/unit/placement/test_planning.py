@@ -164,10 +164,6 @@ class PromisesTestCase(unittest.TestCase):
         self.assertEqual(*([(move.uuid, move.destination) for move in made.moves]
                            for made in plans))
 
-    # Known gap: a VM with (0, 0, 0, 0.125) of the capacity was left on a host beside two with
-    # (0, 0, 0, 0.5), though moving it to a host with a VM in breach already, which it would not
-    # have made worse by more than the margin, would have gained 0.037 at a threshold of 0.02.
-    @unittest.skip('the planner passes over some small gains on hosts with a VM in breach')
     @FEW
     @hypothesis.given(CLUSTERS)
     def test_without_constraints_the_first_move_is_the_best_there_is(self, drawn):
