@@ -28,11 +28,15 @@ def closing_line(counts: collections.Counter[str]) -> str:
 
 
 def main(folder: str) -> int:
-    """Print each run and, last, the sum; 1 when a test failed or none ran."""
+    """Print each run, who failed and, last, the sum; 1 when a test failed or none ran."""
     total: collections.Counter[str] = collections.Counter()
     for path in sorted(pathlib.Path(folder).glob('*.json')):
-        counts = collections.Counter(json.loads(path.read_text(encoding='utf-8')))
+        found = json.loads(path.read_text(encoding='utf-8'))
+        counts = collections.Counter(found['counts'])
         print(f'{path.stem}: {closing_line(counts)}')
+        for test, words in found['failures'].items():
+            print(f'  FAILED {test}')
+            print('\n'.join(f'    {line}' for line in words.splitlines()))
         total += counts
     print(closing_line(total), flush=True)
     return int(bool(total['failed']) or not total['passed'])

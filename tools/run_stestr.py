@@ -31,6 +31,9 @@ from stestr.repository import util
 import subunit
 import testtools
 
+#: Lines of a traceback that are repeated at the end.
+LINES = 12
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -45,20 +48,32 @@ def latest_run() -> tuple[int, bytes]:
         return number, stream.read()
 
 
-def counted(stream: bytes) -> collections.Counter[str]:
-    """Count what became of each test of a subunit v2 stream."""
+def counted(stream: bytes) -> tuple[collections.Counter[str], dict[str, str]]:
+    """Count what became of each test of a subunit v2 stream; return the failed ones' last words."""
     counts: collections.Counter[str] = collections.Counter()
+    failures: dict[str, str] = {}
     words = {'success': 'passed', 'xfail': 'passed', 'skip': 'skipped'}
 
     def count(test: dict) -> None:
         if test['status'] != 'exists':
-            counts[words.get(test['status'], 'failed')] += 1
+            word = words.get(test['status'], 'failed')
+            counts[word] += 1
+            if word == 'failed':
+                failures[test['id']] = last_words(test['details'])
 
     result = testtools.StreamToDict(count)
     result.startTestRun()
     subunit.ByteStreamToStreamResult(io.BytesIO(stream)).run(result)
     result.stopTestRun()
-    return counts
+    return counts, failures
+
+
+def last_words(details: dict) -> str:
+    """Return the end of a failed test's traceback."""
+    for name in ('traceback', *sorted(details)):
+        if name.startswith('traceback') and name in details:
+            return '\n'.join(details[name].as_text().rstrip().splitlines()[-LINES:])
+    return ''
 
 
 def main() -> int:
@@ -72,14 +87,14 @@ def main() -> int:
     code = subprocess.run([*command, *arguments], cwd=ROOT, check=False).returncode
     after, stream = latest_run()
     # When the tests could not even be imported, the latest run is an older one.
-    counts = counted(stream) if after != before else collections.Counter()
+    counts, failures = counted(stream) if after != before else (collections.Counter(), {})
     if not counts['passed'] + counts['failed']:
         print(f'{options.name}: no test ran')
         code = code or 1
     folder = os.environ.get('TRACON_COUNTS')
     if folder:
         path = pathlib.Path(folder, f'{options.name}.json')
-        path.write_text(json.dumps(counts), encoding='utf-8')
+        path.write_text(json.dumps({'counts': counts, 'failures': failures}), encoding='utf-8')
     print(counting.closing_line(counts), flush=True)
     return code or int(bool(counts['failed']))
 
