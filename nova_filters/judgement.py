@@ -87,7 +87,7 @@ class Judgement:
         return harm
 
     def weights(self) -> FloatArray:
-        """Return weights, (n,), from 0 to 1: 1/(1 + harm).
+        """Return weights, (n,), from 0 to 1: half for breaching no limit, half of 1/(1 + harm).
 
         The scale is fixed, so that a difference weighs the same in each request. Hosts whose mode
         is less than ``weigh`` have the median weight of the others; when there are none, and when
@@ -97,12 +97,25 @@ class Judgement:
         judged = self.modes >= policies.Mode.WEIGH
         if harm is None or not judged.any():
             return np.zeros(len(self.states))
-        weights = 1.0 / (1.0 + np.maximum(harm, 0.0))
+        weights = (self._within_limits() + 1.0 / (1.0 + np.maximum(harm, 0.0))) / 2
         if not judged.all():
             weights[~judged] = np.median(weights[judged])
         if self.least_harm and self.all_refused:
             return np.asarray(weights * DECISIVE)
         return np.asarray(np.clip(weights, 0.0, 1.0))
+
+    def _within_limits(self) -> FloatArray:
+        """Return 1 for hosts on which no limit would be breached and 0 for the others, (n,).
+
+        Where it is unknown, the median of the request's known hosts.
+        """
+        assert self.assessment is not None
+        within = 1.0 - self.breached()
+        known = self.rows >= 0
+        known[known] = self.assessment.known[self.rows[known]]
+        if not known.all():
+            within[~known] = np.median(within[known])
+        return within
 
     def without(self, hosts: BoolArray) -> list:
         """Return the HostStates without these, (n,)."""

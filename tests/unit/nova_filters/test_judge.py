@@ -209,6 +209,18 @@ class NeutralTest(base.JudgeCase):
         self.assertGreater(weights[1], weights[2])
         self.assertEqual(weights[1], weights[3])
 
+    def test_a_breach_weighs_more_than_harm_where_nobody_has_a_limit(self):
+        self.write({'a': {'vm-a': 1.01}, 'b': {'vm-b': None, 'vm-c': None}, 'd': {}})
+        judge = self.judge(mode='weigh')
+        states = [base.host_state(name) for name in ('a', 'b', 'd', 'unknown')]
+        spec = base.request_spec()
+        self.assertEqual(states, judge.passing(states, spec))
+        weights = judge.weights(states, spec)
+        self.assertLess(weights[0], 0.5)
+        self.assertGreater(weights[1], 0.5)
+        self.assertEqual(1.0, weights[2])
+        self.assertTrue(weights[1] <= weights[3] <= weights[2], weights)
+
     def test_off_and_advise_weigh_nothing(self):
         self.write({'a': {}, 'b': {'vm-b': 2.0}})
         for mode in ('off', 'advise'):
