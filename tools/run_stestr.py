@@ -49,7 +49,7 @@ def latest_run() -> tuple[int, bytes]:
 
 
 def counted(stream: bytes) -> tuple[collections.Counter[str], dict[str, str]]:
-    """Count what became of each test of a subunit v2 stream; return the failed ones' last words."""
+    """Count what became of each test of a stream; return the failed ones' last words too."""
     counts: collections.Counter[str] = collections.Counter()
     failures: dict[str, str] = {}
     words = {'success': 'passed', 'xfail': 'passed', 'skip': 'skipped'}

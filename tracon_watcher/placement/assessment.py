@@ -29,12 +29,13 @@ import numpy as np
 
 from tracon_watcher import characteristics
 from tracon_watcher.characteristics import BoolArray, CPU, FloatArray, IntArray
+from tracon_watcher.placement import bounds
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer as newcomers
+from tracon_watcher.placement import residents
 from tracon_watcher.placement import verdict
 from tracon_watcher.prediction import anchored
-from tracon_watcher.prediction import totals
 
 
 class Status(enum.IntEnum):
@@ -83,43 +84,6 @@ class Pending:
     limits: limits_module.Limits = limits_module.NONE
 
 
-@dataclasses.dataclass(frozen=True)
-class _Response:
-    """One response of all residents of one host type, ready for added background."""
-
-    model: anchored.AnchoredModel
-    prepared: anchored.Prepared
-    counted: BoolArray         # residents that have this response at all
-    limited: IntArray          # rows with a limit on it
-    at_limit: anchored.Prepared     # the same rows
-    limit: FloatArray          # their limits, as exponents
-    breached: BoolArray        # those among them in breach already
-    allowance: FloatArray      # by how much their exponents may rise without a breach
-    apart: IntArray            # entries of ``limited`` on other storage than their host's newcomers
-    pooled: IntArray           # entries of ``limited`` on storage that is shared with other hosts
-    # Rises summed by host: of rows on the storage of their host's newcomers, on another one; of
-    # rows on a pool that their host's newcomers use; and, by storage, of other rows on a pool.
-    at_home: totals.Totals
-    elsewhere: totals.Totals
-    pooled_at_home: totals.Totals
-    pooled_elsewhere: totals.Totals
-    flagged: IntArray          # hosts with a resident outside the hull
-    far: IntArray              # hosts with a resident so far outside that it is unknown
-
-
-@dataclasses.dataclass(frozen=True)
-class _Group:
-    """The hosts and residents of one host type; rows of ``residents`` stand in host order."""
-
-    hosts: IntArray
-    residents: IntArray
-    place: IntArray            # of each resident, index into ``hosts``
-    responses: tuple[_Response, _Response]
-    has_elsewhere: bool        # whether any resident is on other storage than its host's newcomers
-    pools: IntArray            # of each host its storage; -1 where no other host shares that
-    pooled: BoolArray          # residents whose storage is shared with other hosts
-
-
 class Assessor:
     """A cluster with its models, prepared for requests.
 
@@ -134,9 +98,12 @@ class Assessor:
         self.models = models
         self.settings = settings
         self.status = self._host_status()
-        shared = _shared_domains(cluster)
-        self._groups = tuple(self._group(name, shared) for name in sorted(
-            {name for name in cluster.host_type if name is not None and name in models}))
+        shared = residents.shared_domains(cluster)
+        self._groups = tuple(
+            residents.group(cluster, name, tuple(models[name]), shared, settings.confidence,
+                            settings.margin)
+            for name in sorted({name for name in cluster.host_type
+                                if name is not None and name in models}))
 
     def assess(self, newcomer: newcomers.Profile,
                limits: Sequence[limits_module.Limits] | limits_module.Limits = limits_module.NONE,
@@ -208,31 +175,12 @@ class Assessor:
 
         :param spread: (n,) standard deviation due to an uncertain profile, in exponents
         """
-        return self._bound(model, exponent, spread, 1 - self.settings.confidence)
+        return bounds.lower(model, exponent, spread, self.settings.confidence)
 
     def upper(self, model: anchored.AnchoredModel, exponent: FloatArray,
               spread: FloatArray | float = 0.0) -> FloatArray:
         """Return the one-sided upper confidence bound of exponents, (n,)."""
-        return self._bound(model, exponent, spread, self.settings.confidence)
-
-    def _bound(self, model: anchored.AnchoredModel, exponent: FloatArray,
-               spread: FloatArray | float, level: float) -> FloatArray:
-        distance = model.interval.bound(exponent, level) - exponent
-        if np.any(spread):
-            score = statistics.NormalDist().inv_cdf(level)
-            distance = np.sign(score) * np.hypot(distance, score * spread)
-        bound: FloatArray = np.maximum(exponent + distance, 0.0)
-        return bound
-
-    def _threshold(self, model: anchored.AnchoredModel, limit: FloatArray) -> FloatArray:
-        """Return the exponents whose lower bounds are just the limits."""
-        interval = model.interval
-        quantile = min(interval.quantile(1 - self.settings.confidence), 0.0)
-        remaining = 1 + quantile * interval.slope
-        if remaining <= 0:
-            return np.full(len(limit), np.inf)
-        threshold: FloatArray = (limit - quantile * interval.offset) / remaining
-        return threshold
+        return bounds.upper(model, exponent, spread, self.settings.confidence)
 
     def _host_status(self) -> IntArray:
         cluster = self.cluster
@@ -247,55 +195,7 @@ class Assessor:
         status[without] = Status.NO_MODEL
         return status
 
-    def _group(self, host_type: str, shared: BoolArray) -> _Group:
-        cluster, models = self.cluster, self.models[host_type]
-        hosts = np.flatnonzero(np.array([name == host_type for name in cluster.host_type]))
-        place = np.full(len(cluster.hosts), -1, dtype=np.intp)
-        place[hosts] = np.arange(len(hosts))
-        residents = np.flatnonzero(place[cluster.host] >= 0) if len(cluster.host) else \
-            np.empty(0, dtype=np.intp)
-        profiles, background = cluster.profiles[residents], cluster.background[residents]
-        known = ~np.isnan(background).any(axis=1) & characteristics.is_known(profiles)
-        busy = characteristics.request_rate(profiles) >= characteristics.MINIMUM_IOPS
-        with np.errstate(divide='ignore'):
-            limits = (np.log(cluster.max_slowdown[residents]),
-                      -np.log(cluster.min_iops_ratio[residents]))
-        domain = cluster.io_domain[residents]
-        at_home = domain == cluster.host_io_domain[cluster.host[residents]]
-        pooled = np.asarray((domain >= 0) & shared[domain])
-        responses = []
-        for model, counted, limit in zip(models, (known, known & busy), limits):
-            prepared = model.prepare(profiles, background)
-            limited = np.flatnonzero(counted & np.isfinite(limit))
-            breached = self.lower(model, prepared.exponent[limited]) > limit[limited]
-            allowance = np.where(breached, math.log1p(self.settings.margin),
-                                 self._threshold(model, limit[limited])
-                                 - prepared.exponent[limited])
-            host = cluster.host[residents]
-
-            def summed(chosen: BoolArray, group: IntArray, count: int,
-                       model: anchored.AnchoredModel = model,
-                       prepared: anchored.Prepared = prepared,
-                       counted: BoolArray = counted) -> totals.Totals:
-                rows = np.flatnonzero(counted & chosen)
-                return totals.Totals(model, prepared, rows, group[rows], count)
-
-            here = place[host]
-            responses.append(_Response(
-                model, prepared, counted, limited, prepared.take(limited), limit[limited],
-                breached, allowance, np.flatnonzero(~at_home[limited]),
-                np.flatnonzero(pooled[limited]),
-                summed(at_home, here, len(hosts)), summed(~at_home, here, len(hosts)),
-                summed(pooled & at_home, here, len(hosts)),
-                summed(pooled & ~at_home, domain, len(cluster.io_domains)),
-                np.unique(host[prepared.outside & counted]),
-                np.unique(host[prepared.far & counted])))
-        backend = cluster.host_io_domain[hosts]
-        return _Group(hosts, residents, place[cluster.host[residents]],
-                      (responses[0], responses[1]), bool((~at_home).any()),
-                      np.where(shared[backend], backend, -1), pooled)
-
-    def _assess_group(self, group: _Group, newcomer: newcomers.Profile,
+    def _assess_group(self, group: residents.Group, newcomer: newcomers.Profile,
                       limits: tuple[FloatArray, FloatArray], result: verdict.Assessment) -> None:
         load = self.cluster.load[group.hosts]
         target = newcomer.mean[None, :]
@@ -324,7 +224,7 @@ class Assessor:
                         (lower - limit)[over], lower[over], limit[over]))
             self._assess_residents(group, index, response, newcomer, result)
 
-    def _assess_residents(self, group: _Group, index: int, response: _Response,
+    def _assess_residents(self, group: residents.Group, index: int, response: residents.Response,
                           newcomer: newcomers.Profile, result: verdict.Assessment) -> None:
         """Add what the newcomer does to the residents of its own host, and, where their storage
         is a pool, to those on the pool's other hosts.
@@ -356,7 +256,7 @@ class Assessor:
         if group.pooled.any():
             self._assess_pool(group, index, response, newcomer, io_only, result)
 
-    def _assess_pool(self, group: _Group, index: int, response: _Response,
+    def _assess_pool(self, group: residents.Group, index: int, response: residents.Response,
                      newcomer: newcomers.Profile, io_only: FloatArray,
                      result: verdict.Assessment) -> None:
         cluster = self.cluster
@@ -386,7 +286,7 @@ class Assessor:
                 index, hosts, np.full(len(hosts), group.residents[rows[entry]]),
                 excess[entry] * same, bound[entry] * same, response.limit[over[entry]] * same))
 
-    def _excess(self, response: _Response, over: IntArray, rise: FloatArray,
+    def _excess(self, response: residents.Response, over: IntArray, rise: FloatArray,
                 newcomer: newcomers.Profile, added: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return by how much rows rise beyond their allowance, and their lower bounds.
 
@@ -423,18 +323,6 @@ class Assessor:
                                             math.exp(-limits[1][index])) for index in chosen]
         fresh = Assessor(part, self.models, self.settings).assess(newcomer, limits_here, now)
         result.replace(np.array(chosen, dtype=np.intp), fresh)
-
-
-def _shared_domains(cluster: cluster_module.ClusterState) -> BoolArray:
-    """Return which storage backends serve VMs or newcomers of more than one host, (d + 1,)."""
-    shared = np.zeros(len(cluster.io_domains) + 1, dtype=bool)
-    pairs = np.concatenate([
-        np.stack([cluster.host_io_domain, np.arange(len(cluster.hosts))], axis=1),
-        np.stack([cluster.io_domain, cluster.host], axis=1)])
-    pairs = np.unique(pairs[pairs[:, 0] >= 0], axis=0)
-    shared[:-1] = np.bincount(pairs[:, 0], minlength=len(cluster.io_domains))[
-        :len(cluster.io_domains)] > 1
-    return shared
 
 
 def _limit_exponents(limits: Sequence[limits_module.Limits] | limits_module.Limits,

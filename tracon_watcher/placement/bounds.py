@@ -1,0 +1,59 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""One-sided confidence bounds of predicted exponents."""
+
+from __future__ import annotations
+
+import statistics
+
+import numpy as np
+
+from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.prediction import anchored
+
+
+def lower(model: anchored.AnchoredModel, exponent: FloatArray, spread: FloatArray | float,
+          confidence: float) -> FloatArray:
+    """Return lower bounds of exponents, (n,).
+
+    :param spread: (n,) standard deviation due to an uncertain profile, in exponents
+    """
+    return _bound(model, exponent, spread, 1 - confidence)
+
+
+def upper(model: anchored.AnchoredModel, exponent: FloatArray, spread: FloatArray | float,
+          confidence: float) -> FloatArray:
+    """Return upper bounds of exponents, (n,); parameters as for :func:`lower`."""
+    return _bound(model, exponent, spread, confidence)
+
+
+def exponent_at(model: anchored.AnchoredModel, bound: FloatArray,
+                confidence: float) -> FloatArray:
+    """Return the exponents whose lower bounds, without a spread, are just these, (n,)."""
+    interval = model.interval
+    quantile = min(interval.quantile(1 - confidence), 0.0)
+    remaining = 1 + quantile * interval.slope
+    if remaining <= 0:
+        return np.full(len(bound), np.inf)
+    found: FloatArray = (bound - quantile * interval.offset) / remaining
+    return found
+
+
+def _bound(model: anchored.AnchoredModel, exponent: FloatArray, spread: FloatArray | float,
+           level: float) -> FloatArray:
+    distance = model.interval.bound(exponent, level) - exponent
+    if np.any(spread):
+        score = statistics.NormalDist().inv_cdf(level)
+        distance = np.sign(score) * np.hypot(distance, score * spread)
+    bound: FloatArray = np.maximum(exponent + distance, 0.0)
+    return bound
