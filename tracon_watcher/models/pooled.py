@@ -42,6 +42,8 @@ LEAST_POINTS = 30
 ALPHAS = (0.003, 0.03, 0.1, 0.3)
 #: Most kinks that a stored model has; each costs time on the scheduler's request path.
 MOST_KINKS = 12
+# Shares of the capacity by which targets, and backgrounds, are told apart for the ceiling.
+_GRAIN = 0.2
 
 
 class PooledRegressor(BaseEstimator):  # type: ignore[misc]
@@ -72,11 +74,13 @@ class PooledRegressor(BaseEstimator):  # type: ignore[misc]
         target, background = X[:, :COUNT] / self.capacity, X[:, COUNT:] / self.capacity
         self.box_ = basis.Box(target.min(axis=0), target.max(axis=0), background.max(axis=0))
         kinks = candidates(self.capacity)
+        corners = crossed(target, background)
         alphas = self.alphas
         while True:
             expand = basis.atoms(self.box_, kinks)
             solver = nonnegative.NonNegativeRidge(alphas)
-            solver.fit(basis.raw_columns(target, background, kinks) @ expand, y, groups)
+            solver.fit(basis.raw_columns(target, background, kinks) @ expand, y, groups,
+                       basis.raw_columns(*corners, kinks) @ expand, float(np.max(y)))
             raw = expand @ solver.coef_
             importance = _importance(raw, target, background, kinks)
             if np.count_nonzero(importance) <= self.most_kinks:
@@ -125,6 +129,21 @@ def candidates(capacity: FloatArray) -> basis.Kinks:
     found = [(target, background, share)
              for target, background, shares in places for share in shares]
     return basis.Kinks(*(np.array(part) for part in zip(*found)))
+
+
+def crossed(target: FloatArray, background: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return each sort of target beside each sort of background, as (m, 4) and (m, 4).
+
+    Most of these were never measured, though they lie inside the hull, which is a box: two
+    programs that are both far heavier than the workload generator, for instance. The exponent is
+    kept from passing there what was measured anywhere.
+    """
+    sorts = [np.unique(np.round(values / _GRAIN), axis=0) * _GRAIN
+             for values in (target, background)]
+    sorts[0] = np.clip(sorts[0], target.min(axis=0), target.max(axis=0))
+    sorts[1] = np.minimum(sorts[1], background.max(axis=0))
+    first, second = np.indices((len(sorts[0]), len(sorts[1]))).reshape(2, -1)
+    return sorts[0][first], sorts[1][second]
 
 
 def identified(columns: FloatArray) -> dict[str, int]:

