@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import math
 import statistics
 from typing import Mapping, Sequence
@@ -158,8 +159,7 @@ class Assessor:
 
     def breaches(self) -> BoolArray:
         """Return which residents breach a limit now, by the lower confidence bound, (n,)."""
-        result: BoolArray = self.breaches_by_response().any(axis=0)
-        return result
+        return np.asarray(self.breaches_by_response().any(axis=0))
 
     def breaches_by_response(self) -> BoolArray:
         """Return which limits are breached now: of slowdown and of the IOPS ratio, (2, n)."""
@@ -197,32 +197,53 @@ class Assessor:
 
     def _assess_group(self, group: residents.Group, newcomer: newcomers.Profile,
                       limits: tuple[FloatArray, FloatArray], result: verdict.Assessment) -> None:
-        load = self.cluster.load[group.hosts]
-        target = newcomer.mean[None, :]
         does_io = newcomer.mean[:2].sum() >= characteristics.MINIMUM_IOPS
         for index, response in enumerate(group.responses):
-            model = response.model
-            prepared = model.prepare(target, load)
-            result.flagged[group.hosts[prepared.outside]] = True
-            far = prepared.far & (result.status[group.hosts] == Status.KNOWN)
-            result.status[group.hosts[far]] = Status.OUTSIDE_HULL
+            exponent, outside, far = response.model.join(newcomer.mean, response.arrival)
+            result.flagged[group.hosts[outside]] = True
+            if far:
+                known = group.hosts[result.status[group.hosts] == Status.KNOWN]
+                result.status[known] = Status.OUTSIDE_HULL
             if index == 0 or does_io:
-                spread: FloatArray | float = 0.0
-                if newcomer.deviation.any():
-                    spread = np.sqrt((model.target_gradient(prepared) ** 2)
-                                     @ newcomer.deviation ** 2)
-                lower = self.lower(model, prepared.exponent, spread)
-                result.exponent[index, group.hosts] = prepared.exponent
-                result.lower[index, group.hosts] = lower
-                result.upper[index, group.hosts] = self.upper(model, prepared.exponent, spread)
-                result.score[group.hosts] += prepared.exponent
-                limit = limits[index][group.hosts]
-                over = np.flatnonzero(lower > limit)
-                if len(over):
-                    result.note(verdict.Found(
-                        index, group.hosts[over], np.full(len(over), -1),
-                        (lower - limit)[over], lower[over], limit[over]))
+                result.exponent[index, group.hosts] = exponent
+                result.score[group.hosts] += exponent
+                result.postpone(functools.partial(
+                    self._interval, group, index, newcomer, exponent))
+                self._assess_newcomer(group, index, newcomer, exponent,
+                                      limits[index][group.hosts], result)
             self._assess_residents(group, index, response, newcomer, result)
+
+    def _assess_newcomer(self, group: residents.Group, index: int, newcomer: newcomers.Profile,
+                         exponent: FloatArray, limit: FloatArray,
+                         result: verdict.Assessment) -> None:
+        model = group.responses[index].model
+        # What is within the limit without a spread is so with one, which only lowers the bound.
+        over = np.flatnonzero(self.lower(model, exponent) > limit)
+        if not len(over):
+            return
+        lower = self.lower(model, exponent[over],
+                           self._spread(model, newcomer, group.hosts[over]))
+        over, lower = over[lower > limit[over]], lower[lower > limit[over]]
+        result.note(verdict.Found(index, group.hosts[over], np.full(len(over), -1),
+                                  lower - limit[over], lower, limit[over]))
+
+    def _spread(self, model: anchored.AnchoredModel, newcomer: newcomers.Profile,
+                hosts: IntArray) -> FloatArray | float:
+        """Return by how much an uncertain profile makes the newcomer's exponents uncertain."""
+        if not newcomer.deviation.any():
+            return 0.0
+        prepared = model.prepare(newcomer.mean[None, :], self.cluster.load[hosts])
+        spread: FloatArray = np.sqrt((model.target_gradient(prepared) ** 2)
+                                     @ newcomer.deviation ** 2)
+        return spread
+
+    def _interval(self, group: residents.Group, index: int, newcomer: newcomers.Profile,
+                  exponent: FloatArray, lower: FloatArray, upper: FloatArray) -> None:
+        """Fill in the newcomer's confidence bounds, (2, h) each, when somebody asks for them."""
+        model = group.responses[index].model
+        spread = self._spread(model, newcomer, group.hosts)
+        lower[index, group.hosts] = self.lower(model, exponent, spread)
+        upper[index, group.hosts] = self.upper(model, exponent, spread)
 
     def _assess_residents(self, group: residents.Group, index: int, response: residents.Response,
                           newcomer: newcomers.Profile, result: verdict.Assessment) -> None:

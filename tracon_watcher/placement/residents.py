@@ -48,6 +48,7 @@ class Response:
     elsewhere: totals.Totals
     pooled_at_home: totals.Totals
     pooled_elsewhere: totals.Totals
+    arrival: anchored.Backgrounds   # what a newcomer meets on each host of the group
     flagged: IntArray          # hosts with a resident outside the hull
     far: IntArray              # hosts with a resident so far outside that it is unknown
 
@@ -99,7 +100,7 @@ def group(cluster: cluster_module.ClusterState, host_type: str,
         allowance = np.where(breached, math.log1p(margin), bounds.exponent_at(
             model, limit[limited], confidence) - exponent)
         responses.append(_response(model, prepared, counted, limited, limit[limited], breached,
-                                   allowance, here))
+                                   allowance, here, model.backgrounds(cluster.load[hosts])))
     backend = cluster.host_io_domain[hosts]
     return Group(hosts, residents, here.place, (responses[0], responses[1]),
                  bool((~here.at_home).any()), np.where(shared[backend], backend, -1), here.pooled)
@@ -120,7 +121,7 @@ class _Whereabouts:
 
 def _response(model: anchored.AnchoredModel, prepared: anchored.Prepared, counted: BoolArray,
               limited: IntArray, limit: FloatArray, breached: BoolArray, allowance: FloatArray,
-              here: _Whereabouts) -> Response:
+              here: _Whereabouts, arrival: anchored.Backgrounds) -> Response:
 
     def summed(chosen: BoolArray, by: IntArray, count: int) -> totals.Totals:
         rows = np.flatnonzero(counted & chosen)
@@ -133,7 +134,7 @@ def _response(model: anchored.AnchoredModel, prepared: anchored.Prepared, counte
         summed(~here.at_home, here.place, here.hosts),
         summed(here.pooled & here.at_home, here.place, here.hosts),
         summed(here.pooled & ~here.at_home, here.domain, len(here.cluster.io_domains)),
-        np.unique(here.host[prepared.outside & counted]),
+        arrival, np.unique(here.host[prepared.outside & counted]),
         np.unique(here.host[prepared.far & counted]))
 
 

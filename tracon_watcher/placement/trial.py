@@ -80,7 +80,7 @@ def _compare(settings: assessment.Settings, before: assessment.Assessor,
     was, becomes = before.breaches_by_response(), after.breaches_by_response()[:, order]
     rise = np.nan_to_num(new - old)
     bad = (becomes & (~was | (rise > math.log1p(settings.margin)))).any(axis=0)
-    was, becomes = was.any(axis=0), becomes.any(axis=0)
+    was, becomes = np.asarray(was.any(axis=0)), np.asarray(becomes.any(axis=0))
     if bad.any():
         victim = before.cluster.uuids[int(np.flatnonzero(bad)[0])]
         return f'{ends[1]}: {victim} would be in breach'

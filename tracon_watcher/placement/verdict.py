@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Callable
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from tracon_watcher.placement import newcomer as newcomers
 
 NEWCOMER = 'newcomer'
 RESPONSES = ('slowdown', 'iops_ratio')
+
+#: Fills in lower and upper confidence bounds, (2, h) each.
+Filling = Callable[[FloatArray, FloatArray], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,8 +76,6 @@ class Assessment:
     :param status: (h,) :class:`~tracon_watcher.placement.assessment.Status`
     :param exponent: (2, h) the newcomer's log slowdown and −log IOPS ratio; NaN where unknown,
         and in the second where it does too little I/O to have a ratio
-    :param lower: (2, h) lower confidence bounds of these
-    :param upper: (2, h) upper confidence bounds of these
     :param score: (h,) expected harm: the newcomer's exponents plus what it adds to residents';
         NaN where unknown
     :param excess: (h,) by how much the worst VM's exponent rises beyond what its limit allows;
@@ -85,12 +87,12 @@ class Assessment:
     newcomer: newcomers.Profile
     status: IntArray
     exponent: FloatArray
-    lower: FloatArray
-    upper: FloatArray
     score: FloatArray
     excess: FloatArray
     flagged: BoolArray
     _found: list[Found] = dataclasses.field(default_factory=list)
+    _postponed: list[Filling] = dataclasses.field(default_factory=list)
+    _bounds: tuple[FloatArray, FloatArray] | None = None
     _replaced: dict[int, Breach] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -99,8 +101,7 @@ class Assessment:
         """Return an assessment into which nothing has been reckoned yet."""
         count = len(cluster.hosts)
         return cls(cluster, newcomer, status.copy(), np.full((2, count), np.nan),
-                   np.full((2, count), np.nan), np.full((2, count), np.nan), np.zeros(count),
-                   np.full(count, -np.inf), np.zeros(count, dtype=bool))
+                   np.zeros(count), np.full(count, -np.inf), np.zeros(count, dtype=bool))
 
     @property
     def known(self) -> BoolArray:
@@ -111,6 +112,16 @@ class Assessment:
     def refused(self) -> BoolArray:
         """(h,) hosts on which somebody's limit would be breached."""
         return np.asarray(self.excess > 0)
+
+    @property
+    def lower(self) -> FloatArray:
+        """(2, h) lower confidence bounds of the newcomer's exponents, NaN where those are."""
+        return self._filled()[0]
+
+    @property
+    def upper(self) -> FloatArray:
+        """(2, h) upper confidence bounds of the newcomer's exponents, NaN where those are."""
+        return self._filled()[1]
 
     @property
     def slowdown(self) -> FloatArray:
@@ -188,15 +199,37 @@ class Assessment:
             self.status[hosts] = reason
         self.score[hosts] = np.nan
         self.excess[hosts] = -np.inf
-        self.exponent[:, hosts] = self.lower[:, hosts] = self.upper[:, hosts] = np.nan
+        self.exponent[:, hosts] = np.nan
 
     def replace(self, hosts: IntArray, other: Assessment) -> None:
         """Put in another assessment's hosts, in their order, for these."""
         self.status[hosts] = other.status
-        for name in ('exponent', 'lower', 'upper'):
-            getattr(self, name)[:, hosts] = getattr(other, name)
+        self.exponent[:, hosts] = other.exponent
+
+        def fill(lower: FloatArray, upper: FloatArray) -> None:
+            lower[:, hosts], upper[:, hosts] = other.lower, other.upper
+
+        self.postpone(fill)
         self.score[hosts] = other.score
         self.excess[hosts] = other.excess
         self.flagged[hosts] = other.flagged
         for place in np.flatnonzero(other.refused):
             self._replaced[int(hosts[place])] = other.breach(int(place))
+
+    def postpone(self, filling: Filling) -> None:
+        """Remember how confidence bounds are found: a request that breaks no limit asks for none.
+
+        :param filling: of (2, h) lower and (2, h) upper bounds, which it fills in
+        """
+        self._postponed.append(filling)
+
+    def _filled(self) -> tuple[FloatArray, FloatArray]:
+        if self._bounds is None:
+            self._bounds = (np.full(self.exponent.shape, np.nan),
+                            np.full(self.exponent.shape, np.nan))
+        for filling in self._postponed:
+            filling(*self._bounds)
+        self._postponed.clear()
+        for bound in self._bounds:
+            bound[np.isnan(self.exponent)] = np.nan
+        return self._bounds

@@ -131,6 +131,22 @@ class Prepared:
 
 
 @dataclasses.dataclass(frozen=True)
+class Backgrounds:
+    """n backgrounds, ready for whatever target joins them.
+
+    :param background: (n, 4) divided by capacity, clamped to the hull
+    :param outside: (n,) whether they lay outside it
+    :param curved: (n,) bᵀQb
+    :param push: (k, n) of each hinge: v·b
+    """
+
+    background: FloatArray
+    outside: BoolArray
+    curved: FloatArray
+    push: FloatArray
+
+
+@dataclasses.dataclass(frozen=True)
 class AnchoredModel:
     """One response on one host type; see the module for the equation.
 
@@ -179,6 +195,36 @@ class AnchoredModel:
             strength * (np.maximum(position, 0) - np.maximum(start, 0))).sum(axis=0)
         return Prepared(t, b, np.maximum(exponent, 0.0), np.asfortranarray(level + 2 * curve),
                         top / self.capacity - b, position, strength, outside, far)
+
+    def backgrounds(self, background: FloatArray) -> Backgrounds:
+        """Evaluate of n backgrounds, (n, 4), what does not depend on the target."""
+        top = self.hull.background_maximum
+        b = np.minimum(background, top) / self.capacity
+        return Backgrounds(
+            b, np.asarray((background > top * (1 + _TOLERANCE)).any(axis=1)),
+            ((b @ self.quadratic) * b).sum(axis=1), self.hinges.background @ b.T)
+
+    def join(self, target: FloatArray,
+             backgrounds: Backgrounds) -> tuple[FloatArray, BoolArray, bool]:
+        """Evaluate one target, (4,), in each of n backgrounds.
+
+        :returns: exponents (n,); whether target or background lies outside the hull, (n,); and
+            whether the target lies so far outside that nothing is known of it
+        """
+        low, high = self.hull.target_minimum, self.hull.target_maximum
+        off = bool(((low - target > _IDLE * self.capacity)
+                    | (target > high * (1 + _TOLERANCE))).any())
+        far = bool((target > _FAR * high + _IDLE * self.capacity).any())
+        t = np.clip(target, low, high) / self.capacity
+        exponent: FloatArray = backgrounds.background @ (self.linear + t @ self.interaction)
+        exponent += backgrounds.curved
+        strength = self.hinges.weight + self.hinges.target_weight @ t
+        start = self.hinges.target @ t - self.hinges.threshold
+        for index, push in enumerate(backgrounds.push):
+            if strength[index]:
+                exponent += strength[index] * (np.maximum(start[index] + push, 0.0)
+                                               - max(start[index], 0.0))
+        return np.maximum(exponent, 0.0), backgrounds.outside | off, far
 
     def exponents(self, target: FloatArray, background: FloatArray) -> FloatArray:
         """Return f of shape (n,) for (n, 4) targets and backgrounds."""

@@ -64,7 +64,7 @@ class Totals:
             return np.zeros(self._count)
         if len(self._rows) < _FEW:
             rises = self._model.grow(self._prepared.take(self._rows), added)
-            return np.bincount(self._group, rises, minlength=self._count)
+            return _summed(self._group, rises, self._count)
         delta = added / self._model.capacity
         total = np.zeros(self._count)
         for part in self._parts:
@@ -160,16 +160,22 @@ class _Part:
 
 def _part(model: anchored.AnchoredModel, prepared: anchored.Prepared, rows: IntArray,
           group: IntArray, count: int, is_open: BoolArray) -> _Part:
-    gradient = np.stack([np.bincount(group, prepared.gradient[rows, column], minlength=count)
+    gradient = np.stack([_summed(group, prepared.gradient[rows, column], count)
                          for column in range(COUNT)], axis=1)
     beyond, below = [], []
     for position, strength in zip(prepared.position, prepared.strength):
         over = position[rows] > 0
-        beyond.append(np.bincount(group[over], strength[rows[over]], minlength=count))
+        beyond.append(_summed(group[over], strength[rows[over]], count))
         under = np.flatnonzero(~over)
         below.append(_Ordered.by(position[rows[under]], rows[under], group[under]))
     return _Part(
-        is_open.astype(float), np.bincount(group, minlength=count).astype(float), gradient,
-        np.array(beyond).reshape(len(model.hinges.weight), count), tuple(below),
+        is_open.astype(float), _summed(group, np.ones(len(group)), count), gradient,
+        np.asarray(beyond, dtype=np.float64).reshape(len(model.hinges.weight), count),
+        tuple(below),
         tuple(_Ordered.by(prepared.room[rows, column], rows, group) if is_open[column] else None
               for column in range(COUNT)))
+
+
+def _summed(group: IntArray, values: FloatArray, count: int) -> FloatArray:
+    """Sum values (m,) by their group, (count,)."""
+    return np.asarray(np.bincount(group, values, minlength=count), dtype=np.float64)
