@@ -20,10 +20,12 @@ nobody.
 from __future__ import annotations
 
 from typing import Any, Callable, Mapping
+import warnings
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel
 from sklearn.gaussian_process.kernels import RBF
@@ -48,6 +50,16 @@ def boosting(capacity: FloatArray) -> validation.Factory:
         monotonic_cst=[0] * COUNT + [1] * COUNT)
 
 
+class _GaussianProcess(GaussianProcessRegressor):  # type: ignore[misc]
+    """Says nothing of lengths at their bounds: that is a characteristic that does not matter."""
+
+    def fit(self, X: FloatArray, y: FloatArray) -> _GaussianProcess:
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore', ConvergenceWarning)
+            super().fit(X, y)
+        return self
+
+
 def gaussian_process(capacity: FloatArray) -> validation.Factory:
     """Return a maker of Gaussian processes over characteristics divided by capacity."""
     scale = np.tile(capacity, 2)
@@ -56,7 +68,7 @@ def gaussian_process(capacity: FloatArray) -> validation.Factory:
         kernel = (ConstantKernel(0.3) * RBF(np.ones(2 * COUNT), (0.05, 100.0))
                   + WhiteKernel(0.005, (1e-5, 1.0)))
         return make_pipeline(FunctionTransformer(lambda columns: columns / scale),
-                             GaussianProcessRegressor(kernel, normalize_y=True))
+                             _GaussianProcess(kernel, normalize_y=True))
     return make
 
 
