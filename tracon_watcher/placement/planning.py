@@ -130,9 +130,7 @@ class _Planner:
                         break
                 tried += 1
                 found = self._try(uuid, relief, floor)
-                if found is not None and (best is None or (
-                        found.move.ended, found.cautious_gain) > (
-                        best.move.ended, best.cautious_gain)):
+                if found is not None and (best is None or _worth(found) > _worth(best)):
                     best = found
             if best is not None:
                 return best.move
@@ -253,3 +251,8 @@ class _Planner:
         for kept in self._arrivals.values():
             kept.stale |= changed
         return waits_for
+
+
+def _worth(found: trial.Trial) -> tuple[int, float]:
+    """Return what a move is preferred by; rounding that depends on the hosts' order is not."""
+    return found.move.ended, round(found.cautious_gain, 9)

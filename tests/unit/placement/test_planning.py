@@ -13,6 +13,7 @@
 """The planner's promises, each looked at again from outside, on clusters drawn at random."""
 
 import dataclasses
+import itertools
 import unittest
 
 import hypothesis
@@ -163,6 +164,22 @@ class PromisesTestCase(unittest.TestCase):
                  for each in (drawn, shuffled)]
         self.assertEqual(*([(move.uuid, move.destination) for move in made.moves]
                            for made in plans))
+
+    def test_nor_does_it_between_moves_that_gain_the_same_but_for_rounding(self):
+        writer = np.array([0.0, 250.0, 0.0, 0.0])
+        drawn = synthetic._named([
+            ([], 'pool'),
+            ([(np.array([0.0, 0.0, 0.2039101, 0.16072546]), limits.Limits(2.0, 0.5)),
+              (np.array([125.0, 72.28448925908005, 0.0, 0.0]), limits.Limits(2.0, 0.5))], 'pool'),
+            ([(writer, limits.NONE),
+              (np.array([500.0, 87.25422755251246, 0.375, 0.0]), limits.Limits(2.0, 0.5))],
+             'pool'),
+            ([(writer, limits.NONE), (np.array([0.0, 125.0, 0.375, 0.0]),
+                                      limits.Limits(2.0, 0.5))], 'pool')])
+        plans = {tuple((move.uuid, move.destination) for move in planning.plan_moves(
+            assess(cluster.build(list(order))), parameters=FREE, now=NOW).moves)
+            for order in itertools.permutations(drawn)}
+        self.assertEqual(1, len(plans), plans)
 
     @FEW
     @hypothesis.given(CLUSTERS)
