@@ -171,11 +171,11 @@ class PromisesTestCase(unittest.TestCase):
             ([], 'pool'),
             ([(np.array([0.0, 0.0, 0.2039101, 0.16072546]), limits.Limits(2.0, 0.5)),
               (np.array([125.0, 72.28448925908005, 0.0, 0.0]), limits.Limits(2.0, 0.5))], 'pool'),
-            ([(writer, limits.NONE),
+            ([(writer, limits.NONE), (np.zeros(4), limits.NONE),
               (np.array([500.0, 87.25422755251246, 0.375, 0.0]), limits.Limits(2.0, 0.5))],
              'pool'),
-            ([(writer, limits.NONE), (np.array([0.0, 125.0, 0.375, 0.0]),
-                                      limits.Limits(2.0, 0.5))], 'pool')])
+            ([(writer, limits.NONE), (np.zeros(4), limits.NONE),
+              (np.array([0.0, 125.0, 0.375, 0.0]), limits.Limits(2.0, 0.5))], 'pool')])
         plans = {tuple((move.uuid, move.destination) for move in planning.plan_moves(
             assess(cluster.build(list(order))), parameters=FREE, now=NOW).moves)
             for order in itertools.permutations(drawn)}
