@@ -170,9 +170,9 @@ class PromisesTestCase(unittest.TestCase):
         drawn = synthetic._named([
             ([], 'pool'),
             ([(np.array([0.0, 0.0, 0.2039101, 0.16072546]), limits.Limits(2.0, 0.5)),
-              (np.array([125.0, 72.28448925908005, 0.0, 0.0]), limits.Limits(2.0, 0.5))], 'pool'),
+              (np.array([0.125, 0.1445689785181601, 0, 0]) * synthetic.CAPACITY, limits.Limits(2.0, 0.5))], 'pool'),
             ([(writer, limits.NONE), (np.zeros(4), limits.NONE),
-              (np.array([500.0, 87.25422755251246, 0.375, 0.0]), limits.Limits(2.0, 0.5))],
+              (np.array([0.5, 0.17450845510501892, 0.375, 0]) * synthetic.CAPACITY, limits.Limits(2.0, 0.5))],
              'pool'),
             ([(writer, limits.NONE), (np.zeros(4), limits.NONE),
               (np.array([0.0, 125.0, 0.375, 0.0]), limits.Limits(2.0, 0.5))], 'pool')])
