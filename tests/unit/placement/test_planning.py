@@ -166,16 +166,15 @@ class PromisesTestCase(unittest.TestCase):
                            for made in plans))
 
     def test_nor_does_it_between_moves_that_gain_the_same_but_for_rounding(self):
-        writer = np.array([0.0, 250.0, 0.0, 0.0])
+        writer, idle = np.array([0.0, 250.0, 0.0, 0.0]), np.zeros(4)
+        reader = np.array([0.125, 0.1445689785181601, 0, 0]) * synthetic.CAPACITY
+        mixed = np.array([0.5, 0.17450845510501892, 0.375, 0]) * synthetic.CAPACITY
+        other, calc = np.array([0.0, 125.0, 0.375, 0.0]), np.array([0, 0, 0.2039101, 0.16072546])
+        some = limits.Limits(2.0, 0.5)
         drawn = synthetic._named([
-            ([], 'pool'),
-            ([(np.array([0.0, 0.0, 0.2039101, 0.16072546]), limits.Limits(2.0, 0.5)),
-              (np.array([0.125, 0.1445689785181601, 0, 0]) * synthetic.CAPACITY, limits.Limits(2.0, 0.5))], 'pool'),
-            ([(writer, limits.NONE), (np.zeros(4), limits.NONE),
-              (np.array([0.5, 0.17450845510501892, 0.375, 0]) * synthetic.CAPACITY, limits.Limits(2.0, 0.5))],
-             'pool'),
-            ([(writer, limits.NONE), (np.zeros(4), limits.NONE),
-              (np.array([0.0, 125.0, 0.375, 0.0]), limits.Limits(2.0, 0.5))], 'pool')])
+            ([], 'pool'), ([(calc, some), (reader, some)], 'pool'),
+            ([(writer, limits.NONE), (idle, limits.NONE), (mixed, some)], 'pool'),
+            ([(writer, limits.NONE), (idle, limits.NONE), (other, some)], 'pool')])
         plans = {tuple((move.uuid, move.destination) for move in planning.plan_moves(
             assess(cluster.build(list(order))), parameters=FREE, now=NOW).moves)
             for order in itertools.permutations(drawn)}
