@@ -13,6 +13,7 @@
 """Limits in flavors, validated by Nova's API."""
 
 from nova.api.validation.extra_specs import validators
+from nova import exception
 from nova.tests.functional.api import client
 
 from tests.functional.nova import base
@@ -61,6 +62,6 @@ class ExtraSpecsTest(base.InterferenceTestCase):
     def validates(key, value):
         try:
             validators.validate(key, value)
-        except Exception:
+        except exception.ValidationError:
             return False
         return True
