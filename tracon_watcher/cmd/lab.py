@@ -16,7 +16,6 @@ import datetime
 import os
 import pathlib
 import shlex
-import signal
 import sys
 import typing
 
@@ -50,6 +49,7 @@ class Measure(command.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         from tracon_watcher.lab import acceptance
+        from tracon_watcher.lab import interruption
         from tracon_watcher.lab import measure
 
         def report(line: str) -> None:
@@ -59,7 +59,7 @@ class Measure(command.Command):
         cores = sorted(os.sched_getaffinity(0))
         core = cores[-1] if parsed_args.core is None else parsed_args.core
         # A terminated run has to take its guests down as an interrupted one does.
-        signal.signal(signal.SIGTERM, _interrupt)
+        interruption.signals.install()
         settings = measure.Settings(
             host_type=parsed_args.host_type, output=parsed_args.output, plan=parsed_args.plan,
             seed=parsed_args.seed, core=core, accelerator=parsed_args.accelerator,
@@ -70,10 +70,6 @@ class Measure(command.Command):
             command='tracon ' + shlex.join(sys.argv[1:]).replace(
                 str(parsed_args.output), parsed_args.output.name))
         measure.measure(settings, report)
-
-
-def _interrupt(*unused: object) -> typing.NoReturn:
-    raise KeyboardInterrupt
 
 
 class Show(lister.Lister):

@@ -11,11 +11,14 @@
 # under the License.
 """The canary on the measured core: what the core is worth, before, while and after."""
 
+import contextlib
 import os
 import pathlib
 import statistics
 import subprocess
 import time
+
+from tracon_watcher.lab import daemons
 
 
 class Canary:
@@ -25,11 +28,9 @@ class Canary:
     """
 
     def __init__(self, program: pathlib.Path, core: int) -> None:
-        self._pulse = subprocess.Popen(
-            # real-time: foreign load is accounted for on its own, this is about the machine
-            ['taskset', '-c', str(core), 'chrt', '-f', '10', str(program), 'pulse'],
-            stdout=subprocess.PIPE)
-        self._spin = subprocess.Popen(['taskset', '-c', str(core), str(program), 'spin'])
+        # real-time: foreign load is accounted for on its own, this is about the machine
+        self._pulse = _start(core, ['chrt', '-f', '10', str(program), 'pulse'], subprocess.PIPE)
+        self._spin = _start(core, [str(program), 'spin'], subprocess.DEVNULL)
         assert self._pulse.stdout is not None
         os.set_blocking(self._pulse.stdout.fileno(), False)
         self._rest = b''
@@ -67,9 +68,18 @@ class Canary:
     def close(self) -> None:
         for child in (self._pulse, self._spin):
             child.kill()
+            # To die, a process has to run: of the lowest priority beside a busy guest it waits.
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setscheduler(child.pid, os.SCHED_OTHER, os.sched_param(0))
+                os.sched_setaffinity(child.pid, os.sched_getaffinity(0))
             child.wait()
         if self._pulse.stdout is not None:
             self._pulse.stdout.close()
+
+
+def _start(core: int, command: list[str], output: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(['taskset', '-c', str(core), *command], stdin=subprocess.DEVNULL,
+                            stdout=output, preexec_fn=daemons.die_with_parent)
 
 
 def speed(pulses: list[float]) -> float:

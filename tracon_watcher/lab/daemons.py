@@ -21,14 +21,15 @@ import subprocess
 import time
 
 from tracon_watcher.lab import errors
+from tracon_watcher.lab import interruption
 
 RUN = pathlib.Path('/run/libvirt')
 PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
-def _die_with_parent() -> None:
-    """Runs in the child: a killed measurement leaves no daemon behind."""
+def die_with_parent() -> None:
+    """Runs in the child: a killed measurement leaves no process behind."""
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     os.setsid()     # Ctrl-C reaches the measurement alone, which then tidies up in order
 
@@ -44,7 +45,7 @@ def start(command: list[str], ready: pathlib.Path, log: pathlib.Path,
         raise errors.TestbedError('%s is not installed; the testbed needs it' % command[0])
     with open(log, 'ab') as out:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                 preexec_fn=_die_with_parent)
+                                 preexec_fn=die_with_parent)
     deadline = time.monotonic() + timeout
     while not ready.exists():
         if child.poll() is not None or time.monotonic() > deadline:
@@ -76,6 +77,11 @@ class Libvirt:
         self._had_run = RUN.exists()
 
     def __enter__(self) -> 'Libvirt':
+        with interruption.signals.held():
+            self._start()
+        return self
+
+    def _start(self) -> None:
         try:
             for name, socket in (('virtlogd', 'virtlogd-sock'), ('libvirtd', 'libvirt-sock')):
                 if not _listens(RUN / socket):
@@ -85,7 +91,6 @@ class Libvirt:
         except BaseException:
             self.__exit__()
             raise
-        return self
 
     def __exit__(self, *unused: object) -> None:
         for child in reversed(self._children):

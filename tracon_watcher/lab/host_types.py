@@ -22,6 +22,7 @@ from tracon_watcher.lab import daemons
 from tracon_watcher.lab import domain
 from tracon_watcher.lab import errors
 from tracon_watcher.lab import image
+from tracon_watcher.lab import interruption
 
 HERE = pathlib.Path(__file__).parent
 
@@ -90,11 +91,12 @@ class Spindle:
         image.compile_c(HERE / 'host/spindle.c', plugin, '-shared', '-fPIC', '-lm')
         if not shutil.which('nbdkit'):
             raise errors.TestbedError('nbdkit is not installed; it serves the emulated device')
-        self._child = daemons.start(
-            ['nbdkit', '--foreground', '--unix', str(self._socket), '--threads', '4',
-             str(plugin), 'dir=%s' % platter, 'rate=%d' % self.RATE, 'turn=%d' % self.TURN,
-             'seek=%d' % self.SEEK],
-            self._socket, self._directory / 'nbdkit.log')
+        with interruption.signals.held():
+            self._child = daemons.start(
+                ['nbdkit', '--foreground', '--unix', str(self._socket), '--threads', '4',
+                 str(plugin), 'dir=%s' % platter, 'rate=%d' % self.RATE, 'turn=%d' % self.TURN,
+                 'seek=%d' % self.SEEK],
+                self._socket, self._directory / 'nbdkit.log')
         os.chmod(self._socket, 0o666)
 
     def disks(self, side: str) -> list[domain.Disk]:

@@ -11,6 +11,7 @@
 # under the License.
 """From settings to a measurement file: the testbed set up, calibrated, used, taken down."""
 
+import contextlib
 import dataclasses
 import datetime
 import os
@@ -23,6 +24,7 @@ from tracon_watcher.lab import domain
 from tracon_watcher.lab import errors
 from tracon_watcher.lab import host_types
 from tracon_watcher.lab import image
+from tracon_watcher.lab import interruption
 from tracon_watcher.lab import plan as plans
 from tracon_watcher.lab import programs
 from tracon_watcher.lab import rows
@@ -67,30 +69,31 @@ def measure(settings: Settings, report: typing.Callable[[str], None],
     # What is started from here on inherits this; guests are pinned by libvirt.
     os.sched_setaffinity(0, cores - {settings.core})
     try:
-        with testbed.Testbed(host_type, settings.cache or image.default_cache(), settings.core,
-                             _accelerator(settings, file)) as bed:
+        with contextlib.ExitStack() as stack:
+            bed = stack.enter_context(testbed.Testbed(
+                host_type, settings.cache or image.default_cache(), settings.core,
+                _accelerator(settings, file)))
             report('guests are up (%s)' % bed.accelerator)
             iterations = _iterations(file, bed)
             file.begin(_header(settings, plan, limits, bed, iterations))
             catalogue = programs.programs(host_type.open_reads, host_type.open_writes,
                                           host_type.queries)
-            observer = window.Observer(bed, catalogue, iterations, settings.window_seconds,
-                                       limits)
-            try:
+            with interruption.signals.held():
+                observer = window.Observer(bed, catalogue, iterations, settings.window_seconds,
+                                           limits)
+                stack.callback(observer.close)
+            observer.warm_up()
+
+            def recover() -> None:
+                report('a guest hangs: both are started anew')
+                for side in domain.SIDES:
+                    bed.boot(side)
                 observer.warm_up()
 
-                def recover() -> None:
-                    report('a guest hangs: both are started anew')
-                    for side in domain.SIDES:
-                        bed.boot(side)
-                    observer.warm_up()
-
-                worker = run.Run(plan, file, settings.output.with_suffix('.journal'), observer,
-                                 limits.attempts, recover, report)
-                limit = settings.limit_minutes
-                return worker.work(None if limit is None else limit * 60)
-            finally:
-                observer.close()
+            worker = run.Run(plan, file, settings.output.with_suffix('.journal'), observer,
+                             limits.attempts, recover, report)
+            limit = settings.limit_minutes
+            return worker.work(None if limit is None else limit * 60)
     finally:
         os.sched_setaffinity(0, cores)
 

@@ -18,6 +18,7 @@ import time
 import typing
 
 from tracon_watcher.lab import errors
+from tracon_watcher.lab import interruption
 from tracon_watcher.lab import plan as plans
 from tracon_watcher.lab import rows
 from tracon_watcher.lab import window
@@ -135,6 +136,7 @@ class Run:
         """A window that was kept; None when none was, after all attempts."""
         for attempt in range(1, self._attempts + 1):
             self.windows += 1
+            interruption.signals.check()
             try:
                 watched = self._watcher.watch(target, background, attempt,
                                               self._plan.seed * 1000 + 2 * self.windows)

@@ -28,6 +28,7 @@ from tracon_watcher.lab import domain
 from tracon_watcher.lab import errors
 from tracon_watcher.lab import host_types
 from tracon_watcher.lab import image
+from tracon_watcher.lab import interruption
 from tracon_watcher.lab import observation
 
 BOOT_TIMEOUT = {'kvm': 20.0, 'qemu': 40.0}
@@ -103,12 +104,13 @@ class Testbed:
         self._undo.append(self._raise_shares())
 
     def __exit__(self, *unused: object) -> None:
-        while self._undo:
-            step = self._undo.pop()
-            try:
-                step()
-            except (OSError, libvirt.libvirtError):
-                continue        # what can still be undone is
+        with interruption.signals.held():
+            while self._undo:
+                step = self._undo.pop()
+                try:
+                    step()
+                except (OSError, libvirt.libvirtError):
+                    continue        # what can still be undone is
 
     def _lock(self) -> None:
         lock = open(self._cache / 'lock', 'w')
@@ -144,14 +146,19 @@ class Testbed:
         console = self._directory / (side + '.console')
         xml = domain.definition(name, self.accelerator, self.core, self.image.kernel,
                                 self.image.initramfs, self._device.disks(side), port, console)
-        defined = self._connection.createXML(xml, libvirt.VIR_DOMAIN_START_AUTODESTROY)
+        with interruption.signals.held():
+            defined = self._connection.createXML(xml, libvirt.VIR_DOMAIN_START_AUTODESTROY)
+            try:
+                self.guests[side] = guest = Guest(side, defined, port)
+            except errors.GuestError:
+                _destroy(defined)
+                raise
         try:
-            guest = Guest(side, defined, port)
             guest.channel.wait_for_boot(BOOT_TIMEOUT[self.accelerator])
         except BaseException:
-            _destroy(defined)
+            with interruption.signals.held():
+                self.destroy(side)
             raise
-        self.guests[side] = guest
         return guest
 
     def destroy(self, side: str) -> None:
