@@ -14,10 +14,11 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
 from typing import Any, Callable
+
+from nova_filters import faults as faults_module
 
 _PAUSE_AFTER_ERROR = 5.0
 
@@ -32,9 +33,9 @@ class Background:
         after :meth:`wake`
     """
 
-    def __init__(self, work: Callable[[], float], log: logging.LoggerAdapter) -> None:
+    def __init__(self, work: Callable[[], float], faults: faults_module.FaultLog) -> None:
         self._work = work
-        self._log = log
+        self._faults = faults
         self._wanted = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -59,15 +60,11 @@ class Background:
     def _run(self) -> None:
         while not self._stopped:
             self._wanted.clear()
-            try:
-                pause = self._work()
-            except Exception:
-                # The last line of defence: whatever is wrong, the thread lives on.
-                self._log.exception('The background work of the interference filter failed; it '
-                                    'is tried again in %g s', _PAUSE_AFTER_ERROR)
-                self._wanted.clear()
-                pause = _PAUSE_AFTER_ERROR
-            self._wanted.wait(pause)
+            # Whatever is wrong, the thread lives on.
+            self._wanted.wait(self._faults.guarded(
+                self._work, _PAUSE_AFTER_ERROR, 'The background work of the interference filter '
+                f'failed, and is tried again in {_PAUSE_AFTER_ERROR:g} s or with the next '
+                f'request'))
 
 
 def natively(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -17,7 +17,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import Callable
+import traceback
+from typing import Any, Callable
 
 _REPEAT_AFTER = 3600.0
 _MOST = 256
@@ -56,6 +57,22 @@ class FaultLog:
             self._said[kind, key] = now
         self._log.warning('%s', text, exc_info=exc_info)
         return True
+
+    def guarded(self, function: Callable[[], Any], neutral: Any, what: str) -> Any:
+        """Return what ``function`` returns; ``neutral``, and one log line, should it raise.
+
+        No mistake of ours may make a request fail or end our thread, so this is the one place
+        that catches everything. The log line has the traceback.
+
+        :param what: how the log line begins: what failed, and what is done without it
+        """
+        try:
+            return function()
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            self.report('unexpected', f'{what}: {type(error).__name__}: {error}', exc_info=True,
+                        key=f'{type(error).__name__} {place.filename}:{place.lineno}')
+            return neutral
 
     def mended(self, kind: str) -> None:
         """Forget the faults of this kind, so that they are said anew should they come back."""

@@ -76,7 +76,7 @@ class Judge:
         self._cancelled: list[str] = []
         self._outbox_lock = threading.Lock()
         self._residency = residency.Residency()
-        self._background = background.Background(self._work, log)
+        self._background = background.Background(self._work, self.faults)
         self._looked_at = -np.inf
         self._asked_at = -np.inf
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 import threading
-import traceback
 from typing import Any, Callable
 
 import nova.conf
@@ -67,16 +66,6 @@ def latest() -> Worker | None:
 
 
 def guarded(function: Callable[[], Any], neutral: Any) -> Any:
-    """Return what ``function`` returns; ``neutral``, and one log line, should it raise.
-
-    No mistake of ours may make a request fail, so this is the one place that catches everything.
-    """
-    try:
-        return function()
-    except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        _faults.report(
-            'unexpected', f'Interference is left out of account, since judging it failed: '
-                          f'{type(error).__name__}: {error}', exc_info=True,
-            key=f'{type(error).__name__} {place.filename}:{place.lineno}')
-        return neutral
+    """Return what ``function`` returns; ``neutral``, and one log line, should it raise."""
+    return _faults.guarded(function, neutral, 'Interference is left out of account, since '
+                                              'judging it failed')

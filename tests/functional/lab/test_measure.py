@@ -112,7 +112,7 @@ class TestRealGuests(unittest.TestCase):
         self.assertEqual(1, kinds.count('reverse'))
         self.assertEqual(4, kinds.count('pair'))
         number = found.numbers
-        self.assertTrue((number['units'] >= 1).all())
+        self.assertTrue((number['units'] >= 3).all())
         # However fast the machine is at the moment, ratios are those of what was measured.
         np.testing.assert_allclose(
             number['slowdown'], number['time_per_unit'] / number['solo_time_per_unit'], rtol=1e-4)
