@@ -15,6 +15,10 @@
 Nova does not tell a filter. But when it takes a host it raises ``num_instances`` of the very
 HostState that it had weighed, and HostStates are made anew for each request: so a raised count
 marks the chosen host.
+
+Between the weighing and that lies a claim in Placement, which takes long enough for others to be
+weighed meanwhile. Until the host is known, a VM is therefore expected on the one that we weighed
+most; that is seldom wrong, and soon mended.
 """
 
 from __future__ import annotations
@@ -54,11 +58,14 @@ class Watched:
 class Choices:
     """Watches judged requests until their host is known.
 
+    :param placements: where expected ones are noted
     :param settled: called with each placement found, and with the uuids of placements that came
         to nothing because the request failed afterwards
     """
 
-    def __init__(self, settled: Callable[[list[pending.Placement], list[str]], None]) -> None:
+    def __init__(self, placements: pending.Pending,
+                 settled: Callable[[list[pending.Placement], list[str]], None]) -> None:
+        self._placements = placements
         self._settled = settled
         self._open: dict[int, Watched] = {}
         self._lock = threading.Lock()
@@ -78,6 +85,16 @@ class Choices:
                 watched.chosen = old.chosen
             self._open[id(spec)] = watched
 
+    def expect(self, spec, position: int, now: float) -> None:
+        """Note which of the watched HostStates will most likely be chosen."""
+        with self._lock:
+            one = self._open.get(id(spec))
+            if one is None or one.spec() is not spec or position >= len(one.states):
+                return
+            state = one.states[position]
+            self._placements.expect(pending.Placement(
+                one.uuid, state.host, state.nodename, one.profile, one.limits_at(position), now))
+
     def settle(self, now: float) -> None:
         """Look at which hosts were chosen since."""
         if not self._open:
@@ -94,6 +111,7 @@ class Choices:
                 one.chosen = [(state, uuid) for state, uuid in one.chosen
                               if state.updated is not None]
                 if ended:
+                    self._placements.unexpected(one.uuid)
                     del self._open[key]
             if found or failed:
                 self._settled(found, failed)

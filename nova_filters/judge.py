@@ -69,7 +69,7 @@ class Judge:
             options.snapshot_file, functools.partial(
                 snapshot_client.prepare, confidence=options.confidence, margin=options.margin,
                 maximum_age=options.maximum_age_seconds), self.faults, log)
-        self._choices = choices.Choices(self._on_settled)
+        self._choices = choices.Choices(self.pending, self._on_settled)
         self._exchange = None if not options.pending_directory else exchange.Exchange(
             options.pending_directory, options.pending_expiry_seconds, self.faults)
         self._outbox: list[pending_module.Placement] = []
@@ -105,7 +105,11 @@ class Judge:
             judged = self.judge(spec, states)
         if judged is None:
             return [0.0] * len(states)
-        return judged.weights_of(states)
+        weights = judged.weights_of(states)
+        favourite = judged.favourite(states, weights)
+        if favourite is not None:
+            self._choices.expect(spec, favourite, self._clock())
+        return weights
 
     def judge(self, spec, states: list) -> judgements.Judgement | None:
         """Judge the placement of the request's present instance on these hosts.
@@ -130,13 +134,16 @@ class Judge:
         present = cluster.resident_index.get(uuid)
         profile = self._profile(assessor, spec, uuid)
         limits, limits_at = self._limits(policy, spec, rows, len(cluster.hosts))
-        found = overlay.assess(assessor, uuid, profile, limits, changes, now) \
-            if profile.known else None
+        found = foreseen = None
+        if profile.known:
+            found, foreseen = overlay.assess(
+                assessor, uuid, profile, limits, changes,
+                self._residency.expected(cluster, self.pending, uuid, now), now)
         self._choices.watch(spec, uuid, states, hosts.counts, profile, limits_at, now)
         if found is not None:
             self._check_age(assessor, found, rows)
         return judgements.Judgement(
-            uuid, states, rows, policy.modes(), found,
+            uuid, states, rows, policy.modes(), found, foreseen,
             operation.never_refused(spec, present is not None),
             self.options.on_all_refused == 'least_harm')
 

@@ -37,7 +37,9 @@ class Judgement:
     :param states: HostStates
     :param rows: (n,) index of each in the assessment's cluster, -1 where it is not there
     :param modes: (n,) :class:`~nova_filters.policy.Mode`
-    :param assessment: None when nothing is known of the newcomer
+    :param assessment: by which hosts are refused; None when nothing is known of the newcomer
+    :param foreseen: by which hosts are weighed: the same, with the VMs of requests whose host is
+        not known yet on those that they will most likely take. Nobody is refused for these.
     :param exempt: whether the request is a move or names its host, and is never refused
     """
 
@@ -46,16 +48,20 @@ class Judgement:
     rows: IntArray
     modes: IntArray
     assessment: verdict.Assessment | None
+    foreseen: verdict.Assessment | None
     exempt: bool
     least_harm: bool
     _left: tuple[list, IntArray] | None = None
 
     def breached(self) -> BoolArray:
         """Say on which hosts a limit would be breached, (n,)."""
+        return self._breached(self.assessment)
+
+    def _breached(self, by: verdict.Assessment | None) -> BoolArray:
         breached = np.zeros(len(self.states), dtype=bool)
-        if self.assessment is not None:
+        if by is not None:
             known = self.rows >= 0
-            breached[known] = self.assessment.refused[self.rows[known]]
+            breached[known] = by.refused[self.rows[known]]
         return breached
 
     def refused(self) -> BoolArray:
@@ -74,15 +80,15 @@ class Judgement:
 
         Where it is unknown, the median of the request's known hosts.
         """
-        if self.assessment is None:
+        if self.foreseen is None:
             return None
         known = self.rows >= 0
         among = self.rows[known]
-        score = self.assessment.score[among]
+        score = self.foreseen.score[among]
         if not len(among) or np.isnan(score).all():
             return None
         harm = np.empty(len(self.rows))
-        harm[known] = self.assessment.ranked(among)
+        harm[known] = self.foreseen.ranked(among)
         harm[~known] = np.nanmedian(score)
         return harm
 
@@ -109,10 +115,10 @@ class Judgement:
 
         Where it is unknown, the median of the request's known hosts.
         """
-        assert self.assessment is not None
-        within = 1.0 - self.breached()
+        assert self.foreseen is not None
+        within = 1.0 - self._breached(self.foreseen)
         known = self.rows >= 0
-        known[known] = self.assessment.known[self.rows[known]]
+        known[known] = self.foreseen.known[self.rows[known]]
         if not known.all():
             within[~known] = np.median(within[known])
         return within
@@ -122,6 +128,19 @@ class Judgement:
         places = np.flatnonzero(~hosts)
         self._left = ([self.states[place] for place in places.tolist()], places)
         return self._left[0]
+
+    def favourite(self, states: list, weights: list[float]) -> int | None:
+        """Return the position of the host that wins if other weighers do not decide.
+
+        :param states: and weights, as for and from :meth:`weights_of`
+        :returns: None when no host was weighed
+        """
+        if not any(weights):
+            return None
+        place = weights.index(max(weights))     # of equals Nova takes the first
+        if self._left is not None and states == self._left[0]:
+            return int(self._left[1][place])
+        return place if states == self.states else None
 
     def weights_of(self, states: list) -> list[float]:
         """Return the weights of those HostStates that the filters have left, in their order."""

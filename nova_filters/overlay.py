@@ -25,7 +25,8 @@ from tracon_watcher.placement import verdict
 
 def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
            limits: limits_module.Limits | list[limits_module.Limits],
-           changes: dict[int, residency.Change], now: float) -> verdict.Assessment:
+           changes: dict[int, residency.Change], expected: dict[int, residency.Arrivals],
+           now: float) -> tuple[verdict.Assessment, verdict.Assessment]:
     """Assess a newcomer on the snapshot and on what is known beyond it.
 
     A VM that the snapshot shows is taken off the host where it is: it is never part of its own
@@ -33,6 +34,8 @@ def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
 
     :param limits: the same for all hosts, or one for each host of the cluster
     :param changes: by host index
+    :param expected: VMs that will most likely take the host, by host index and uuid
+    :returns: the assessment without and with those; one object when there are none
     """
     cluster = assessor.cluster
     present = cluster.resident_index.get(uuid)
@@ -49,9 +52,27 @@ def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
             old = changes.get(host, residency.Change())
             changes[host] = residency.Change(old.gone | {uuid}, old.arrived)
     result = assessor.assess(profile, limits, now)
+    _replace(result, assessor, profile, limits, changes, now)
+    if not expected:
+        return result, result
+    foreseen = result.copy()
+    nothing = residency.Change()
+    _replace(foreseen, assessor, profile, limits, {
+        index: residency.Change(changes.get(index, nothing).gone,
+                                {**arrivals, **changes.get(index, nothing).arrived})
+        for index, arrivals in expected.items()}, now)
+    return result, foreseen
+
+
+def _replace(result: verdict.Assessment, assessor: assessment.Assessor,
+             profile: newcomers.Profile,
+             limits: limits_module.Limits | list[limits_module.Limits],
+             changes: dict[int, residency.Change], now: float) -> None:
+    """Assess anew, on a state of their own, the hosts that differ from the snapshot."""
     chosen = sorted(changes)
     if not chosen:
-        return result
+        return
+    cluster = assessor.cluster
     part = cluster.restricted(chosen)
     gone: dict[str, str | None] = {
         name: None for index in chosen for name in changes[index].gone}
@@ -64,7 +85,6 @@ def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
     fresh = assessment.Assessor(part, assessor.models, assessor.settings).assess(
         profile, here, now)
     result.replace(np.array(chosen, dtype=np.intp), fresh)
-    return result
 
 
 def _shared(assessor: assessment.Assessor, domain: int) -> bool:

@@ -26,6 +26,8 @@ from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
 
 _MOST_PROFILES = 20000
+# Nova claims a host in less, or has failed.
+_LONGEST_CLAIM = 10.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Pending:
     def __init__(self, expiry: float) -> None:
         self._expiry = expiry
         self._placements: dict[str, Placement] = {}
+        self._expected: dict[str, Placement] = {}
         self._known: collections.OrderedDict[
             str, tuple[newcomer.Profile, limits_module.Limits]] = collections.OrderedDict()
         self._lock = threading.Lock()
@@ -85,9 +88,20 @@ class Pending:
                 old = self._placements.get(one.uuid)
                 if old is None or old.at <= one.at:
                     self._placements[one.uuid] = one
+                self._expected.pop(one.uuid, None)
                 self._known[one.uuid] = (one.profile, one.limits)
             while len(self._known) > _MOST_PROFILES:
                 self._known.popitem(last=False)
+
+    def expect(self, one: Placement) -> None:
+        """Count a VM on the host that its request will most likely take, until it is known."""
+        with self._lock:
+            self._expected[one.uuid] = one
+
+    def unexpected(self, uuid: str) -> None:
+        """Count a VM nowhere whose request ended without a host."""
+        with self._lock:
+            self._expected.pop(uuid, None)
 
     def discard(self, uuids: Iterable[str]) -> None:
         """Forget placements that did not come about."""
@@ -116,6 +130,16 @@ class Pending:
             return []
         with self._lock:
             return list(self._placements.values())
+
+    def expected(self, now: float) -> list[Placement]:
+        """Return where VMs are expected whose host is not known yet."""
+        if not self._expected:
+            return []
+        with self._lock:
+            for uuid in [uuid for uuid, one in self._expected.items()
+                         if now - one.at > _LONGEST_CLAIM]:
+                del self._expected[uuid]
+            return list(self._expected.values())
 
     def known(self, uuid: str) -> tuple[newcomer.Profile, limits_module.Limits] | None:
         """Return what a VM was expected to do when it was placed, also after the expiry."""

@@ -32,6 +32,7 @@ from nova_filters import operation
 from nova_filters import pending as pending_module
 from tracon_watcher.characteristics import IntArray
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import newcomer
 
 _WINDOW = 128
@@ -39,13 +40,16 @@ _WINDOW = 128
 _KNOWN_AFTER = 120.0
 _UNSEEN = -1
 
+#: VMs that came to a host, by uuid.
+Arrivals = dict[str, assessment.Pending]
+
 
 @dataclasses.dataclass
 class Change:
     """How one host differs from the snapshot."""
 
     gone: set[str] = dataclasses.field(default_factory=set)
-    arrived: dict[str, assessment.Pending] = dataclasses.field(default_factory=dict)
+    arrived: Arrivals = dataclasses.field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.gone or self.arrived)
@@ -104,6 +108,19 @@ class Residency:
             self._add_unknown(assessor, int(rows[place]), states[place], number - explained.get(
                 int(rows[place]), 0), changes)
         return {row: change for row, change in changes.items() if change}
+
+    @staticmethod
+    def expected(cluster: cluster_module.ClusterState, pending: pending_module.Pending,
+                 newcomer_uuid: str, now: float) -> dict[int, Arrivals]:
+        """Return the VMs that will most likely take a host, by the snapshot's host index."""
+        found: dict[int, Arrivals] = {}
+        for one in pending.expected(now):
+            row = cluster.host_index.get(one.node, cluster.host_index.get(one.host))
+            if (row is not None and one.uuid != newcomer_uuid
+                    and one.uuid not in cluster.resident_index):
+                found.setdefault(row, {})[one.uuid] = assessment.Pending(
+                    one.uuid, one.profile, one.limits)
+        return found
 
     def _rebase(self, assessor: assessment.Assessor) -> None:
         """Carry what is remembered over to the order of another snapshot's hosts."""

@@ -40,7 +40,8 @@ def prepare(path: str, confidence: float, margin: float,
     cluster = content.cluster
     assessor = assessment.Assessor(cluster, content.models, settings)
     # Lazily made indices are made here, not on the first request.
-    _ = cluster.host_index, cluster.resident_index, cluster.load, cluster.background
+    _ = (cluster.host_index, cluster.resident_index, cluster.load, cluster.background,
+         cluster.io_residents)
     assessor.make_ready()
     return assessor
 

@@ -170,10 +170,7 @@ class ClusterState:
                         dtype=np.intp)
         renamed = np.array([position[int(index)] for index in self.host[rows]], dtype=np.intp)
         part = self._with_residents(rows, self.host, self.io_domain)
-        elsewhere = np.ones(len(self.host), dtype=bool)
-        elsewhere[rows] = False
-        io = characteristics.domain_totals(self.profiles[elsewhere, IO],
-                                           self.io_domain[elsewhere], len(self.io_domains))
+        io = self._io_of_others(rows)
         if self.io_elsewhere is not None:
             io += self.io_elsewhere
         return dataclasses.replace(
@@ -181,6 +178,29 @@ class ClusterState:
             hosts=tuple(self.hosts[index] for index in chosen),
             host_type=tuple(self.host_type[index] for index in chosen),
             host_io_domain=self.host_io_domain[chosen], updated_at=self.updated_at[chosen])
+
+    @functools.cached_property
+    def io_residents(self) -> tuple[FloatArray, IntArray]:
+        """I/O (d, 2) and number (d,) of the residents on each storage backend."""
+        count = len(self.io_domains)
+        return (characteristics.domain_totals(self.profiles[:, IO], self.io_domain, count),
+                np.bincount(self.io_domain[self.io_domain >= 0], minlength=count)[:count])
+
+    def _io_of_others(self, rows: IntArray) -> FloatArray:
+        """Return the I/O (d, 2) on each storage backend of all residents but these."""
+        totals, numbers = self.io_residents
+        io = totals.copy()
+        own = self.io_domain[rows]
+        inside = np.bincount(own[own >= 0], minlength=len(totals))
+        io[inside > 0] = 0.0
+        # Summed anew, not subtracted: that would leave rounding, and unknown I/O unknown.
+        shared = (inside > 0) & (inside < numbers)
+        if shared.any():
+            among = (self.io_domain >= 0) & shared[self.io_domain]
+            among[rows] = False
+            io += characteristics.domain_totals(self.profiles[among, IO], self.io_domain[among],
+                                                len(totals))
+        return io
 
     def with_resident(self, host_index: int, uuid: str, profile: FloatArray,
                       limits: limits_module.Limits = limits_module.NONE) -> ClusterState:

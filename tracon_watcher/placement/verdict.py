@@ -103,6 +103,14 @@ class Assessment:
         return cls(cluster, newcomer, status.copy(), np.full((2, count), np.nan),
                    np.zeros(count), np.full(count, -np.inf), np.zeros(count, dtype=bool))
 
+    def copy(self) -> Assessment:
+        """Return an equal one that can be changed apart from this."""
+        return Assessment(
+            self.cluster, self.newcomer, self.status.copy(), self.exponent.copy(),
+            self.score.copy(), self.excess.copy(), self.flagged.copy(), list(self._found),
+            list(self._postponed), None if self._bounds is None
+            else (self._bounds[0].copy(), self._bounds[1].copy()), dict(self._replaced))
+
     @property
     def known(self) -> BoolArray:
         """(h,) hosts of which something is known."""

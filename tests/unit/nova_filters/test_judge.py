@@ -12,7 +12,9 @@
 
 """What a judge makes of HostStates that differ from the snapshot, and of its siblings."""
 
+import gc
 import os
+import time
 
 from tests.unit.nova_filters import base
 from tracon_watcher.placement import limits
@@ -127,6 +129,75 @@ class InFlightTest(base.JudgeCase):
         states = self.states()
         states[1].num_instances += 1
         self.assertEqual(['a'], names(judge.passing(states, base.request_spec(self.SPECS))))
+
+
+class ExpectedTest(base.JudgeCase):
+    """Requests that are weighed before the earlier one's host is known."""
+
+    SPECS = {limits.MAX_SLOWDOWN: '2'}      # which two busy VMs on a host exceed
+
+    def setUp(self):
+        super().setUp()
+        self.write({name: {} for name in 'abc'})
+        self.specs = []
+
+    def weigh(self, judge, specs=None, **instances):
+        """Have a request filtered and weighed; return its HostStates and their weights."""
+        self.specs.append(base.request_spec(specs))
+        self.states = [base.host_state(name, instances.get(name, ())) for name in 'abc']
+        passing = judge.passing(self.states, self.specs[-1])
+        return judge.weights(passing, self.specs[-1])
+
+    def test_they_prefer_different_hosts(self):
+        judge = self.judge(mode='weigh')
+        found = [self.weigh(judge) for _host in 'abc']
+        self.assertEqual([0, 1, 2], [weights.index(max(weights)) for weights in found])
+
+    def test_what_becomes_known_counts_once(self):
+        judge = self.judge(mode='weigh')
+        self.weigh(judge)
+        base.consume(self.states[0])
+        beside_one = self.weigh(judge)
+        self.assertLess(beside_one[0], 1.0)
+        placed = self.specs.pop(0).instance_uuid
+        self.specs.clear()
+        gc.collect()        # a RequestSpec refers to itself
+        self.assertEqual(beside_one, self.weigh(judge, a=[placed]))
+
+    def test_the_host_that_was_taken_counts_not_the_expected_one(self):
+        judge = self.judge(mode='weigh')
+        self.weigh(judge)
+        base.consume(self.states[2])
+        weights = self.weigh(judge, c=[self.specs[0].instance_uuid])
+        self.assertEqual(1.0, weights[0])
+        self.assertLess(weights[2], 1.0)
+
+    def test_a_request_that_ends_without_a_host_is_forgotten(self):
+        judge = self.judge(mode='weigh')
+        self.weigh(judge)
+        self.specs.clear()
+        gc.collect()
+        self.assertEqual([1.0, 1.0, 1.0], self.weigh(judge))
+
+    def test_so_is_one_that_takes_too_long(self):
+        judge = self.judge(mode='weigh')
+        self.weigh(judge)
+        now = time.time()
+        self.assertEqual([self.specs[0].instance_uuid],
+                         [one.uuid for one in judge.pending.expected(now + 5)])
+        self.assertEqual([], judge.pending.expected(now + 15))
+
+    def test_nobody_is_refused_for_them(self):
+        judge = self.judge()
+        for _again in range(4):
+            self.weigh(judge, self.SPECS)
+        self.assertEqual(['a', 'b', 'c'], names(
+            judge.passing(self.states, base.request_spec(self.SPECS))))
+
+    def test_where_nothing_is_weighed_nothing_is_expected(self):
+        judge = self.judge(mode='advise')
+        self.assertEqual([0.0, 0.0, 0.0], self.weigh(judge))
+        self.assertEqual([], judge.pending.expected(0.0))
 
 
 class ResidencyTest(base.JudgeCase):
