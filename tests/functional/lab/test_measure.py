@@ -94,13 +94,15 @@ class TestRealGuests(unittest.TestCase):
         from tracon_watcher.lab import acceptance
         from tracon_watcher.lab import measure
         # A test machine is not quiet: what is tested is the way, not the numbers.
-        careless = acceptance.Limits(foreign=2.0, foreign_other=64.0, steal=1.0, canary=10.0)
+        careless = acceptance.Limits(foreign=2.0, foreign_other=64.0, steal=1.0, canary=10.0,
+                                     bracket=10.0, attempts=12)
         affinity = os.sched_getaffinity(0)
         settings = measure.Settings(
             host_type=host_type, output=self.output, plan='small', seed=1,
-            core=max(affinity), window_seconds=1.0, limits=careless)
+            core=max(affinity), window_seconds=2.0, limits=careless)
         finished = measure.measure(settings, lambda line: None, PLAN)
-        self.assertTrue(finished)
+        journal = self.output.with_suffix('.journal')
+        self.assertTrue(finished, journal.read_text() if journal.exists() else 'no journal')
         self.assertEqual(affinity, os.sched_getaffinity(0))
         self.assertEqual(self.before, left_behind())
         return dataset.read(self.output)
