@@ -111,8 +111,8 @@ case ${1:-} in
     demo)
         make_tools 9>&-
         system_packages 9>&-
-        # In the environment of the unit tests: it has all that the demo needs.
-        tox exec -q -e py3 -- tracon demo "${@:2}" 9>&-
+        # `tox exec` would neither install this clone nor leave that of another one.
+        tox run -q -e demo -- "${@:2}" 9>&-
         ;;
     test)
         make_tools 9>&-
