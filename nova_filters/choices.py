@@ -86,7 +86,12 @@ class Choices:
             self._open[id(spec)] = watched
 
     def expect(self, spec, position: int, now: float) -> None:
-        """Note which of the watched HostStates will most likely be chosen."""
+        """Note which of the watched HostStates will most likely be chosen.
+
+        :param spec: the RequestSpec that was watched
+        :param position: of the HostState among those watched
+        :param now: seconds since the epoch
+        """
         with self._lock:
             one = self._open.get(id(spec))
             if one is None or one.spec() is not spec or position >= len(one.states):

@@ -142,11 +142,18 @@ class ExpectedTest(base.JudgeCase):
         self.specs = []
 
     def weigh(self, judge, specs=None, **instances):
-        """Have a request filtered and weighed; return its HostStates and their weights."""
+        """Have a request filtered and weighed; return the weights of the hosts that are left."""
         self.specs.append(base.request_spec(specs))
+        return self.weigh_again(judge, **instances)
+
+    def weigh_again(self, judge, **instances):
+        """Have the last request filtered and weighed, as for the first time."""
         self.states = [base.host_state(name, instances.get(name, ())) for name in 'abc']
         passing = judge.passing(self.states, self.specs[-1])
         return judge.weights(passing, self.specs[-1])
+
+    def expected(self, judge):
+        return [(one.uuid, one.host) for one in judge.pending.expected(time.time())]
 
     def test_they_prefer_different_hosts(self):
         judge = self.judge(mode='weigh')
@@ -187,10 +194,52 @@ class ExpectedTest(base.JudgeCase):
                          [one.uuid for one in judge.pending.expected(now + 5)])
         self.assertEqual([], judge.pending.expected(now + 15))
 
-    def test_nobody_is_refused_for_them(self):
+    def test_one_that_the_snapshot_shows_counts_once(self):
+        judge = self.judge(mode='weigh')
+        self.weigh(judge)
+        first = self.specs[0].instance_uuid
+        self.write({'a': {first: None}, 'b': {}, 'c': {}})
+        self.wait_for(lambda: judge.snapshots.current.cluster.version == 2)
+        self.assertEqual([(first, 'a')], self.expected(judge))
+        weights = self.weigh(judge, a=[first])
+        self.assertEqual(self.weigh(self.judge(mode='weigh'), a=[first]), weights)
+
+    def test_a_request_is_not_in_its_own_way(self):
+        judge = self.judge(mode='weigh')
+        self.assertEqual(self.weigh(judge), self.weigh_again(judge))
+        self.assertEqual([(self.specs[0].instance_uuid, 'a')], self.expected(judge))
+
+    def test_nobody_is_expected_on_a_host_that_was_refused(self):
+        self.write({'a': {'resident': None}, 'b': {}, 'c': {}})
         judge = self.judge()
+        self.assertEqual(2, len(self.weigh(judge, self.SPECS, a=['resident'])))
+        self.assertEqual([(self.specs[0].instance_uuid, 'b')], self.expected(judge))
+
+    def test_a_breach_of_limits_beside_them_weighs(self):
+        judge = self.judge(mode='weigh')
+        self.weigh(judge, self.SPECS)
+        weights = self.weigh(judge, self.SPECS)
+        self.assertLess(weights[0], 0.5)        # half is for breaching no limit
+        self.assertEqual([1.0, 1.0], weights[1:])
+
+    def test_they_count_beside_those_that_have_come(self):
+        judge = self.judge(mode='weigh')
+        self.weigh(judge)
+        base.consume(self.states[0])
+        come = [self.specs[0].instance_uuid]
+        for _host in 'bca':
+            weights = self.weigh(judge, a=come)
+        self.assertEqual(1, len(set(weights)))      # one VM on each
+        self.assertEqual(['b', 'c', 'a'], [host for _uuid, host in self.expected(judge)])
+        weights = self.weigh(judge, a=come)
+        self.assertLess(weights[0], weights[1])     # one has come to a, one is expected there
+        self.assertEqual(weights[1], weights[2])
+
+    def test_nobody_is_refused_for_them(self):
+        judge = self.judge(on_all_refused='refuse')
         for _again in range(4):
             self.weigh(judge, self.SPECS)
+        self.assertEqual(3, len({host for _uuid, host in self.expected(judge)}))
         self.assertEqual(['a', 'b', 'c'], names(
             judge.passing(self.states, base.request_spec(self.SPECS))))
 
