@@ -14,17 +14,23 @@
 
 import dataclasses
 import pathlib
+import typing
 from xml.sax import saxutils
 
 MEMORY_MIB = 512
 PORT = 'org.tracon.workload'
-SIDES = ('target', 'background')
+#: Guests by what they are for; a run has the first two of them at least.
+SIDES = ('target', 'background', 'background2', 'background3')
 
 
 @dataclasses.dataclass(frozen=True)
 class Disk:
-    """A raw image: a file, or an export of an NBD server on a UNIX socket."""
+    """A raw image: a file, or an export of an NBD server on a UNIX socket.
 
+    :param label: by which the guest knows what it is for
+    """
+
+    label: str
     path: pathlib.Path
     export: str | None = None
     read_only: bool = False
@@ -32,8 +38,10 @@ class Disk:
 
 def definition(name: str, accelerator: str, core: int, kernel: pathlib.Path,
                initramfs: pathlib.Path, disks: list[Disk], port: pathlib.Path,
-               console: pathlib.Path) -> str:
+               console: pathlib.Path, events: typing.Sequence[str] = ()) -> str:
     """One virtual CPU and 512 MiB (TRACON, section 4.2), every thread on one core.
+
+    :param events: libvirt's names of perf events to be counted
 
     Without ACPI and the HPET a guest's clock is slow and it boots for 15 s.
     """
@@ -50,6 +58,7 @@ def definition(name: str, accelerator: str, core: int, kernel: pathlib.Path,
     <initrd>{_text(initramfs)}</initrd>
     <cmdline>console=ttyS0 quiet panic=-1 mitigations=off</cmdline>
   </os>
+  <perf>{''.join(f'<event name="{name}" enabled="yes"/>' for name in events)}</perf>
   <features><acpi/></features>
   {cpu}
   <clock offset="utc"><timer name="hpet" present="yes"/></clock>
@@ -84,5 +93,6 @@ def _disk(disk: Disk, letter: str) -> str:
         kind, options = 'network', ''
     return f'''<disk type="{kind}" device="disk">
       <driver name="qemu" type="raw" cache="none"{options}/>
-      {source}<target dev="vd{letter}" bus="virtio"/>{'<readonly/>' * disk.read_only}
+      {source}<target dev="vd{letter}" bus="virtio"/>
+      <serial>{disk.label}</serial>{'<readonly/>' * disk.read_only}
     </disk>'''

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a guest boots: a kernel, an initramfs with one program, two disks.
+"""What a guest boots: a kernel, an initramfs with one program, disks.
 
 Everything is built on this host from installed packages and kept in a cache
 directory, so that a guest starts in seconds and nothing is downloaded.
@@ -43,12 +43,11 @@ ROWS_PER_CUSTOMER = 10
 
 @dataclasses.dataclass(frozen=True)
 class Image:
-    """Paths a guest is defined with; the disks are templates to be copied."""
+    """Paths a guest is defined with."""
 
     kernel: pathlib.Path
     kernel_release: str
     initramfs: pathlib.Path
-    database: pathlib.Path
     canary: pathlib.Path
 
 
@@ -75,10 +74,7 @@ def build(cache: pathlib.Path, boot: pathlib.Path = pathlib.Path('/boot'),
         compile_c(HERE / 'host/canary.c', canary, '-fno-tree-vectorize')
     if not initramfs.exists():
         write_initramfs(initramfs, cache, modules / release)
-    database = cache / ('database-%d-%d.img' % (DATABASE_ROWS, DATABASE_BYTES))
-    if not database.exists():
-        write_database_disk(database)
-    return Image(kernel, release, initramfs, database, canary)
+    return Image(kernel, release, initramfs, canary)
 
 
 def find_kernel(boot: pathlib.Path, modules: pathlib.Path) -> tuple[pathlib.Path, str]:
@@ -121,7 +117,7 @@ def write_initramfs(target: pathlib.Path, cache: pathlib.Path, modules: pathlib.
     files['modules/order'] = '\n'.join(order).encode()
     part = target.parent / (target.name + '.part')
     with gzip.open(part, 'wb', compresslevel=1) as out:
-        out.write(cpio(files, ('proc', 'sys', 'dev', 'mnt', 'tmp')))
+        out.write(cpio(files, ('proc', 'sys', 'dev', 'mnt', 'tmp', 'apps')))
     part.rename(target)
 
 
@@ -182,6 +178,14 @@ def unpacked(path: pathlib.Path | bytes, body: bytes) -> bytes:
     return body
 
 
+def database_disk(cache: pathlib.Path) -> pathlib.Path:
+    """The disk of the database program, built unless it is cached."""
+    path = cache / ('database-%d-%d.img' % (DATABASE_ROWS, DATABASE_BYTES))
+    if not path.exists():
+        write_database_disk(path)
+    return path
+
+
 def write_database_disk(target: pathlib.Path) -> None:
     """An ext4 disk with one SQLite table, larger than a guest's memory.
 
@@ -212,6 +216,21 @@ def write_database_disk(target: pathlib.Path) -> None:
                    check=True)
     shutil.rmtree(root)
     part.rename(target)
+
+
+def written_file(path: pathlib.Path, size: int) -> None:
+    """A file whose blocks are all written: holes answer too fast and grow while measured."""
+    if path.exists() and path.stat().st_size == size:
+        return
+    part = path.with_suffix('.part')
+    block = bytes(range(1, 256)) * 4112
+    with open(part, 'wb') as out:
+        left = size
+        while left > 0:
+            left -= out.write(block[:left])
+        out.flush()
+        os.fsync(out.fileno())
+    part.rename(path)
 
 
 def host_kernel() -> str:

@@ -20,7 +20,8 @@ import platform
 import typing
 
 from tracon_watcher.lab import acceptance
-from tracon_watcher.lab import domain
+from tracon_watcher.lab import application_image
+from tracon_watcher.lab import application_plans
 from tracon_watcher.lab import errors
 from tracon_watcher.lab import host_types
 from tracon_watcher.lab import image
@@ -51,6 +52,13 @@ class Settings:
     command: str = ''
 
 
+#: By name, as the command takes them.
+PLANS: dict[str, typing.Callable[[host_types.HostType, int], plans.Plan]] = {
+    'full': plans.full, 'small': plans.small, 'applications': application_plans.full,
+    'reduced': application_plans.reduced, 'co-residents': application_plans.co_residents,
+    'table1': application_plans.table1}
+
+
 def measure(settings: Settings, report: typing.Callable[[str], None],
             plan: plans.Plan | None = None) -> bool:
     """Measure until the plan is done or time is up. Says whether it is done.
@@ -59,7 +67,7 @@ def measure(settings: Settings, report: typing.Callable[[str], None],
     :raises TestbedError: when the testbed cannot be set up here
     """
     host_type = host_types.named(settings.host_type)
-    plan = plan or plans.named(settings.plan, host_type, settings.seed)
+    plan = plan or PLANS[settings.plan](host_type, settings.seed)
     file = rows.File(settings.output)
     limits = settings.limits
     cores = os.sched_getaffinity(0)
@@ -70,14 +78,17 @@ def measure(settings: Settings, report: typing.Callable[[str], None],
     os.sched_setaffinity(0, cores - {settings.core})
     try:
         with contextlib.ExitStack() as stack:
+            cache = settings.cache or image.default_cache()
+            applications = application_image.build(cache, report) if plan.applications else None
             bed = stack.enter_context(testbed.Testbed(
-                host_type, settings.cache or image.default_cache(), settings.core,
-                _accelerator(settings, file)))
+                host_type, cache, settings.core, _accelerator(settings, file), plan.guests,
+                database=not plan.applications, applications=applications))
             report('guests are up (%s)' % bed.accelerator)
             iterations = _iterations(file, bed)
             file.begin(_header(settings, plan, limits, bed, iterations))
-            catalogue = programs.programs(host_type.open_reads, host_type.open_writes,
-                                          host_type.queries)
+            catalogue = (programs.real_applications() if plan.applications else
+                         programs.programs(host_type.open_reads, host_type.open_writes,
+                                           host_type.queries))
             with interruption.signals.held():
                 observer = window.Observer(bed, catalogue, iterations, settings.window_seconds,
                                            limits)
@@ -85,8 +96,8 @@ def measure(settings: Settings, report: typing.Callable[[str], None],
             observer.warm_up()
 
             def recover() -> None:
-                report('a guest hangs: both are started anew')
-                for side in domain.SIDES:
+                report('a guest hangs: all are started anew')
+                for side in bed.sides:
                     bed.boot(side)
                 observer.warm_up()
 
@@ -120,7 +131,9 @@ def _header(settings: Settings, plan: plans.Plan, limits: acceptance.Limits,
         'cpu_model': _cpu_model(),
         'cores': str(os.cpu_count()),
         'measured_core': str(settings.core),
-        'guests': '2, each 1 vCPU and 512 MiB, all threads on the measured core',
+        'guests': '%d, each 1 vCPU and 512 MiB, all threads %s' % (
+            plan.guests, 'on the measured core, those beside the target on another'
+            if kind.separate_cores else 'on the measured core'),
         'date': datetime.datetime.now(datetime.UTC).date().isoformat(),
         'window_seconds': '%g' % settings.window_seconds,
         'foreign_load_limit': '%g of the measured core, %g of the others'
@@ -130,8 +143,9 @@ def _header(settings: Settings, plan: plans.Plan, limits: acceptance.Limits,
                             % (limits.canary, limits.bracket),
         'keep_awake': 'a process of the lowest priority (SCHED_IDLE) on the measured core',
         'iterations_per_second': '%.0f' % iterations,
-        'open_loop': 'openread %d reads/s, openwrite %d writes/s'
-                     % (kind.open_reads, kind.open_writes),
+        **({} if plan.applications else {
+            'open_loop': 'openread %d reads/s, openwrite %d writes/s'
+                         % (kind.open_reads, kind.open_writes)}),
         'generator_period_seconds': '%g' % (programs.GENERATOR_PERIOD * 1e-6),
         'plan': plan.name,
         'seed': str(settings.seed),

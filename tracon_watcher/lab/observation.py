@@ -17,6 +17,9 @@ import math
 import pathlib
 import typing
 
+#: libvirt's names of the perf events that models of running time know.
+EVENTS = ('cpu_cycles', 'instructions', 'cache_references', 'cache_misses', 'context_switches',
+          'cpu_migrations')
 NAMES = ('read_requests_per_second', 'write_requests_per_second', 'guest_cpu', 'host_cpu')
 
 
@@ -31,6 +34,7 @@ class Sample:
     cpu: float
     vcpu: float
     vcpu_delay: float
+    events: typing.Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +42,8 @@ class Observation:
     """A guest over a window. Rates a second, CPU in cores, latency in seconds.
 
     Latency is NaN where there was no request.
+
+    :param events: a second, those of :data:`EVENTS` that this host counts
     """
 
     read_requests_per_second: float
@@ -48,6 +54,7 @@ class Observation:
     read_latency: float
     write_latency: float
     operations: int
+    events: typing.Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @property
     def characteristics(self) -> tuple[float, float, float, float]:
@@ -71,7 +78,8 @@ def sample(stats: typing.Mapping[str, typing.Any], vcpu_seconds: float | None = 
     return Sample(
         summed('rd.reqs'), summed('wr.reqs'), summed('rd.times') * 1e-9,
         summed('wr.times') * 1e-9, stats['cpu.time'] * 1e-9, vcpu_seconds,
-        sum(stats['vcpu.%d.delay' % n] for n in vcpus) * 1e-9)
+        sum(stats['vcpu.%d.delay' % n] for n in vcpus) * 1e-9,
+        {name: stats['perf.' + name] for name in EVENTS if 'perf.' + name in stats})
 
 
 def observe(before: Sample, after: Sample, seconds: float) -> Observation:
@@ -84,7 +92,31 @@ def observe(before: Sample, after: Sample, seconds: float) -> Observation:
         (after.vcpu_delay - before.vcpu_delay) / seconds,
         (after.read_time - before.read_time) / reads if reads else math.nan,
         (after.write_time - before.write_time) / writes if writes else math.nan,
-        reads + writes)
+        reads + writes,
+        {name: (after.events[name] - count) / seconds
+         for name, count in before.events.items()})
+
+
+def together(parts: typing.Sequence[Observation]) -> Observation:
+    """Several guests as one background: rates add up, latencies are those of their requests."""
+    if len(parts) == 1:
+        return parts[0]
+
+    def summed(name: str) -> float:
+        return sum(getattr(part, name) for part in parts)
+
+    def latency(of: str, rate: str) -> float:
+        weighted = [(getattr(part, rate), getattr(part, of)) for part in parts
+                    if getattr(part, rate) > 0]
+        total = sum(weight for weight, _value in weighted)
+        return (sum(weight * value for weight, value in weighted) / total if total
+                else math.nan)
+
+    return Observation(
+        *(summed(name) for name in (*NAMES, 'vcpu_delay')),
+        latency('read_latency', NAMES[0]), latency('write_latency', NAMES[1]),
+        int(summed('operations')),
+        {name: sum(part.events[name] for part in parts) for name in parts[0].events})
 
 
 def vcpu_seconds(pid: int, proc: pathlib.Path = pathlib.Path('/proc')) -> float:

@@ -28,8 +28,8 @@ from scipy.stats import qmc
 from tracon_watcher.lab import host_types
 from tracon_watcher.lab import programs
 
-SOLO, BACKGROUND, GENERATOR, PAIR, REPEAT, REVERSE = (
-    'solo', 'background', 'generator', 'pair', 'repeat', 'reverse')
+SOLO, BACKGROUND, GENERATOR, PAIR, REPEAT, REVERSE, CO_RESIDENTS = (
+    'solo', 'background', 'generator', 'pair', 'repeat', 'reverse', 'co-residents')
 BLOCKS = 5
 GROUP = 8
 PARTNERS = (1, 4)           # in a group of eight, each meets three others
@@ -38,10 +38,11 @@ PAIR_BLOCKS = 3             # all pairs stand in the first blocks: they are the 
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """Two programs together. Both directions are recorded.
+    """Programs together. All directions are recorded.
 
     :param kind: of the row whose target is `target`
-    :param back: kind of the row whose target is `background`; None records none
+    :param background: the program beside it; several are joined by "+"
+    :param back: kind of the rows whose target is of the background; None records none
     """
 
     kind: str
@@ -58,23 +59,66 @@ class Window:
     def key(self) -> tuple[str, int]:
         return self.point, self.repetition
 
+    @property
+    def backgrounds(self) -> tuple[str, ...]:
+        return tuple(self.background.split(programs.AND))
+
+    def directions(self) -> list['Direction']:
+        """The rows that the window gives, the one of its target first."""
+        names = (self.target, *self.backgrounds)
+        found = [Direction(self.point, self.kind, 0, tuple(range(1, len(names))))]
+        for number in range(1, len(names)) if self.back else ():
+            others = tuple(n for n in range(len(names)) if n != number)
+            point = '%s/%s/%s' % (self.back, names[number],
+                                  programs.AND.join(names[n] for n in others))
+            # Equal programs give rows of equal names.
+            taken = sum(point == old.point.split('/back')[0] for old in found)
+            assert self.back is not None
+            found.append(Direction(point + '/back' * taken, self.back, number, others))
+        return found
+
     def solo_ages(self) -> dict[str, float]:
         """How old, in seconds, the last window alone of each program may be.
 
         The machine drifts within a minute, so those whose slowdown counts need a fresh one.
         """
-        ages = {self.background: {None: math.inf, REVERSE: 240.0}.get(self.back, 120.0)}
+        age = {None: math.inf, REVERSE: 480.0}.get(self.back, 120.0)
+        ages = {name: age for name in self.backgrounds}
         ages[self.target] = 120.0 if self.kind == GENERATOR else 40.0
         return ages
 
 
 @dataclasses.dataclass(frozen=True)
+class Direction:
+    """A row of a window: which guest is its target, which its background, by number."""
+
+    point: str
+    kind: str
+    target: int
+    background: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Plan:
-    """Windows in order."""
+    """Windows in order.
+
+    :param applications: whether the programs are the eight applications
+    """
 
     name: str
     seed: int
     windows: tuple[Window, ...]
+    applications: bool = False
+
+    @property
+    def guests(self) -> int:
+        """How many it needs at a time, two at least."""
+        return max([2, *(1 + len(window.backgrounds) for window in self.windows)])
+
+
+def again(window: Window, repetition: int) -> Window:
+    """The same window, measured once more."""
+    return dataclasses.replace(window, repetition=repetition)
 
 
 def full(host_type: host_types.HostType, seed: int, generators: int = 40) -> Plan:
@@ -99,7 +143,7 @@ def full(host_type: host_types.HostType, seed: int, generators: int = 40) -> Pla
                 for name in names for background in backgrounds[block::BLOCKS]]
         part += [Window(PAIR, *pair, back=PAIR) for pair in pairs[block::PAIR_BLOCKS]
                  if block < PAIR_BLOCKS]
-        part += [dataclasses.replace(window, repetition=block) for window in repeated]
+        part += [again(window, block) for window in repeated]
         # points of one target stand together, so that they share windows alone
         for name in rng.sample(names, len(names)):
             of_target = [window for window in part if window.target == name]
@@ -122,10 +166,6 @@ def small(host_type: host_types.HostType, seed: int) -> Plan:
     windows += [Window(REPEAT, names[0], backgrounds[0], repetition=n) for n in range(3)]
     rng.shuffle(windows)
     return Plan('small', seed, tuple(windows))
-
-
-def named(name: str, host_type: host_types.HostType, seed: int) -> Plan:
-    return {'full': full, 'small': small}[name](host_type, seed)
 
 
 def grid(host_type: host_types.HostType) -> list[str]:

@@ -21,8 +21,11 @@ more than the host can do, it becomes a closed loop.
 import dataclasses
 import re
 
+from tracon_watcher.lab import applications
 from tracon_watcher.lab import errors
 
+#: Between the names of co-residents that are one background.
+AND = '+'
 GENERATOR = re.compile(r'gen-c(\d{3})-r(\d+)-w(\d+)\Z')
 GENERATOR_PERIOD = 20_000
 
@@ -34,6 +37,7 @@ class Unit:
     :param cpu_seconds: of the CPU loop, on an idle host
     :param reads: and writes, a unit; may be fractions
     :param period: microseconds between arrivals; 0 is a closed loop
+    :param application: its name, when one run of it is a unit
     """
 
     cpu_seconds: float = 0.0
@@ -45,9 +49,18 @@ class Unit:
     sequential_writes: bool = False
     period: int = 0
     queries: int = 0
+    application: str = ''
+
+    @property
+    def least(self) -> int:
+        """Whole ones that a window has to have seen. Runs of an application take long."""
+        return 2 if self.application else 3
 
     def command(self, iterations_per_second: float, seed: int) -> str:
         """The line that starts it."""
+        if self.application:
+            return 'run application=%s shards=%d seed=%d' % (
+                self.application, applications.SHARDS, seed)
         return ('run cpu=%d reads=%.6f writes=%.6f rsize=%d wsize=%d rseq=%d wseq=%d '
                 'period=%d queries=%d seed=%d' % (
                     self.cpu_seconds * iterations_per_second, self.reads, self.writes,
@@ -81,6 +94,11 @@ def programs(open_reads: int, open_writes: int, queries: int = 2) -> dict[str, U
         'openwrite': Unit(writes=open_writes * period * 1e-6, period=period),
         'database': Unit(queries=queries),
     }
+
+
+def real_applications() -> dict[str, Unit]:
+    """The applications as targets, by name."""
+    return {name: Unit(application=name) for name in applications.NAMES}
 
 
 def unit(name: str, catalogue: dict[str, Unit]) -> Unit:

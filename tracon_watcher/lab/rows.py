@@ -22,6 +22,7 @@ import typing
 from tracon_watcher.lab import errors
 from tracon_watcher.lab import observation
 from tracon_watcher.lab import plan
+from tracon_watcher.lab import programs
 from tracon_watcher.models import dataset
 
 MINIMUM_IOPS = 5.0      # below this, alone, an IOPS ratio is not defined
@@ -39,6 +40,14 @@ class Side:
     @property
     def iops(self) -> float:
         return (self.seen.read_requests_per_second + self.seen.write_requests_per_second)
+
+
+def together(sides: typing.Sequence[Side]) -> Side:
+    """Co-residents as the one background they are; its units count nothing."""
+    if len(sides) == 1:
+        return sides[0]
+    return Side(programs.AND.join(side.name for side in sides), 0, math.nan,
+                observation.together([side.seen for side in sides]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,14 +70,18 @@ class Taken:
 
 @dataclasses.dataclass(frozen=True)
 class Solo:
-    """A program alone, when last measured."""
+    """A program alone, when last measured.
+
+    :param canary: during that window
+    """
 
     started_at: float
     side: Side
+    canary: float = math.nan
 
 
 def row(point: str, kind: str, repetition: int, target: Side, background: Side | None,
-        taken: Taken, target_solo: Solo, background_solo: Solo | None) -> dict[str, str]:
+        taken: Taken, target_solo: Solo, background_alone: Side | None) -> dict[str, str]:
     """One row, ready to be written; what is undefined is an empty field."""
     alone = target_solo.side
     values: dict[str, typing.Any] = {
@@ -83,17 +96,20 @@ def row(point: str, kind: str, repetition: int, target: Side, background: Side |
         'foreign_cpu': taken.foreign, 'foreign_cpu_other': taken.foreign_other,
         'steal': taken.steal, 'canary_before': taken.canary_before,
         'canary_during': taken.canary_during,
-        'canary_after': taken.canary_after, 'attempts': taken.attempts,
+        'canary_after': taken.canary_after, 'solo_canary': target_solo.canary,
+        'attempts': taken.attempts,
     }
     values.update(_against(target.time_per_unit, target.iops, alone))
+    _count(values, 'target_', target.seen)
+    _count(values, 'target_alone_', alone.seen)
     _characterise(values, 'target_observed_', target.seen)
     if background is not None:
         values['background_vcpu_delay'] = background.seen.vcpu_delay
         values['background_read_latency'] = background.seen.read_latency
         values['background_write_latency'] = background.seen.write_latency
         _characterise(values, 'background_observed_', background.seen)
-    if background_solo is not None:
-        _characterise(values, 'background_alone_', background_solo.side.seen)
+    if background_alone is not None:
+        _characterise(values, 'background_alone_', background_alone.seen)
     return {name: _text(values.get(name, math.nan)) for name in dataset.COLUMNS}
 
 
@@ -114,6 +130,11 @@ def _against(time_per_unit: float, iops: float, alone: Side) -> dict[str, typing
 def _characterise(values: dict[str, typing.Any], prefix: str,
                   seen: observation.Observation) -> None:
     for name, value in zip(observation.NAMES, seen.characteristics, strict=True):
+        values[prefix + name] = value
+
+
+def _count(values: dict[str, typing.Any], prefix: str, seen: observation.Observation) -> None:
+    for name, value in seen.events.items():
         values[prefix + name] = value
 
 
@@ -177,12 +198,18 @@ class File:
         """Keys of the windows that need not be measured again."""
         return {(found['point'], int(found['repetition'])) for found in self.rows}
 
-    def complete(self) -> None:
+    def complete(self, given_up: typing.Sequence[str] = ()) -> None:
         """Compare every point with the solo window nearest in time.
 
         While measuring only earlier ones were known.
+
+        :param given_up: points that found no undisturbed window, or whose guests hung each time;
+            the header names them until a later run measures them
         """
         self.rows = nearest_solo(self.rows)
+        self.header.pop('given_up', None)
+        if given_up:
+            self.header['given_up'] = '%d: %s' % (len(given_up), ', '.join(given_up))
         part = self._path.with_suffix('.part')
         part.write_text(self._head() + _lines(self.rows))
         part.replace(self._path)
@@ -198,9 +225,11 @@ def _lines(rows: typing.Iterable[dict[str, str]]) -> str:
 BRACKET = 60.0          # seconds within which a later solo window counts as well
 _OF_TARGET = {'target_alone_' + name: 'target_observed_' + name for name in observation.NAMES}
 _OF_TARGET.update({'solo_time_per_unit': 'time_per_unit', 'solo_iops': 'iops',
+                   'solo_canary': 'canary_during',
                    'target_alone_vcpu_delay': 'target_vcpu_delay',
                    'target_alone_read_latency': 'target_read_latency',
                    'target_alone_write_latency': 'target_write_latency'})
+_OF_TARGET.update({'target_alone_' + name: 'target_' + name for name in observation.EVENTS})
 
 
 def nearest_solo(rows: typing.Sequence[dict[str, str]]) -> list[dict[str, str]]:
@@ -221,9 +250,11 @@ def nearest_solo(rows: typing.Sequence[dict[str, str]]) -> list[dict[str, str]]:
         for name, source in _OF_TARGET.items():
             new[name] = _mean(of_target, source)
         if old['background']:
-            of_other = _nearest(solos[old['background']], float(old['started_at']))
+            others = [_nearest(solos[name], float(old['started_at']))
+                      for name in old['background'].split(programs.AND)]
             for name in observation.NAMES:
-                new['background_alone_' + name] = _mean(of_other, 'target_observed_' + name)
+                new['background_alone_' + name] = _text(sum(
+                    float(_mean(other, 'target_observed_' + name)) for other in others))
         new['slowdown'] = _text(float(old['time_per_unit']) / float(new['solo_time_per_unit']))
         alone = float(new['solo_iops'])
         new['iops_ratio'] = _text(float(old['iops']) / alone) if alone >= MINIMUM_IOPS else ''

@@ -27,7 +27,7 @@ from tracon_watcher.lab import window
 class Watcher(typing.Protocol):
     """What takes windows: `window.Observer`, or a recorded one."""
 
-    def watch(self, target: str, background: str | None, attempt: int,
+    def watch(self, target: str, backgrounds: typing.Sequence[str], attempt: int,
               seed: int) -> window.Watched: ...
 
 
@@ -73,7 +73,7 @@ class Run:
         if finished and self.failed:
             again, self.failed = self.failed, []
             finished = self._work_off(again, begin, limit_seconds)
-        self._file.complete()
+        self._file.complete([item.point for item in self.failed])
         return finished and not self.failed
 
     def _work_off(self, left: typing.Sequence[plans.Window], begin: float,
@@ -102,44 +102,42 @@ class Run:
             old = known is None or self._clock() - known.started_at > age
             if old and not self._measure_solo(name):
                 return False
-        watched = self._take(item.point, item.target, item.background)
+        watched = self._take(item.point, item.target, item.backgrounds)
         if watched is None:
             return False
-        target, background = watched.sides['target'], watched.sides['background']
-        assert target is not None and background is not None
-        solo = self._solos
-        found = [rows.row(item.point, item.kind, item.repetition, target, background,
-                          watched.taken, solo[target.name], solo[background.name])]
-        if item.back:
-            point = '%s/%s/%s' % (item.back, background.name, target.name)
-            if target.name == background.name:
-                point += '/back'
-            found.append(rows.row(point, item.back, item.repetition, background, target,
-                                  watched.taken, solo[background.name], solo[target.name]))
+        found = []
+        for row in item.directions():
+            target = watched.sides[row.target]
+            beside = [watched.sides[number] for number in row.background]
+            found.append(rows.row(
+                row.point, row.kind, item.repetition, target, rows.together(beside),
+                watched.taken, self._solos[target.name],
+                rows.together([self._solos[side.name].side for side in beside])))
         self._file.append(*found)
         return True
 
     def _measure_solo(self, name: str) -> bool:
-        watched = self._take('solo/' + name, name, None)
+        watched = self._take('solo/' + name, name, ())
         if watched is None:
             return False
-        side = watched.sides['target']
-        assert side is not None
-        self._solos[name] = rows.Solo(watched.taken.started_at, side)
+        side = watched.sides[0]
+        self._solos[name] = rows.Solo(watched.taken.started_at, side,
+                                      watched.taken.canary_during)
         count = self._solo_count.get(name, 0)
         self._solo_count[name] = count + 1
         self._file.append(rows.row('solo/' + name, plans.SOLO, count, side, None, watched.taken,
                                    self._solos[name], None))
         return True
 
-    def _take(self, point: str, target: str, background: str | None) -> window.Watched | None:
+    def _take(self, point: str, target: str,
+              backgrounds: tuple[str, ...]) -> window.Watched | None:
         """A window that was kept; None when none was, after all attempts."""
         for attempt in range(1, self._attempts + 1):
             self.windows += 1
             interruption.signals.check()
             try:
-                watched = self._watcher.watch(target, background, attempt,
-                                              self._plan.seed * 1000 + 2 * self.windows)
+                watched = self._watcher.watch(target, backgrounds, attempt,
+                                              self._plan.seed * 1000 + 4 * self.windows)
             except errors.GuestError as exc:
                 self._note(point, attempt, [str(exc)])
                 self.rejected += 1

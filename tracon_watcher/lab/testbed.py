@@ -9,7 +9,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
 # License for the specific language governing permissions and limitations
 # under the License.
-"""Two guests on one measured core, set up and taken down whole."""
+"""Guests beside each other, set up and taken down whole."""
 
 import fcntl
 import os
@@ -22,8 +22,10 @@ import uuid
 
 import libvirt
 
+from tracon_watcher.lab import application_image
 from tracon_watcher.lab import channel
 from tracon_watcher.lab import daemons
+from tracon_watcher.lab import devices
 from tracon_watcher.lab import domain
 from tracon_watcher.lab import errors
 from tracon_watcher.lab import host_types
@@ -48,25 +50,33 @@ class Guest:
 
 
 class Testbed:
-    """A context: two booted guests, later nothing.
+    """A context: booted guests, later nothing.
 
-    :param host_type: what the two share
+    :param host_type: what the guests share
     :param cache: where images are kept between runs
     :param core: the measured core; the caller has to stay off it
     :param accelerator: kvm, qemu (TCG), or auto: KVM if a guest boots on it
+    :param guests: how many, the target included
+    :param database: whether the database program is to run
+    :param applications: the disk of the applications, if they are to run
     """
 
     __test__ = False
 
     def __init__(self, host_type: host_types.HostType, cache: pathlib.Path, core: int,
-                 accelerator: str = 'auto') -> None:
+                 accelerator: str = 'auto', guests: int = 2, database: bool = True,
+                 applications: application_image.ApplicationImage | None = None) -> None:
         self.host_type = host_type
+        self.sides = domain.SIDES[:guests]
+        self.events: tuple[str, ...] = ()
+        self._database = database
+        self._applications = applications
         self.core = core
         self.accelerator = accelerator
         self.guests: dict[str, Guest] = {}
         self._cache = cache
         self._undo: list[typing.Callable[[], object]] = []
-        self._device: host_types.Device | None = None
+        self._device: devices.Device | None = None
 
     def __enter__(self) -> 'Testbed':
         try:
@@ -92,14 +102,18 @@ class Testbed:
         self._libvirtd.__enter__()
         self._connection = libvirt.open('qemu:///system')
         self._undo.append(self._connection.close)
-        self._device = self.host_type.device(self._directory, self._cache, self.image,
-                                             domain.SIDES)
+        contents = devices.Contents(
+            self._cache, self.sides,
+            image.database_disk(self._cache) if self._database else None,
+            self._applications.disk if self._applications else None)
+        self._device = self.host_type.device(self._directory, contents)
         self._undo.append(self._device.close)
         self._device.start()
         self._undo.append(self._destroy_all)
         if self.accelerator == 'auto':
             self.accelerator = self._probe()
-        for side in domain.SIDES:
+        self.events = self._countable()
+        for side in self.sides:
             self.boot(side)
         self._undo.append(self._raise_shares())
 
@@ -137,6 +151,24 @@ class Testbed:
         finally:
             self.destroy('target')
 
+    def _countable(self) -> tuple[str, ...]:
+        """The perf events that this host counts for a guest; a running one tells."""
+        guest = self.boot('target')
+        found = []
+        for name in observation.EVENTS:
+            try:
+                guest.domain.setPerfEvents({name: True}, libvirt.VIR_DOMAIN_AFFECT_LIVE)
+                found.append(name)
+            except libvirt.libvirtError:
+                continue
+        return tuple(found)
+
+    def core_of(self, side: str) -> int:
+        """The core that all threads of a guest are pinned to."""
+        if side == 'target' or not self.host_type.separate_cores:
+            return self.core
+        return min(os.sched_getaffinity(0) - {self.core})
+
     def boot(self, side: str) -> Guest:
         """Start a guest anew and wait until its program answers."""
         assert self._device is not None
@@ -144,8 +176,9 @@ class Testbed:
         name = 'tracon-%s' % side
         port = self._directory / ('%s-%s.sock' % (side, uuid.uuid4().hex[:8]))
         console = self._directory / (side + '.console')
-        xml = domain.definition(name, self.accelerator, self.core, self.image.kernel,
-                                self.image.initramfs, self._device.disks(side), port, console)
+        xml = domain.definition(name, self.accelerator, self.core_of(side), self.image.kernel,
+                                self.image.initramfs, self._device.disks(side), port, console,
+                                self.events)
         with interruption.signals.held():
             defined = self._connection.createXML(xml, libvirt.VIR_DOMAIN_START_AUTODESTROY)
             try:
@@ -168,7 +201,7 @@ class Testbed:
             _destroy(guest.domain)
 
     def _destroy_all(self) -> None:
-        for side in domain.SIDES:
+        for side in self.sides:
             self.destroy(side)
 
     def _raise_shares(self) -> typing.Callable[[], object]:
@@ -182,9 +215,9 @@ class Testbed:
         return lambda: None
 
     def sample(self) -> tuple[float, dict[str, observation.Sample]]:
-        """Both guests in one bulk call, and when (monotonic seconds)."""
+        """All guests in one bulk call, and when (monotonic seconds)."""
         wanted = (libvirt.VIR_DOMAIN_STATS_CPU_TOTAL | libvirt.VIR_DOMAIN_STATS_VCPU
-                  | libvirt.VIR_DOMAIN_STATS_BLOCK)
+                  | libvirt.VIR_DOMAIN_STATS_BLOCK | libvirt.VIR_DOMAIN_STATS_PERF)
         begin = time.monotonic()
         threads = {side: observation.vcpu_seconds(guest.pid)
                    for side, guest in self.guests.items()}
@@ -197,7 +230,7 @@ class Testbed:
         found = {answered.name(): stats for answered, stats in answers}
         try:
             return at, {side: observation.sample(found['tracon-' + side], threads[side])
-                        for side in domain.SIDES}
+                        for side in self.guests}
         except KeyError as exc:
             raise errors.GuestError('no domain statistics for %s' % exc) from exc
 
@@ -215,8 +248,15 @@ class Testbed:
             'kernel': 'host %s, guest %s' % (image.host_kernel(), self.image.kernel_release),
             'qemu': '%d.%d.%d' % (version // 1000000, version // 1000 % 1000, version % 1000),
             'accelerator': {'kvm': 'kvm', 'qemu': 'tcg'}[self.accelerator],
-            'database_program': 'sqlite3 %s, 8 MiB page cache' % _sqlite_version(),
+            'perf_events': ', '.join(self.events) or 'none',
+            **self._programs(),
         }
+
+    def _programs(self) -> dict[str, str]:
+        if self._applications is not None:
+            return {'applications': ', '.join(
+                '%s %s' % item for item in self._applications.versions.items())}
+        return {'database_program': 'sqlite3 %s, 8 MiB page cache' % _sqlite_version()}
 
 
 def _silence_libvirt() -> None:

@@ -20,7 +20,7 @@ import typing
 
 from tracon_watcher.lab import acceptance
 from tracon_watcher.lab import canary
-from tracon_watcher.lab import domain
+from tracon_watcher.lab import channel
 from tracon_watcher.lab import errors
 from tracon_watcher.lab import observation
 from tracon_watcher.lab import programs
@@ -30,15 +30,19 @@ if typing.TYPE_CHECKING:
     from tracon_watcher.lab import testbed
 
 SETTLE = 0.35
+LONGEST = 8             # times its length is how far a window is drawn out for enough units
 BRACKET = 0.15          # seconds of canary before and after a window
 CPUACCT = pathlib.Path('/sys/fs/cgroup/cpuacct/cpuacct.usage_percpu')
 
 
 @dataclasses.dataclass(frozen=True)
 class Watched:
-    """A window as it came out, kept or not."""
+    """A window as it came out, kept or not.
 
-    sides: dict[str, rows.Side | None]
+    :param sides: the target, then what ran beside it
+    """
+
+    sides: list[rows.Side]
     taken: rows.Taken
     objections: list[str]
 
@@ -68,54 +72,61 @@ class Observer:
 
     def warm_up(self, seconds: float = 0.5) -> None:
         """What a guest does first after its boot is slow and thrown away."""
-        for name in self._catalogue:
-            for side in domain.SIDES:
-                self._start(side, name, 1)
+        for name, unit in self._catalogue.items():
+            for seed, guest in enumerate(self._bed.guests):
+                self._start(guest, name, seed)
+            # an application's program and libraries are read from disk at its first run
+            for guest in self._bed.guests if unit.application else ():
+                self._wait_for_units(guest, unit.least)
             time.sleep(seconds)
             self._stop()
         for _ in range(8):
             time.sleep(0.3)
             self._usual.add(canary.speed(self._canary.latest(0.3)))
 
-    def watch(self, target: str, background: str | None, attempt: int, seed: int) -> Watched:
-        """One window; both guests are idle before and after it."""
+    def _wait_for_units(self, guest: str, count: int, patience: float = 120.0) -> None:
+        deadline = time.monotonic() + patience
+        while self._read(guest).units < count:
+            if time.monotonic() > deadline:
+                raise errors.GuestError('guest %s took more than %.0f s for its first %d units'
+                                        % (guest, patience, count))
+            time.sleep(0.2)
+
+    def watch(self, target: str, backgrounds: typing.Sequence[str], attempt: int,
+              seed: int) -> Watched:
+        """One window; all guests are idle before and after it."""
         self._wait_for_quiet()
         self._wait_for_steadiness()
+        names = (target, *backgrounds)
+        least = [programs.unit(name, self._catalogue).least for name in names]
+        guests = tuple(self._bed.guests)[:len(names)]
         begin = time.monotonic()
-        self._start('target', target, seed)
-        if background:
-            self._start('background', background, seed + 1)
+        for number, (guest, name) in enumerate(zip(guests, names)):
+            self._start(guest, name, seed + number)
         time.sleep(SETTLE)
         started_at = time.time()
         asked = time.monotonic()
-        progress = {side: self._bed.guests[side].channel.read() for side in domain.SIDES}
+        progress = [self._read(guest) for guest in guests]
         host, own, canaries = self._host()
         t0, first = self._bed.sample()
-        time.sleep(self._seconds / 3)
-        if self._deviation(t0, time.monotonic()) < 3 * self._limits.canary:
-            time.sleep(max(0.0, self._seconds - (time.monotonic() - t0)))
+        self._pass_time(t0, guests, progress, least)
         t1, last = self._bed.sample()
         host_after, own_after, canaries_after = self._host()
-        done = {side: self._bed.guests[side].channel.read().since(progress[side])
-                for side in domain.SIDES}
+        done = [self._read(guest).since(before) for guest, before in zip(guests, progress)]
         whole = time.monotonic() - asked
         self._stop()
         end = time.monotonic()
         time.sleep(BRACKET)
         seconds = t1 - t0
-        seen = {side: observation.observe(first[side], last[side], seconds)
-                for side in domain.SIDES}
-        sides: dict[str, rows.Side | None] = {}
-        for side, name in (('target', target), ('background', background)):
-            units = done[side].units
-            sides[side] = name and rows.Side(
-                name, units, done[side].time_per_unit if units else math.nan, seen[side])
-        guests = sum(seen[side].guest_cpu + seen[side].host_cpu for side in domain.SIDES)
+        seen = {guest: observation.observe(first[guest], last[guest], seconds)
+                for guest in self._bed.guests}
+        sides = [rows.Side(name, one.units, one.time_per_unit if one.units else math.nan,
+                           seen[guest]) for guest, name, one in zip(guests, names, done)]
         busy = {core: (host_after.busy[core] - host.busy[core]) / seconds for core in host.busy}
-        foreign = max(0.0, busy[self._bed.core] - guests
-                      - (canaries_after - canaries) / seconds)
-        other = max(0.0, sum(share for core, share in busy.items() if core != self._bed.core)
-                    - (own_after - own) / seconds)
+        for guest, one in seen.items():
+            busy[self._bed.core_of(guest)] -= one.guest_cpu + one.host_cpu
+        foreign = max(0.0, busy.pop(self._bed.core) - (canaries_after - canaries) / seconds)
+        other = max(0.0, sum(busy.values()) - (own_after - own) / seconds)
         steal = sum(host_after.steal[core] - host.steal[core] for core in host.steal) / seconds
         before, during, after = (canary.speed(self._canary.between(*span)) for span in (
             (begin - BRACKET, begin), (t0, t1), (end, end + BRACKET)))
@@ -127,14 +138,33 @@ class Observer:
         objections = acceptance.objections(
             self._limits, foreign, other, steal, self._usual.deviation(during),
             (self._usual.deviation(before), self._usual.deviation(after)))
-        if whole > 1.25 * self._seconds + 0.2:
+        if whole > seconds + 0.25 * self._seconds + 0.2:
             objections.append('the window took %.1f s: something was stopped' % whole)
         if seconds < 0.9 * self._seconds and not objections:
             objections.append('the window was cut short')
-        for side in sides.values():
-            if side is not None and side.units < 3:
+        for side, count in zip(sides, least):
+            if side.units < count:
                 objections.append('%s did only %d units' % (side.name, side.units))
         return Watched(sides, taken, objections)
+
+    def _pass_time(self, t0: float, guests: typing.Sequence[str],
+                   progress: typing.Sequence[channel.Progress],
+                   least: typing.Sequence[int]) -> None:
+        """Wait for the end of the window: until its time is over and enough units are done."""
+        time.sleep(self._seconds / 3)
+        if self._deviation(t0, time.monotonic()) >= 3 * self._limits.canary:
+            return
+        while True:
+            time.sleep(max(0.0, self._seconds - (time.monotonic() - t0)))
+            passed = time.monotonic() - t0
+            enough = all(self._read(guest).since(before).units >= count
+                         for guest, before, count in zip(guests, progress, least))
+            if enough or passed >= LONGEST * self._seconds:
+                return
+            time.sleep(self._seconds / 4)
+
+    def _read(self, guest: str) -> channel.Progress:
+        return self._bed.guests[guest].channel.read()
 
     def _wait_for_quiet(self, patience: float = 60.0) -> None:
         """While the last windows show foreign load, don't spend attempts on it."""

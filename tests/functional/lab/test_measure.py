@@ -11,6 +11,7 @@
 # under the License.
 """Real guests: a plan of three points, sane rows, nothing left behind."""
 
+import collections
 import fcntl
 import importlib.util
 import os
@@ -30,12 +31,16 @@ from tracon_watcher.lab import plan
 from tracon_watcher.models import dataset
 
 PROGRAMS = ('qemu-system-x86_64', 'libvirtd', 'virtlogd', 'gcc', 'busybox', 'sqlite3',
-            'mkfs.ext4', 'nbdkit')
+            'mkfs.ext4', 'nbdkit', 'apt-get', 'dpkg-deb')
 PLAN = plan.Plan('small', 1, (
     plan.Window('background', 'calc', 'gen-c060-r0-w0', back='reverse'),
     plan.Window('pair', 'calc', 'seqread', back='pair'),
     plan.Window('pair', 'database', 'openread', back='pair'),
 ))
+APPLICATIONS = plan.Plan('small', 1, (
+    plan.Window('pair', 'email', 'dedup', back='pair'),
+    plan.Window('co-residents', 'web', 'email+gen-c050-r0-w0', back='co-residents'),
+), applications=True)
 
 
 def reason_to_skip():
@@ -90,7 +95,7 @@ class TestRealGuests(unittest.TestCase):
         self.output = pathlib.Path(folder.name) / 'measured.csv'
         self.before = left_behind()
 
-    def measure(self, host_type):
+    def measure(self, host_type, windows=PLAN):
         from tracon_watcher.lab import acceptance
         from tracon_watcher.lab import measure
         # A test machine is not quiet: what is tested is the way, not the numbers.
@@ -100,7 +105,7 @@ class TestRealGuests(unittest.TestCase):
         settings = measure.Settings(
             host_type=host_type, output=self.output, plan='small', seed=1,
             core=max(affinity), window_seconds=2.0, limits=careless)
-        finished = measure.measure(settings, lambda line: None, PLAN)
+        finished = measure.measure(settings, lambda line: None, windows)
         journal = self.output.with_suffix('.journal')
         self.assertTrue(finished, journal.read_text() if journal.exists() else 'no journal')
         self.assertEqual(affinity, os.sched_getaffinity(0))
@@ -149,6 +154,21 @@ class TestRealGuests(unittest.TestCase):
         index = list(found.text['point']).index('pair/database/openread')
         # ten sequential reads a seek: the database cannot reach a raw disk's latency
         self.assertGreater(found.numbers['target_read_latency'][index], 0.003)
+
+    def test_applications_two_and_three_beside_each_other(self):
+        found = self.measure('same-core-remote-volume', APPLICATIONS)
+        self.assertIn('postmark', found.header['applications'])
+        kinds = collections.Counter(found.text['kind'].tolist())
+        self.assertEqual({'solo': 4, 'pair': 2, 'co-residents': 3}, dict(kinds))
+        number = found.numbers
+        self.assertTrue((number['units'] >= 2).all())
+        # whole runs, each begun with its input on the disk
+        dedup = (found.text['target'] == 'dedup') & (found.text['kind'] == 'solo')
+        self.assertGreater(number['target_observed_read_requests_per_second'][dedup][0], 10)
+        # the device answers no sooner than after its delay
+        self.assertGreater(number['target_read_latency'][dedup][0], 0.002)
+        crowd = list(found.text['point']).index('co-residents/web/email+gen-c050-r0-w0')
+        self.assertGreater(number['background_alone_guest_cpu'][crowd], 0.3)
 
     def test_terminated_in_the_middle_it_leaves_nothing(self):
         command = [sys.executable, '-X', 'faulthandler', '-c',

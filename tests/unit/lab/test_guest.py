@@ -42,14 +42,15 @@ class TestDefinition(unittest.TestCase):
         self.assertEqual('hpet', xml.find('clock/timer').get('name'))
 
     def test_disks_bypass_the_page_cache(self):
-        xml = self.definition(domain.Disk(pathlib.Path('/a')),
-                              domain.Disk(pathlib.Path('/b.sock'), 'data', read_only=True))
+        xml = self.definition(domain.Disk('scratch', pathlib.Path('/a')),
+                              domain.Disk('work', pathlib.Path('/b.sock'), 'data', read_only=True))
         first, second = xml.findall('devices/disk')
         self.assertEqual('none', first.find('driver').get('cache'))
         self.assertEqual('/a', first.find('source').get('file'))
         self.assertEqual('data', second.find('source').get('name'))
         self.assertEqual('/b.sock', second.find('source/host').get('socket'))
         self.assertEqual(['vda', 'vdb'], [d.find('target').get('dev') for d in (first, second)])
+        self.assertEqual(['scratch', 'work'], [d.findtext('serial') for d in (first, second)])
         self.assertIsNone(first.find('readonly'))
         self.assertIsNotNone(second.find('readonly'))
 

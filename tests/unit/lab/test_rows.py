@@ -48,14 +48,14 @@ def solo(name, at, time_per_unit=0.01, repetition=0, **kwargs):
 def pair(target, background, at, time_per_unit=0.02, repetition=0):
     return rows.row('pair/%s/%s' % (target, background), 'pair', repetition,
                     side(target, time_per_unit), side(background), taken(at),
-                    rows.Solo(0, side(target)), rows.Solo(0, side(background)))
+                    rows.Solo(0, side(target)), side(background))
 
 
 class TestRow(unittest.TestCase):
 
     def test_slowdown_and_iops_ratio(self):
         found = rows.row('p', 'pair', 0, side('a', 0.03, reads=50.0), side('b'), taken(),
-                         rows.Solo(0, side('a', 0.01)), rows.Solo(0, side('b')))
+                         rows.Solo(0, side('a', 0.01)), side('b'))
         self.assertEqual(tuple(dataset.COLUMNS), tuple(found))
         self.assertAlmostEqual(3.0, float(found['slowdown']))
         self.assertAlmostEqual(0.5, float(found['iops_ratio']))
@@ -64,7 +64,7 @@ class TestRow(unittest.TestCase):
     def test_iops_ratio_is_undefined_for_a_program_without_io(self):
         quiet = side('calc', reads=1.0)
         found = rows.row('p', 'pair', 0, quiet, side('b'), taken(), rows.Solo(0, quiet),
-                         rows.Solo(0, side('b')))
+                         side('b'))
         self.assertEqual('', found['iops_ratio'])
 
     def test_latency_is_undefined_without_requests(self):

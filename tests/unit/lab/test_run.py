@@ -38,14 +38,13 @@ class Replay:
         self.seen = []
         self.seconds = seconds
 
-    def watch(self, target, background, attempt, seed):
+    def watch(self, target, backgrounds, attempt, seed):
         self.now += self.seconds
-        self.seen.append((target, background))
+        self.seen.append((target, *backgrounds))
         outcome = self.outcomes.pop(0) if self.outcomes else []
         if isinstance(outcome, Exception):
             raise outcome
-        sides = {'target': test_rows.side(target),
-                 'background': background and test_rows.side(background, 0.02)}
+        sides = [test_rows.side(target), *(test_rows.side(name, 0.02) for name in backgrounds)]
         return window.Watched(sides, rows.Taken(self.now, 2.0, 0.01, 0.1, 0.0, 3e-4, 3e-4,
                                                 3e-4, attempt), outcome)
 
@@ -88,6 +87,21 @@ class TestRun(unittest.TestCase):
         points = [row['point'] for row in rows.File(self.path).rows]
         self.assertEqual(len(set(points)), len(points))
 
+    def test_several_beside_the_target_are_one_background(self):
+        crowd = plan.Plan('crowd', 1, (
+            plan.Window('co-residents', 'calc', 'seqread+calc', back='co-residents'),))
+        self.assertEqual(3, crowd.guests)
+        self.assertTrue(self.run_of(Replay(), crowd).work())
+        self.assertEqual([
+            ('co-residents', 'calc', 'seqread+calc'), ('co-residents', 'seqread', 'calc+calc'),
+            ('co-residents', 'calc', 'calc+seqread')], self.written()[2:])
+        found = rows.File(self.path).rows[3]
+        self.assertEqual('0.5', found['target_alone_guest_cpu'])
+        self.assertEqual('1', found['background_alone_guest_cpu'])
+        self.assertEqual('1', found['background_observed_guest_cpu'])
+        points = [row['point'] for row in rows.File(self.path).rows]
+        self.assertEqual(len(set(points)), len(points))
+
     def test_progress_and_time_left(self):
         self.run_of(Replay()).work()
         self.assertEqual('1/4 points, 3 windows, 0 rejected, 0 given up, 0 min left',
@@ -113,6 +127,12 @@ class TestRun(unittest.TestCase):
         self.assertFalse(self.run_of(replay).work())
         self.assertEqual([], self.written())
         self.assertIn(['given up'], self.reasons())
+        marked = rows.File(self.path).header['given_up']
+        self.assertTrue(marked.startswith('4: '), marked)
+        self.assertIn('pair/calc/seqread', marked)
+        # a later run measures them, and the mark goes
+        self.assertTrue(self.run_of(Replay()).work())
+        self.assertNotIn('given_up', rows.File(self.path).header)
 
     def test_a_guest_that_hangs_is_restarted_and_the_point_repeated(self):
         replay = Replay([], [], errors.GuestError('guest target did not answer'))

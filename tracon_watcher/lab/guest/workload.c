@@ -21,23 +21,33 @@
  *
  *   run KEY=VALUE ...   start: cpu (iterations), reads, writes (a unit; may be
  *                       fractions), rseq, wseq (0 or 1), rsize, wsize (bytes),
- *                       period (microseconds, 0 = closed loop), queries, seed
+ *                       period (microseconds, 0 = closed loop), queries, seed;
+ *                       or application (a name) and shards (how many inputs)
  *   stop                stop; answers once the work has stopped
  *   read                answers "clock units service reads readtime writes
  *                       writetime", times in nanoseconds, all since start
  *   calibrate N         answers the nanoseconds N iterations take
  *   quit                powers the guest off
+ *
+ * A unit of an application is one whole run of it on one of its inputs, in the
+ * root file system of the applications' disk: srv/NAME/run SHARD, after
+ * srv/NAME/begin, if there is one, was run once. What it wrote is on its disk
+ * before the unit counts as done; then its output is removed and its input
+ * leaves the page cache, so that every unit begins alike.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/reboot.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <linux/fs.h>
 #include <termios.h>
@@ -47,11 +57,13 @@
 #define BLOCK (64 * 1024)
 #define CHUNK 20000             /* CPU iterations between looks at the stop flag */
 #define WORDS 4096              /* 32 KiB walked by the CPU loop */
+#define APPLICATIONS "/apps"    /* their root file system */
 
 struct spec {
     double cpu, reads, writes, period;
-    long rseq, wseq, rsize, wsize, queries;
+    long rseq, wseq, rsize, wsize, queries, shards;
     uint64_t seed;
+    char application[32];
 };
 
 struct counters {
@@ -69,6 +81,8 @@ static char *buffer;
 static volatile uint64_t words[WORDS];
 static int to_database = -1, from_database = -1;
 static long database_rows;
+static volatile pid_t running_unit, running_daemon;     /* process groups */
+static volatile int failed;     /* status of an application's run that failed */
 
 static uint64_t now(void)
 {
@@ -196,6 +210,98 @@ static void drop_caches(void)
     }
 }
 
+/* Starts srv/NAME/ACTION in a process group of its own; 0 if there is none. */
+static pid_t launch(const char *action, int shard)
+{
+    char path[128], argument[16];
+    snprintf(path, sizeof path, "%s/srv/%s/%s", APPLICATIONS, spec.application, action);
+    if (access(path, R_OK))
+        return 0;
+    snprintf(argument, sizeof argument, "%d", shard);
+    pid_t child = fork();
+    if (child == 0) {
+        setpgid(0, 0);
+        int nothing = open("/dev/null", O_RDWR);
+        if (chroot(APPLICATIONS) || chdir("/work"))
+            _exit(126);
+        dup2(nothing, 0);
+        dup2(nothing, 1);
+        execl("/bin/busybox", "sh", path + strlen(APPLICATIONS), argument, NULL);
+        _exit(127);
+    }
+    setpgid(child, child);
+    return child;
+}
+
+static int forget(const char *path, const struct stat *st, int type, struct FTW *unused)
+{
+    (void)st, (void)unused;
+    int fd = type == FTW_F ? open(path, O_RDONLY) : -1;
+    if (fd >= 0) {
+        posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+        close(fd);
+    }
+    return 0;
+}
+
+static int delete(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st, (void)type;
+    if (at->level > 0)
+        remove(path);
+    return 0;
+}
+
+/* One run of the application; whether it went well. */
+static int application(long shard)
+{
+    char path[128];
+    int status = 0, work = open(APPLICATIONS "/work", O_RDONLY | O_DIRECTORY);
+    pid_t child = launch("run", shard);
+    if (child > 0) {
+        running_unit = child;
+        if (!running)           /* it was stopped in the moment of the launch */
+            kill(-child, SIGKILL);
+        waitpid(child, &status, 0);
+        running_unit = 0;
+        kill(-child, SIGKILL);  /* what it left behind */
+    } else {
+        status = 126 << 8;
+    }
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;                       /* process 1 inherits orphans */
+    if (running && status)
+        failed = status;
+    if (running && work >= 0)
+        syncfs(work);
+    close(work);
+    snprintf(path, sizeof path, "%s/srv/%s/%ld", APPLICATIONS, spec.application, shard);
+    nftw(APPLICATIONS "/work", delete, 16, FTW_DEPTH | FTW_PHYS);
+    nftw(path, forget, 16, FTW_PHYS);
+    return running && !status;
+}
+
+/* Whether the application, its server included, is ready for its first run. */
+static int begin_application(void)
+{
+    int status = 0;
+    char path[128];
+    snprintf(path, sizeof path, "%s/srv/%s", APPLICATIONS, spec.application);
+    if (access(path, R_OK))
+        return 0;
+    nftw(APPLICATIONS "/work", delete, 16, FTW_DEPTH | FTW_PHYS);
+    running_daemon = launch("begin", 0);
+    return !running_daemon || (waitpid(running_daemon, &status, 0) > 0 && !status);
+}
+
+static void end_application(void)
+{
+    pid_t server = running_daemon;
+    running_daemon = 0;
+    if (server > 0)
+        kill(-server, SIGKILL);
+}
+
 static int unit(double *read_credit, double *write_credit)
 {
     long left = spec.cpu;
@@ -222,6 +328,8 @@ static int unit(double *read_credit, double *write_credit)
     }
     for (long q = 0; q < spec.queries && running; q++)
         query();
+    if (spec.application[0])
+        return application((spec.seed + counters.units) % spec.shards);
     return running;
 }
 
@@ -279,18 +387,36 @@ static double number(const char *line, const char *key, double otherwise)
     return found ? strtod(found + strlen(pattern), NULL) : otherwise;
 }
 
+static void text(const char *line, const char *key, char *into, size_t size)
+{
+    char pattern[32];
+    snprintf(pattern, sizeof pattern, " %s=", key);
+    const char *found = strstr(line, pattern);
+    size_t length = 0;
+    if (found) {
+        found += strlen(pattern);
+        length = strcspn(found, " ");
+    }
+    snprintf(into, size, "%.*s", (int)length, found ? found : "");
+}
+
 static void stop(void)
 {
     pthread_mutex_lock(&lock);
     running = 0;
+    if (running_unit > 0)
+        kill(-running_unit, SIGKILL);
     while (busy)
         pthread_cond_wait(&changed, &lock);
     pthread_mutex_unlock(&lock);
+    end_application();
 }
 
-static void start(const char *line)
+/* 0, or why it cannot be started. */
+static const char *start(const char *line)
 {
     stop();
+    failed = 0;
     pthread_mutex_lock(&lock);
     spec.cpu = number(line, "cpu", 0);
     spec.reads = number(line, "reads", 0);
@@ -302,12 +428,19 @@ static void start(const char *line)
     spec.wsize = number(line, "wsize", 4096);
     spec.queries = number(line, "queries", 0);
     spec.seed = number(line, "seed", 1);
+    spec.shards = number(line, "shards", 1);
+    text(line, "application", spec.application, sizeof spec.application);
     if (spec.queries)
         drop_caches();
     memset(&counters, 0, sizeof counters);
+    if (spec.application[0] && !begin_application()) {
+        pthread_mutex_unlock(&lock);
+        return "the application is not on its disk, or did not begin";
+    }
     running = busy = 1;
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
+    return NULL;
 }
 
 int main(int argc, char **argv)
@@ -335,11 +468,14 @@ int main(int argc, char **argv)
         }
         line[strcspn(line, "\r\n")] = 0;
         if (!strncmp(line, "run", 3)) {
-            start(line);
-            dprintf(port, "ok\n");
+            const char *refused = start(line);
+            dprintf(port, refused ? "error %s: %s\n" : "ok\n", spec.application, refused);
         } else if (!strcmp(line, "stop")) {
             stop();
             dprintf(port, "ok\n");
+        } else if (!strcmp(line, "read") && failed) {
+            dprintf(port, "error %s: a run of it ended with status %d\n", spec.application,
+                    WIFEXITED(failed) ? WEXITSTATUS(failed) : -WTERMSIG(failed));
         } else if (!strcmp(line, "read")) {
             pthread_mutex_lock(&lock);
             struct counters c = counters;

@@ -36,13 +36,13 @@
 #include <nbdkit-plugin.h>
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_SERIALIZE_ALL_REQUESTS
-#define SPAN 4294967296.0       /* bytes a full seek crosses */
 #define EXPORTS 16
 
 static const char *directory;
 static double rate = 80e6, turn = 8333, seek = 8000;
 static uint64_t head;
 static char *names[EXPORTS];
+static uint64_t bases[EXPORTS], span;     /* span: what a full seek crosses */
 static int count;
 
 struct disk {
@@ -76,9 +76,21 @@ static int config_complete(void)
         nbdkit_error("dir= has to name a directory of images");
         return -1;
     }
-    for (int i = 0; i < n; i++)
-        if (found[i]->d_name[0] != '.' && count < EXPORTS)
-            names[count++] = found[i]->d_name;
+    for (int i = 0; i < n; i++) {
+        struct stat status;
+        char *path;
+        if (found[i]->d_name[0] == '.')
+            continue;
+        if (count == EXPORTS || asprintf(&path, "%s/%s", directory, found[i]->d_name) < 0
+            || stat(path, &status)) {
+            nbdkit_error("%s: too many images, or not to be read", found[i]->d_name);
+            return -1;
+        }
+        free(path);
+        names[count] = found[i]->d_name;
+        bases[count++] = span;
+        span += status.st_size;
+    }
     return 0;
 }
 
@@ -101,7 +113,7 @@ static void *open_disk(int readonly)
             return NULL;
         }
         disk->size = status.st_size;
-        disk->base = i * (uint64_t)(SPAN / 4);
+        disk->base = bases[i];
         return disk;
     }
     nbdkit_error("no image named %s", name ? name : "");
@@ -126,8 +138,7 @@ static void wait_for_head(struct disk *disk, uint64_t offset, uint32_t count, ui
     double seconds = count / rate;
     if (at != head) {
         double distance = at > head ? at - head : head - at;
-        double share = distance / SPAN;
-        seconds += (seek * (0.15 + 0.85 * sqrt(share > 1 ? 1 : share)) + turn / 2) * 1e-6;
+        seconds += (seek * (0.15 + 0.85 * sqrt(distance / span)) + turn / 2) * 1e-6;
     }
     head = at + count;
     begin += (uint64_t)(seconds * 1e9);
