@@ -89,7 +89,7 @@ class Judgement:
             return None
         harm = np.empty(len(self.rows))
         harm[known] = self.foreseen.ranked(among)
-        harm[~known] = np.nanmedian(score)
+        harm[~known] = self.foreseen.typical(among)
         return harm
 
     def weights(self) -> FloatArray:

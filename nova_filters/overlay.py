@@ -20,6 +20,7 @@ from nova_filters import residency
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer as newcomers
+from tracon_watcher.placement import storage
 from tracon_watcher.placement import verdict
 
 
@@ -40,27 +41,26 @@ def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
     cluster = assessor.cluster
     present = cluster.resident_index.get(uuid)
     changes = dict(changes)
+    pool = -1
     if present is not None:
         host = int(cluster.host[present])
-        if cluster.io_domain[present] >= 0 and _shared(assessor, int(cluster.io_domain[present])):
-            cluster = cluster.moved({uuid: None})
-            assessor = assessment.Assessor(cluster, assessor.models, assessor.settings)
-            if host in changes:
-                changes[host] = residency.Change(changes[host].gone - {uuid},
-                                                 changes[host].arrived)
-        else:
-            old = changes.get(host, residency.Change())
-            changes[host] = residency.Change(old.gone | {uuid}, old.arrived)
-    result = assessor.assess(profile, limits, now)
+        old = changes.get(host, residency.Change())
+        changes[host] = residency.Change(old.gone | {uuid}, old.arrived)
+        pool = int(cluster.io_domain[present])
+        if pool >= 0 and storage.is_local(cluster)[pool]:
+            pool = -1
+    result = assessor.assess(profile, limits, now, pool)
     _replace(result, assessor, profile, limits, changes, now)
     if not expected:
         return result, result
     foreseen = result.copy()
     nothing = residency.Change()
-    _replace(foreseen, assessor, profile, limits, {
-        index: residency.Change(changes.get(index, nothing).gone,
-                                {**arrivals, **changes.get(index, nothing).arrived})
-        for index, arrivals in expected.items()}, now)
+    again = {index: residency.Change(changes.get(index, nothing).gone,
+                                     {**arrivals, **changes.get(index, nothing).arrived})
+             for index, arrivals in expected.items()}
+    if present is not None:
+        again.setdefault(host, changes[host])       # it is nowhere part of its own background
+    _replace(foreseen, assessor, profile, limits, again, now)
     return result, foreseen
 
 
@@ -73,19 +73,23 @@ def _replace(result: verdict.Assessment, assessor: assessment.Assessor,
     if not chosen:
         return
     cluster = assessor.cluster
-    part = cluster.restricted(chosen)
-    gone: dict[str, str | None] = {
-        name: None for index in chosen for name in changes[index].gone}
+    # Who has come to one of these hosts is no longer where the snapshot shows it.
+    came = {uuid: int(cluster.host[cluster.resident_index[uuid]])
+            for index in chosen for uuid in changes[index].arrived
+            if uuid in cluster.resident_index}
+    left = sorted(set(came.values()) - set(chosen))
+    part = cluster.restricted([*chosen, *left])
+    gone: dict[str, str | None] = {uuid: None for uuid in came}
+    gone.update((uuid, None) for index in chosen for uuid in changes[index].gone
+                if uuid in part.resident_index)
     if gone:
         part = part.moved(gone)
-    for place, index in enumerate(chosen):
-        for vm in changes[index].arrived.values():
-            part = part.with_resident(place, vm.uuid, vm.profile.mean, vm.limits)
-    here = limits if isinstance(limits, limits_module.Limits) else [limits[i] for i in chosen]
+    part = part.with_residents([(place, vm.uuid, vm.profile.mean, vm.limits)
+                                for place, index in enumerate(chosen)
+                                for vm in changes[index].arrived.values()])
+    here = limits
+    if not isinstance(limits, limits_module.Limits):
+        here = [limits[index] for index in (*chosen, *left)]
     fresh = assessment.Assessor(part, assessor.models, assessor.settings).assess(
-        profile, here, now)
+        profile, here, now, elsewhere=False)
     result.replace(np.array(chosen, dtype=np.intp), fresh)
-
-
-def _shared(assessor: assessment.Assessor, domain: int) -> bool:
-    return int(np.count_nonzero(assessor.cluster.host_io_domain == domain)) > 1

@@ -40,9 +40,7 @@ def prepare(path: str, confidence: float, margin: float,
     cluster = content.cluster
     assessor = assessment.Assessor(cluster, content.models, settings)
     # Lazily made indices are made here, not on the first request.
-    _ = (cluster.host_index, cluster.resident_index, cluster.load, cluster.background,
-         cluster.io_residents)
-    assessor.make_ready()
+    _ = (cluster.host_index, cluster.resident_index, cluster.io_residents)
     return assessor
 
 
@@ -86,12 +84,13 @@ class SnapshotClient:
         seen = (found.st_mtime_ns, found.st_size, found.st_ino)
         if seen == self._seen:
             return
-        self._seen = seen
         try:
             loaded = background.natively(self._load, self._path)
         except errors.TraconError as error:
+            self._seen = seen           # it will be no better until it changes
             self._report(str(error))
             return
+        self._seen = seen
         self.current = loaded
         self._faults.mended(_KIND)
         cluster = loaded.cluster

@@ -35,6 +35,10 @@ IO = slice(0, 2)
 #: Columns whose contention domain is the host (or socket).
 CPU = slice(2, 4)
 
+#: What interference does to a VM, as models predict it: time per unit of work over that alone, and
+#: I/O operations per second over those alone.
+RESPONSES = ('slowdown', 'iops_ratio')
+
 #: Below this many requests a second alone, an IOPS ratio says nothing and is left undefined.
 MINIMUM_IOPS = 5.0
 

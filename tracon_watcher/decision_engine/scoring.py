@@ -54,7 +54,7 @@ class ResponseScorer(base.ScoringEngine):
         """Predict.
 
         :param features: JSON object: ``host_type``, and the four characteristics each of
-            ``target`` and ``background``
+            ``target`` and ``background``, one neighbour
         :returns: JSON object: ``score``, and ``clamped``, whether the features lie outside of
             what the model was trained on
         :raises tracon_watcher.errors.InvalidOption: naming the feature that is wrong
@@ -66,9 +66,9 @@ class ResponseScorer(base.ScoringEngine):
             raise errors.InvalidOption('host_type', host_type, 'the snapshot has models of '
                                        + (', '.join(sorted(models)) or 'no host type'))
         model = getattr(models[host_type], self._response)
-        prepared = model.prepare(target, background)
-        return json.dumps({'score': float(model.to_response(prepared.exponent)[0]),
-                           'clamped': bool(prepared.outside[0])})
+        outside = model.outside(target) | model.beyond(background)
+        return json.dumps({'score': float(model.predict(target, background)[0]),
+                           'clamped': bool(outside[0])})
 
 
 class InterferenceScoringContainer(base.ScoringEngineContainer):

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracon_watcher import characteristics
-from tracon_watcher.characteristics import CPU, FloatArray, IO
+from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import storage
@@ -26,35 +25,10 @@ from tracon_watcher.placement import storage
 def arrivals(assessor: assessment.Assessor, row: int, now: float) -> FloatArray:
     """Return the harm of the VM in ``row`` arriving, (h,); NaN where it is refused or unknown.
 
-    On a host's own disk it is a newcomer like any other. On a pool its I/O is there already: it
-    brings its CPU only, and finds the pool as it is without itself.
+    On a host's own disk it is a newcomer like any other; on a pool its I/O is felt already.
     """
     cluster = assessor.cluster
-    profile = cluster.profiles[row]
-    if storage.is_local(cluster)[cluster.io_domain[row]]:
-        verdict = assessor.assess(newcomer.own(profile), cluster.resident_limits(row), now)
-        return np.where(verdict.known & ~verdict.refused, verdict.score, np.nan)
-    cpu = profile.copy()
-    cpu[IO] = 0.0
-    verdict = assessor.assess(newcomer.own(cpu), now=now)
-    others = verdict.score - np.nansum(verdict.exponent, axis=0)
-    return np.where(verdict.known & ~verdict.refused, others + _own(assessor, row), np.nan)
-
-
-def _own(assessor: assessment.Assessor, row: int) -> FloatArray:
-    """Return the exponents, together, of a VM on a pool on each host, (h,)."""
-    cluster = assessor.cluster
-    profile = cluster.profiles[row]
-    background = cluster.load.copy()
-    background[:, IO] = cluster.background[row, IO]
-    background[cluster.host[row], CPU] = cluster.background[row, CPU]
-    total = np.full(len(cluster.hosts), np.nan)
-    busy = characteristics.request_rate(profile[None, :])[0] >= characteristics.MINIMUM_IOPS
-    for name in {one for one in cluster.host_type if one is not None and one in assessor.models}:
-        hosts = np.flatnonzero(np.array([one == name for one in cluster.host_type], dtype=bool))
-        target = np.broadcast_to(profile, (len(hosts), characteristics.COUNT))
-        models = assessor.models[name]
-        total[hosts] = models.slowdown.exponents(target, background[hosts])
-        if busy:
-            total[hosts] += models.iops_ratio.exponents(target, background[hosts])
-    return total
+    domain = int(cluster.io_domain[row])
+    verdict = assessor.assess(newcomer.own(cluster.profiles[row]), cluster.resident_limits(row),
+                              now, pool=-1 if storage.is_local(cluster)[domain] else domain)
+    return np.where(verdict.known & ~verdict.refused, verdict.score, np.nan)

@@ -24,19 +24,20 @@ import enum
 import functools
 import math
 import statistics
-from typing import Mapping, Sequence
+from typing import Callable, Mapping, Sequence
 
 import numpy as np
 
 from tracon_watcher import characteristics
-from tracon_watcher.characteristics import BoolArray, CPU, FloatArray, IntArray
+from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray, IO
 from tracon_watcher.placement import bounds
 from tracon_watcher.placement import cluster as cluster_module
+from tracon_watcher.placement import encounter
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer as newcomers
 from tracon_watcher.placement import residents
 from tracon_watcher.placement import verdict
-from tracon_watcher.prediction import anchored
+from tracon_watcher.prediction import pairwise
 
 
 class Status(enum.IntEnum):
@@ -55,8 +56,8 @@ class Status(enum.IntEnum):
 class Models:
     """The two models of one host type."""
 
-    slowdown: anchored.AnchoredModel
-    iops_ratio: anchored.AnchoredModel
+    slowdown: pairwise.PairwiseModel
+    iops_ratio: pairwise.PairwiseModel
 
     def __iter__(self):  # type: ignore[no-untyped-def]
         return iter((self.slowdown, self.iops_ratio))
@@ -100,49 +101,54 @@ class Assessor:
         self.settings = settings
         self.status = self._host_status()
         shared = residents.shared_domains(cluster)
-        self._groups = tuple(
+        self.groups = tuple(
             residents.group(cluster, name, tuple(models[name]), shared, settings.confidence,
                             settings.margin)
             for name in sorted({name for name in cluster.host_type
                                 if name is not None and name in models}))
+        for group in self.groups:
+            for response in group.responses:
+                known = self.status[response.far] == Status.KNOWN
+                self.status[response.far[known]] = Status.OUTSIDE_HULL
 
     def assess(self, newcomer: newcomers.Profile,
                limits: Sequence[limits_module.Limits] | limits_module.Limits = limits_module.NONE,
-               now: float | None = None,
-               pending: Mapping[int, Sequence[Pending]] | None = None) -> verdict.Assessment:
+               now: float | None = None, pool: int = -1,
+               elsewhere: bool = True) -> verdict.Assessment:
         """Judge every host for one newcomer.
 
         :param newcomer: its expected profile
         :param limits: its limits, the same everywhere or one for each host
         :param now: seconds since the epoch, for staleness; None: nothing is stale
-        :param pending: by host index, placements that the cluster state does not show yet. On a
-            storage pool they are counted on their own host, not on the pool's other hosts.
+        :param pool: index of a storage backend on which its I/O is felt already, since it is a
+            resident of another host and stays on it; -1 for none
+        :param elsewhere: whether residents of other hosts on the same storage count too
         :returns: arrays over the h hosts
         """
         count = len(self.cluster.hosts)
         slow_limit, ratio_limit = _limit_exponents(limits, count)
         result = verdict.Assessment.unknown(self.cluster, self.status, newcomer)
-        if newcomer.known:
-            for group in self._groups:
-                self._assess_group(group, newcomer, (slow_limit, ratio_limit), result)
-        else:
-            known = result.status == Status.KNOWN
-            result.status[known] = Status.UNKNOWN_PROFILE
+        stale = np.zeros(count, dtype=bool)
         if now is not None:
-            stale = now - self.cluster.updated_at > self.settings.maximum_age
-            result.forget(stale & (result.status == Status.KNOWN), Status.STALE)
-        if pending:
-            self._assess_pending(newcomer, (slow_limit, ratio_limit), now, pending, result)
-        result.forget(result.status != Status.KNOWN)
+            stale |= now - self.cluster.updated_at > self.settings.maximum_age
+        if newcomer.known:
+            for group in self.groups:
+                self._assess_group(group, newcomer, (slow_limit, ratio_limit), pool, result)
+                if elsewhere and len(group.pooled):
+                    self._assess_pool(group, newcomer, pool, stale, result)
+        else:
+            result.forget(result.known, Status.UNKNOWN_PROFILE)
+        result.forget(stale & result.known, Status.STALE)
+        result.forget(~result.known)
         return result
 
-    def make_ready(self) -> None:
-        """Do now what would otherwise be done on the first request."""
-        for group in self._groups:
-            for response in group.responses:
-                for sums in (response.at_home, response.elsewhere, response.pooled_at_home,
-                             response.pooled_elsewhere):
-                    sums.make_ready()
+    def of_host(self, host: int) -> tuple[residents.Group, IntArray] | None:
+        """Return a host's group and the rows of its residents in it; None without a model."""
+        for group in self.groups:
+            place = int(np.searchsorted(group.hosts, host))
+            if place < len(group.hosts) and group.hosts[place] == host:
+                return group, np.arange(group.first[place], group.first[place + 1])
+        return None
 
     def exponents(self) -> tuple[FloatArray, FloatArray]:
         """Return what residents suffer now: log slowdown and −log IOPS ratio, (n,) each.
@@ -151,10 +157,9 @@ class Assessor:
         """
         n = len(self.cluster.uuids)
         slow, ratio = np.full(n, np.nan), np.full(n, np.nan)
-        for group in self._groups:
+        for group in self.groups:
             for out, response in zip((slow, ratio), group.responses):
-                out[group.residents] = np.where(response.counted, response.prepared.exponent,
-                                                np.nan)
+                out[group.residents] = np.where(response.counted, response.exponent, np.nan)
         return slow, ratio
 
     def breaches(self) -> BoolArray:
@@ -164,12 +169,12 @@ class Assessor:
     def breaches_by_response(self) -> BoolArray:
         """Return which limits are breached now: of slowdown and of the IOPS ratio, (2, n)."""
         result = np.zeros((2, len(self.cluster.uuids)), dtype=bool)
-        for group in self._groups:
+        for group in self.groups:
             for index, response in enumerate(group.responses):
                 result[index, group.residents[response.limited[response.breached]]] = True
         return result
 
-    def lower(self, model: anchored.AnchoredModel, exponent: FloatArray,
+    def lower(self, model: pairwise.PairwiseModel, exponent: FloatArray,
               spread: FloatArray | float = 0.0) -> FloatArray:
         """Return the one-sided lower confidence bound of exponents, (n,).
 
@@ -177,7 +182,7 @@ class Assessor:
         """
         return bounds.lower(model, exponent, spread, self.settings.confidence)
 
-    def upper(self, model: anchored.AnchoredModel, exponent: FloatArray,
+    def upper(self, model: pairwise.PairwiseModel, exponent: FloatArray,
               spread: FloatArray | float = 0.0) -> FloatArray:
         """Return the one-sided upper confidence bound of exponents, (n,)."""
         return bounds.upper(model, exponent, spread, self.settings.confidence)
@@ -185,10 +190,9 @@ class Assessor:
     def _host_status(self) -> IntArray:
         cluster = self.cluster
         status = np.full(len(cluster.hosts), int(Status.KNOWN), dtype=np.intp)
-        load = cluster.load
-        status[np.isnan(load).any(axis=1)] = Status.UNKNOWN_PROFILE
-        lost = np.isnan(cluster.background).any(axis=1) | np.isnan(cluster.profiles).any(axis=1)
+        lost = np.isnan(cluster.profiles).any(axis=1) | np.isnan(cluster.io_beyond).any(axis=1)
         status[cluster.host[lost]] = Status.UNKNOWN_PROFILE
+        status[np.isnan(cluster.host_io_beyond).any(axis=1)] = Status.UNKNOWN_PROFILE
         status[cluster.host_io_domain < 0] = Status.UNKNOWN_STORAGE
         status[cluster.host[cluster.io_domain < 0]] = Status.UNKNOWN_STORAGE
         without = np.array([name not in self.models for name in cluster.host_type], dtype=bool)
@@ -196,131 +200,138 @@ class Assessor:
         return status
 
     def _assess_group(self, group: residents.Group, newcomer: newcomers.Profile,
-                      limits: tuple[FloatArray, FloatArray], result: verdict.Assessment) -> None:
-        does_io = newcomer.mean[:2].sum() >= characteristics.MINIMUM_IOPS
+                      limits: tuple[FloatArray, FloatArray], pool: int,
+                      result: verdict.Assessment) -> None:
+        does_io = newcomer.mean[IO].sum() >= characteristics.MINIMUM_IOPS
         for index, response in enumerate(group.responses):
-            exponent, outside, far = response.model.join(newcomer.mean, response.arrival)
-            result.flagged[group.hosts[outside]] = True
-            if far:
+            profile = newcomer.mean[None, :]
+            if response.model.outside(profile)[0]:
+                result.flagged[group.hosts] = True
+            if response.model.far(profile)[0]:
                 known = group.hosts[result.status[group.hosts] == Status.KNOWN]
                 result.status[known] = Status.OUTSIDE_HULL
+            meeting = encounter.Encounter(self.cluster, group, response, pool)
             if index == 0 or does_io:
+                exponent = meeting.newcomer(newcomer.mean)
                 result.exponent[index, group.hosts] = exponent
                 result.score[group.hosts] += exponent
                 result.postpone(functools.partial(
-                    self._interval, group, index, newcomer, exponent))
-                self._assess_newcomer(group, index, newcomer, exponent,
+                    self._interval, meeting, index, newcomer, exponent))
+                self._assess_newcomer(meeting, index, newcomer, exponent,
                                       limits[index][group.hosts], result)
-            self._assess_residents(group, index, response, newcomer, result)
+            if len(group.residents):
+                self._assess_residents(meeting, index, newcomer, result)
 
-    def _assess_newcomer(self, group: residents.Group, index: int, newcomer: newcomers.Profile,
-                         exponent: FloatArray, limit: FloatArray,
+    def _assess_newcomer(self, meeting: encounter.Encounter, index: int,
+                         newcomer: newcomers.Profile, exponent: FloatArray, limit: FloatArray,
                          result: verdict.Assessment) -> None:
-        model = group.responses[index].model
         # What is within the limit without a spread is so with one, which only lowers the bound.
-        over = np.flatnonzero(self.lower(model, exponent) > limit)
+        over = np.flatnonzero(self.lower(meeting.model, exponent) > limit)
         if not len(over):
             return
-        lower = self.lower(model, exponent[over],
-                           self._spread(model, newcomer, group.hosts[over]))
+        spread = encounter.spread(functools.partial(meeting.newcomer, places=over), newcomer,
+                                  exponent[over])
+        lower = self.lower(meeting.model, exponent[over], spread)
         over, lower = over[lower > limit[over]], lower[lower > limit[over]]
-        result.note(verdict.Found(index, group.hosts[over], np.full(len(over), -1),
+        result.note(verdict.Found(index, meeting.group.hosts[over], np.full(len(over), -1),
                                   lower - limit[over], lower, limit[over]))
 
-    def _spread(self, model: anchored.AnchoredModel, newcomer: newcomers.Profile,
-                hosts: IntArray) -> FloatArray | float:
-        """Return by how much an uncertain profile makes the newcomer's exponents uncertain."""
-        if not newcomer.deviation.any():
-            return 0.0
-        prepared = model.prepare(newcomer.mean[None, :], self.cluster.load[hosts])
-        spread: FloatArray = np.sqrt((model.target_gradient(prepared) ** 2)
-                                     @ newcomer.deviation ** 2)
-        return spread
-
-    def _interval(self, group: residents.Group, index: int, newcomer: newcomers.Profile,
+    def _interval(self, meeting: encounter.Encounter, index: int, newcomer: newcomers.Profile,
                   exponent: FloatArray, lower: FloatArray, upper: FloatArray) -> None:
         """Fill in the newcomer's confidence bounds, (2, h) each, when somebody asks for them."""
-        model = group.responses[index].model
-        spread = self._spread(model, newcomer, group.hosts)
-        lower[index, group.hosts] = self.lower(model, exponent, spread)
-        upper[index, group.hosts] = self.upper(model, exponent, spread)
+        hosts = meeting.group.hosts
+        spread = encounter.spread(meeting.newcomer, newcomer, exponent)
+        lower[index, hosts] = self.lower(meeting.model, exponent, spread)
+        upper[index, hosts] = self.upper(meeting.model, exponent, spread)
 
-    def _assess_residents(self, group: residents.Group, index: int, response: residents.Response,
+    def _assess_residents(self, meeting: encounter.Encounter, index: int,
                           newcomer: newcomers.Profile, result: verdict.Assessment) -> None:
-        """Add what the newcomer does to the residents of its own host, and, where their storage
-        is a pool, to those on the pool's other hosts.
-        """
-        if not len(group.residents):
-            return
-        added = newcomer.mean
-        io_only = added.copy()
-        io_only[CPU] = 0.0
-        cpu_only = added - io_only
+        """Add what the newcomer does to the residents of its own host."""
+        group, response = meeting.group, meeting.response
         result.flagged[response.flagged] = True
-        result.status[response.far[result.status[response.far] == Status.KNOWN]] = (
-            Status.OUTSIDE_HULL)
-        result.score[group.hosts] += response.at_home.grow(added)
-        rise = response.model.grow(response.at_limit, added)
-        if group.has_elsewhere:
-            # A resident on other storage than its host's newcomers shares only the CPU with them.
-            result.score[group.hosts] += response.elsewhere.grow(cpu_only)
-            rise[response.apart] = response.model.grow(
-                response.at_limit.take(response.apart), cpu_only)
-        over = np.flatnonzero(rise > response.allowance)
-        if len(over):
-            excess, bound = self._excess(response, over, rise[over], newcomer, added)
-            keep = excess > 0
-            rows = response.limited[over][keep]
-            result.note(verdict.Found(
-                index, group.hosts[group.place[rows]], group.residents[rows], excess[keep],
-                bound[keep], response.limit[over[keep]]))
-        if group.pooled.any():
-            self._assess_pool(group, index, response, newcomer, io_only, result)
-
-    def _assess_pool(self, group: residents.Group, index: int, response: residents.Response,
-                     newcomer: newcomers.Profile, io_only: FloatArray,
-                     result: verdict.Assessment) -> None:
-        cluster = self.cluster
-        at_home = np.zeros(len(cluster.hosts))
-        at_home[group.hosts] = response.pooled_at_home.grow(io_only)
-        everywhere = response.pooled_elsewhere.grow(io_only)
-        on_pool = group.pools >= 0
-        everywhere += np.bincount(group.pools[on_pool], at_home[group.hosts[on_pool]],
-                                  minlength=len(cluster.io_domains))
-        # Newcomers of any host that uses the pool are felt, whatever that host's type.
-        uses_pool = cluster.host_io_domain >= 0
-        result.score[uses_pool] += (everywhere[cluster.host_io_domain[uses_pool]]
-                                    - at_home[uses_pool])
-        rise = np.zeros(len(response.limited))
-        rise[response.pooled] = response.model.grow(
-            response.at_limit.take(response.pooled), io_only)
-        over = np.flatnonzero(rise > response.allowance)
+        rise = meeting.residents(newcomer.mean) - response.exponent
+        result.score[group.hosts] += np.bincount(
+            group.place, np.where(response.counted, rise, 0.0), minlength=len(group.hosts))
+        over = np.flatnonzero(rise[response.limited] > response.allowance)
         if not len(over):
             return
         rows = response.limited[over]
-        domain = cluster.io_domain[group.residents[rows]]
-        excess, bound = self._excess(response, over, rise[over], newcomer, io_only)
-        for entry in np.flatnonzero(excess > 0):
-            hosts = np.flatnonzero(cluster.host_io_domain == domain[entry])
-            same = np.ones(len(hosts))
-            result.note(verdict.Found(
-                index, hosts, np.full(len(hosts), group.residents[rows[entry]]),
-                excess[entry] * same, bound[entry] * same, response.limit[over[entry]] * same))
+        excess, bound = self._excess(response, over, rise[rows], newcomer,
+                                     functools.partial(meeting.residents, rows=rows))
+        keep = excess > 0
+        result.note(verdict.Found(
+            index, group.hosts[group.place[rows[keep]]], group.residents[rows[keep]],
+            excess[keep], bound[keep], response.limit[over[keep]]))
+
+    def _assess_pool(self, group: residents.Group, newcomer: newcomers.Profile, pool: int,
+                     stale: BoolArray, result: verdict.Assessment) -> None:
+        """Add what its I/O does to residents of other hosts whose storage is the same pool.
+
+        :param stale: (h,) hosts whose residents are not known any more
+        """
+        cluster = self.cluster
+        # Newcomers of any host that uses the pool are felt, whatever that host's type.
+        uses_pool = (cluster.host_io_domain >= 0) & (cluster.host_io_domain != pool)
+        fresh = ~stale[cluster.host[group.residents]]
+        for index, response in enumerate(group.responses):
+            meeting = encounter.Encounter(cluster, group, response, pool)
+            rows = group.pooled[response.counted[group.pooled] & fresh[group.pooled]
+                                & (response.behaviour.domain[group.pooled] != pool)]
+            rise = np.zeros(len(group.residents))
+            rise[rows] = meeting.elsewhere(newcomer.mean, rows) - response.exponent[rows]
+            everywhere = np.bincount(response.behaviour.domain[rows], rise[rows],
+                                     minlength=len(cluster.io_domains))
+            # On the newcomer's own host they are its neighbours, and were counted as such.
+            at_home = np.zeros(len(cluster.hosts))
+            at_home[group.hosts] = np.bincount(
+                group.place, np.where(group.at_pool, rise, 0.0), minlength=len(group.hosts))
+            result.add_elsewhere(uses_pool, everywhere[cluster.host_io_domain[uses_pool]]
+                                 - at_home[uses_pool])
+            over = np.flatnonzero(rise[response.limited] > response.allowance)
+            if len(over):
+                self._breached_elsewhere(meeting, index, newcomer, over,
+                                         rise[response.limited[over]], result)
+
+    def _breached_elsewhere(self, meeting: encounter.Encounter, index: int,
+                            newcomer: newcomers.Profile, over: IntArray, rise: FloatArray,
+                            result: verdict.Assessment) -> None:
+        """Note for each host of a pool the worst breach on the pool's other hosts."""
+        cluster, response = self.cluster, meeting.response
+        rows = response.limited[over]
+        excess, bound = self._excess(response, over, rise, newcomer,
+                                     functools.partial(meeting.elsewhere, rows=rows))
+        everybody = meeting.group.residents[rows]
+        for domain in np.unique(response.behaviour.domain[rows]):
+            users = np.flatnonzero(cluster.host_io_domain == domain)
+            left = np.flatnonzero((response.behaviour.domain[rows] == domain) & (excess > 0))
+            # The worst counts for all hosts but its own; there, the worst of another host does.
+            for _again in range(2):
+                if not len(left) or not len(users):
+                    break
+                worst = left[np.argmax(excess[left])]
+                own = cluster.host[everybody[worst]]
+                hosts = users[users != own]
+                same = np.ones(len(hosts))
+                result.note(verdict.Found(
+                    index, hosts, np.full(len(hosts), everybody[worst]), excess[worst] * same,
+                    bound[worst] * same, response.limit[over[worst]] * same, True))
+                users = users[users == own]
+                left = left[cluster.host[everybody[left]] != own]
 
     def _excess(self, response: residents.Response, over: IntArray, rise: FloatArray,
-                newcomer: newcomers.Profile, added: FloatArray) -> tuple[FloatArray, FloatArray]:
+                newcomer: newcomers.Profile, exponents: Callable[[FloatArray], FloatArray],
+                ) -> tuple[FloatArray, FloatArray]:
         """Return by how much rows rise beyond their allowance, and their lower bounds.
 
         :param over: (m,) indices into ``response.limited``, of rows beyond it on the newcomer's
             mean demand; where that is uncertain they may be within it on the lower bound
+        :param exponents: of these rows, (m,), beside a newcomer of a (4,) profile
         """
-        rows = response.limited[over]
-        after = response.prepared.exponent[rows] + rise
+        after = response.exponent[response.limited[over]] + rise
         excess: FloatArray = rise - response.allowance[over]
         if not newcomer.deviation.any():
             return excess, self.lower(response.model, after)
-        gradient = response.model.background_gradient(response.prepared, added, rows)
-        spread = np.sqrt(gradient ** 2 @ newcomer.deviation ** 2)
+        spread = encounter.spread(exponents, newcomer, after)
         bound = self.lower(response.model, after, spread)
         within = bound <= response.limit[over]
         # What is in breach already stays so; the harm added must be certain, not the breach.
@@ -328,22 +339,6 @@ class Assessor:
         certain = rise - score * spread > response.allowance[over]
         excess[np.where(response.breached[over], ~certain, within)] = 0.0
         return excess, bound
-
-    def _assess_pending(self, newcomer: newcomers.Profile, limits: tuple[FloatArray, FloatArray],
-                        now: float | None, pending: Mapping[int, Sequence[Pending]],
-                        result: verdict.Assessment) -> None:
-        """Assess anew, on a state of their own, the hosts that have placements not shown yet."""
-        chosen = [index for index in sorted(pending) if pending[index]]
-        if not chosen:
-            return
-        part = self.cluster.restricted(chosen)
-        for place, index in enumerate(chosen):
-            for vm in pending[index]:
-                part = part.with_resident(place, vm.uuid, vm.profile.mean, vm.limits)
-        limits_here = [limits_module.Limits(math.exp(min(limits[0][index], 700.0)),
-                                            math.exp(-limits[1][index])) for index in chosen]
-        fresh = Assessor(part, self.models, self.settings).assess(newcomer, limits_here, now)
-        result.replace(np.array(chosen, dtype=np.intp), fresh)
 
 
 def _limit_exponents(limits: Sequence[limits_module.Limits] | limits_module.Limits,

@@ -19,10 +19,10 @@ import statistics
 import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
-from tracon_watcher.prediction import anchored
+from tracon_watcher.prediction import pairwise
 
 
-def lower(model: anchored.AnchoredModel, exponent: FloatArray, spread: FloatArray | float,
+def lower(model: pairwise.PairwiseModel, exponent: FloatArray, spread: FloatArray | float,
           confidence: float) -> FloatArray:
     """Return lower bounds of exponents, (n,).
 
@@ -31,13 +31,13 @@ def lower(model: anchored.AnchoredModel, exponent: FloatArray, spread: FloatArra
     return _bound(model, exponent, spread, 1 - confidence)
 
 
-def upper(model: anchored.AnchoredModel, exponent: FloatArray, spread: FloatArray | float,
+def upper(model: pairwise.PairwiseModel, exponent: FloatArray, spread: FloatArray | float,
           confidence: float) -> FloatArray:
     """Return upper bounds of exponents, (n,); parameters as for :func:`lower`."""
     return _bound(model, exponent, spread, confidence)
 
 
-def exponent_at(model: anchored.AnchoredModel, bound: FloatArray,
+def exponent_at(model: pairwise.PairwiseModel, bound: FloatArray,
                 confidence: float) -> FloatArray:
     """Return the exponents whose lower bounds, without a spread, are just these, (n,)."""
     interval = model.interval
@@ -49,7 +49,7 @@ def exponent_at(model: anchored.AnchoredModel, bound: FloatArray,
     return found
 
 
-def _bound(model: anchored.AnchoredModel, exponent: FloatArray, spread: FloatArray | float,
+def _bound(model: pairwise.PairwiseModel, exponent: FloatArray, spread: FloatArray | float,
            level: float) -> FloatArray:
     distance = model.interval.bound(exponent, level) - exponent
     if np.any(spread):

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Iterable, Mapping
+from typing import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from tracon_watcher import characteristics
-from tracon_watcher.characteristics import COUNT, CPU, FloatArray, IO, IntArray
+from tracon_watcher.characteristics import COUNT, FloatArray, IO, IntArray
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
 
@@ -113,26 +113,41 @@ class ClusterState:
         return np.searchsorted(self.host, np.arange(len(self.hosts) + 1)).astype(np.intp)
 
     @functools.cached_property
-    def background(self) -> FloatArray:
-        """(n, 4): what each resident meets; NaN where unknown."""
-        background = characteristics.co_residents(self.profiles, self.host, self.io_domain)
-        if self.io_elsewhere is not None:
-            background[:, IO] += self.io_elsewhere[self.io_domain]
-        return background
+    def io_beyond(self) -> FloatArray:
+        """(n, 2): reads and writes per second of VMs on other hosts on each resident's storage.
+
+        0 on a host's own disk; NaN where unknown.
+        """
+        return self._io_beyond(self.host, self.io_domain)
 
     @functools.cached_property
-    def load(self) -> FloatArray:
-        """(h, 4): what one more VM would meet on each host; NaN where unknown."""
-        load = np.empty((len(self.hosts), COUNT))
-        load[:, CPU] = characteristics.domain_totals(self.profiles[:, CPU], self.host,
-                                                     len(self.hosts))
-        io = characteristics.domain_totals(self.profiles[:, IO], self.io_domain,
-                                           max(len(self.io_domains), 1))
+    def host_io_beyond(self) -> FloatArray:
+        """(h, 2): the same for one more VM on each host's storage."""
+        return self._io_beyond(np.arange(len(self.hosts)), self.host_io_domain)
+
+    def _io_beyond(self, host: IntArray, domain: IntArray) -> FloatArray:
+        beyond = np.full((len(host), 2), np.nan)
+        known = domain >= 0
+        count = len(self.io_domains)
+        totals, numbers = self.io_residents
+        inside = self.io_domain >= 0
+        # Of each host on each storage backend that its residents use.
+        keys, place = np.unique(self.host[inside] * count + self.io_domain[inside],
+                                return_inverse=True)
+        here = characteristics.domain_totals(self.profiles[inside, IO], place, len(keys))
+        residents = np.bincount(place, minlength=len(keys))
+        wanted = host[known] * count + domain[known]
+        own = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+        found = (keys[own] == wanted) if len(keys) else np.zeros(len(wanted), dtype=bool)
+        rest = totals[domain[known]]
+        rest[found] -= here[own[found]]
+        # Where nobody else is, a difference would leave rounding, and unknown I/O unknown.
+        alone = np.where(found, residents[own] if len(keys) else 0, 0) == numbers[domain[known]]
+        rest[alone] = 0.0
         if self.io_elsewhere is not None:
-            io += self.io_elsewhere
-        load[:, IO] = io[self.host_io_domain]
-        load[self.host_io_domain < 0, IO] = np.nan
-        return load
+            rest += self.io_elsewhere[domain[known]]
+        beyond[known] = np.maximum(rest, 0.0)
+        return beyond
 
     def resident_limits(self, index: int) -> limits_module.Limits:
         """Return the limits of resident ``index``."""
@@ -142,24 +157,35 @@ class ClusterState:
     def moved(self, moves: Mapping[str, str | None]) -> ClusterState:
         """Return the state in which the named residents are on other hosts (None: gone).
 
-        A VM on its host's own disk takes its I/O to the new host's; one on a pool keeps the pool.
+        A VM on its host's own disk takes the disk along to the new host's; one on a pool keeps the
+        pool.
 
         :raises KeyError: for a VM or a host that is not in the cluster
         """
         host = self.host.copy()
         io_domain = self.io_domain.copy()
         keep = np.ones(len(host), dtype=bool)
+        names = list(self.io_domains)
         for uuid, destination in moves.items():
             row = self.resident_index[uuid]
             if destination is None:
                 keep[row] = False
                 continue
             index = self.host_index[destination]
-            if io_domain[row] == self.host_io_domain[host[row]]:
-                io_domain[row] = self.host_io_domain[index]
+            if io_domain[row] >= 0 and names[io_domain[row]].startswith(f'{LOCAL}:'):
+                local = f'{LOCAL}:{destination}'
+                if local not in names:
+                    names.append(local)
+                io_domain[row] = names.index(local)
             host[row] = index
         rows = np.flatnonzero(keep)
-        return self._with_residents(rows[np.argsort(host[rows], kind='stable')], host, io_domain)
+        moved = self._with_residents(rows[np.argsort(host[rows], kind='stable')], host, io_domain)
+        if len(names) == len(self.io_domains):
+            return moved
+        io = self.io_elsewhere
+        if io is not None:
+            io = np.vstack([io, np.zeros((len(names) - len(io), 2))])
+        return dataclasses.replace(moved, io_domains=tuple(names), io_elsewhere=io)
 
     def restricted(self, host_indices: Iterable[int]) -> ClusterState:
         """Return the state of these hosts alone, in the order given."""
@@ -205,15 +231,27 @@ class ClusterState:
     def with_resident(self, host_index: int, uuid: str, profile: FloatArray,
                       limits: limits_module.Limits = limits_module.NONE) -> ClusterState:
         """Return the state with one more resident, on its host's default storage backend."""
-        at = int(self.first[host_index + 1])
-        domain = self.host_io_domain[host_index]
+        return self.with_residents([(host_index, uuid, profile, limits)])
+
+    def with_residents(self, arrived: Sequence[tuple[int, str, FloatArray, limits_module.Limits]],
+                       ) -> ClusterState:
+        """Return the state with more residents: host index, uuid, profile and limits of each."""
+        if not arrived:
+            return self
+        listed = sorted(arrived, key=lambda one: one[0])
+        hosts = np.array([one[0] for one in listed], dtype=np.intp)
+        at = self.first[hosts + 1]
+        uuids = list(self.uuids)
+        for place, (position, one) in enumerate(zip(at, listed)):
+            uuids.insert(int(position) + place, one[1])
         return dataclasses.replace(
-            self, uuids=self.uuids[:at] + (uuid,) + self.uuids[at:],
-            host=np.insert(self.host, at, host_index),
-            io_domain=np.insert(self.io_domain, at, domain),
-            profiles=np.insert(self.profiles, at, profile, axis=0),
-            max_slowdown=np.insert(self.max_slowdown, at, limits.max_slowdown),
-            min_iops_ratio=np.insert(self.min_iops_ratio, at, limits.min_iops_ratio))
+            self, uuids=tuple(uuids), host=np.insert(self.host, at, hosts),
+            io_domain=np.insert(self.io_domain, at, self.host_io_domain[hosts]),
+            profiles=np.insert(self.profiles, at, np.array([one[2] for one in listed]), axis=0),
+            max_slowdown=np.insert(self.max_slowdown, at,
+                                   [one[3].max_slowdown for one in listed]),
+            min_iops_ratio=np.insert(self.min_iops_ratio, at,
+                                     [one[3].min_iops_ratio for one in listed]))
 
     def _with_residents(self, rows: IntArray, host: IntArray, io_domain: IntArray) -> ClusterState:
         return dataclasses.replace(

@@ -18,9 +18,10 @@ import dataclasses
 
 import numpy as np
 
-from tracon_watcher import characteristics
 from tracon_watcher.characteristics import FloatArray, IntArray, IO
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import elsewhere
+from tracon_watcher.placement import residents
 from tracon_watcher.placement import storage
 
 
@@ -40,42 +41,51 @@ class Departures:
 
 
 def departures(assessor: assessment.Assessor, host: int) -> Departures:
-    """Predict a host's residents without each one of them.
-
-    All m × m predictions are made anew, since a background that shrinks has no closed form: it
-    may come back into the hull.
-    """
+    """Predict a host's residents without each one of them, all m × m anew."""
     cluster = assessor.cluster
     rows = slice(cluster.first[host], cluster.first[host + 1])
     uuids = cluster.uuids[rows]
     count = len(uuids)
     relief = np.zeros(count)
-    ended = np.zeros(count, dtype=np.intp)
-    host_type = cluster.host_type[host]
-    if not count or host_type is None or host_type not in assessor.models:
-        return Departures(uuids, relief, ended)
-    profiles, background = cluster.profiles[rows], cluster.background[rows]
-    local = storage.is_local(cluster)[cluster.io_domain[rows]]
-    # Axis 0: who leaves; axis 1: who stays. I/O on a pool stays where it is.
-    taken = np.repeat(profiles[:, None, :], count, axis=1)
-    taken[..., IO] *= (local[:, None] & local[None, :])[..., None]
-    rest = np.maximum(background[None, :, :] - taken, 0.0).reshape(-1, characteristics.COUNT)
-    targets = np.broadcast_to(profiles, (count, *profiles.shape)).reshape(rest.shape)
-    busy = characteristics.request_rate(profiles) >= characteristics.MINIMUM_IOPS
     breached = np.zeros(count, dtype=bool)
-    still = np.zeros((count, count), dtype=bool)
-    models = assessor.models[host_type]
+    still = np.zeros((count, count), dtype=bool)    # who leaves, who stays
+    found = assessor.of_host(host)
+    if not count or found is None:
+        return Departures(uuids, relief, np.zeros(count, dtype=np.intp))
+    group, own = found
     with np.errstate(divide='ignore'):
         limits = (np.log(cluster.max_slowdown[rows]), -np.log(cluster.min_iops_ratio[rows]))
-    for model, counted, limit in zip((models.slowdown, models.iops_ratio),
-                                     (np.ones(count, dtype=bool), busy), limits):
-        before = np.where(counted, model.exponents(profiles, background), 0.0)
-        after = np.where(counted, model.exponents(targets, rest).reshape(count, count), 0.0)
+    for response, limit in zip(group.responses, limits):
+        counted = response.counted[own]
+        before = np.where(counted, response.exponent[own], 0.0)
+        after = np.where(counted, _without(assessor, group, response, own), 0.0)
         np.fill_diagonal(after, 0.0)
-        relief += np.nansum(before) - np.nansum(after, axis=1)
+        relief += before.sum() - after.sum(axis=1)
         if (counted & np.isfinite(limit)).any():
-            breached |= counted & (assessor.lower(model, before) > limit)
-            still |= counted & (assessor.lower(model, after.ravel()).reshape(count, count) > limit)
+            breached |= counted & (assessor.lower(response.model, before) > limit)
+            still |= counted & (assessor.lower(response.model, after.ravel()
+                                               ).reshape(count, count) > limit)
     np.fill_diagonal(still, False)
-    ended = (breached & ~still).sum(axis=1)
+    ended: IntArray = (breached & ~still).sum(axis=1)
     return Departures(uuids, relief, ended)
+
+
+def _without(assessor: assessment.Assessor, group: residents.Group, response: residents.Response,
+             rows: IntArray) -> FloatArray:
+    """Return the exponents of those who stay (axis 1) for each who leaves (axis 0), (m, m)."""
+    cluster, count = assessor.cluster, len(rows)
+    model = response.model
+    parts = model.parts(response.behaviour.excess(rows[None, :])[0].T)
+    # Who leaves a host stays on its pool, where its I/O is one more from elsewhere.
+    io = np.repeat(cluster.io_beyond[group.residents[rows]][None, :, :], count, axis=0)
+    domain = response.behaviour.domain[rows]
+    pooled = ~storage.is_local(cluster)[domain]
+    stays = (domain[:, None] == domain[None, :]) & pooled[:, None]
+    io += np.where(stays[..., None], cluster.profiles[group.residents[rows]][:, None, IO], 0.0)
+    beyond = np.zeros((count, count))
+    shared = np.flatnonzero(group.table[rows] >= 0)
+    stay = np.tile(group.table[rows[shared]], count)
+    beyond[:, shared] = elsewhere.excess(model, response.tables, stay,
+                                         io[:, shared].reshape(-1, 2)).reshape(count, -1)
+    return model.total(*(np.maximum(one.sum(axis=0) - one, 0.0) + other
+                         for one, other in zip(parts, model.parts(beyond))))

@@ -16,58 +16,107 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 from typing import Sequence
 
 import numpy as np
 
 from tracon_watcher import characteristics
-from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
+from tracon_watcher.characteristics import BoolArray, CPU, FloatArray, IntArray
 from tracon_watcher.placement import bounds
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.prediction import anchored
-from tracon_watcher.prediction import totals
+from tracon_watcher.placement import elsewhere
+from tracon_watcher.placement import neighbours
+from tracon_watcher.prediction import pairwise
 
 
 @dataclasses.dataclass(frozen=True)
 class Response:
-    """One response of all residents of one host type, ready for added background."""
+    """One response of all residents of one host type, ready for one more neighbour.
 
-    model: anchored.AnchoredModel
-    prepared: anchored.Prepared
-    counted: BoolArray         # residents that have this response at all
-    limited: IntArray          # rows with a limit on it
-    at_limit: anchored.Prepared     # the same rows
-    limit: FloatArray          # their limits, as exponents
-    breached: BoolArray        # those among them in breach already
-    allowance: FloatArray      # by how much their exponents may rise without a breach
-    apart: IntArray            # entries of ``limited`` on other storage than newcomers of the host
-    pooled: IntArray           # entries of ``limited`` on storage shared with other hosts
-    # Rises summed by host: of rows on the storage of their host's newcomers, on another one; of
-    # rows on a pool that their host's newcomers use; and, by storage, of other rows on a pool.
-    at_home: totals.Totals
-    elsewhere: totals.Totals
-    pooled_at_home: totals.Totals
-    pooled_elsewhere: totals.Totals
-    arrival: anchored.Backgrounds   # what a newcomer meets on each host of the group
-    flagged: IntArray          # hosts with a resident outside the hull
-    far: IntArray              # hosts with a resident so far outside that it is unknown
+    :param behaviour: of the residents as targets and neighbours
+    :param arrival: (n, 14) what each presses a newcomer of its host with
+    :param single: (n,) with ``cross`` the sums of the parts of those beside each now, see
+        :mod:`tracon_watcher.prediction.pairwise`
+    :param beyond: (n,) excess, also in these sums, due to I/O from other hosts on the same storage
+    :param tables: of the residents on storage that other hosts share, see :mod:`.elsewhere`
+    :param exponent: (n,) what each suffers now
+    :param counted: (n,) residents that have this response at all, and are known
+    :param limited: rows with a limit on it
+    :param limit: their limits, as exponents
+    :param breached: those among them in breach already
+    :param allowance: by how much their exponents may rise without a breach
+    :param flagged: hosts with a resident outside the hull
+    :param far: hosts with a resident so far outside that it is unknown
+    """
+
+    model: pairwise.PairwiseModel
+    behaviour: neighbours.Behaviour
+    arrival: FloatArray
+    single: FloatArray
+    cross: FloatArray
+    beyond: FloatArray
+    tables: elsewhere.Tables
+    exponent: FloatArray
+    counted: BoolArray
+    limited: IntArray
+    limit: FloatArray
+    breached: BoolArray
+    allowance: FloatArray
+    flagged: IntArray
+    far: IntArray
+
+    def beside(self, rows: Any, added: FloatArray | None = None,
+               beyond: FloatArray | None = None) -> FloatArray:
+        """Return the exponents of residents, (m,), beside one more neighbour or other I/O.
+
+        :param rows: which residents
+        :param added: (m,) excess that a neighbour adds
+        :param beyond: (m,) what takes the place of ``self.beyond``
+        """
+        sums = self.single[rows], self.cross[rows]
+        if added is not None:
+            sums = _added(sums, self.model.parts(added))
+        if beyond is not None:
+            new, old = self.model.parts(beyond), self.model.parts(self.beyond[rows])
+            # What is taken away was added before; rounding may leave less than nothing.
+            sums = _added(sums, (new[0] - old[0], new[1] - old[1]))
+            sums = np.maximum(sums[0], 0.0), np.maximum(sums[1], 0.0)
+        return self.model.total(*sums)
+
+
+def _added(one: tuple[FloatArray, FloatArray],
+           other: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+    return one[0] + other[0], one[1] + other[1]
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """The hosts and residents of one host type; rows of ``residents`` stand in host order."""
+    """The hosts and residents of one host type; rows of ``residents`` stand in host order.
+
+    :param place: of each resident, index into ``hosts``
+    :param first: (g + 1,) the residents of host i are first[i] to first[i + 1] − 1
+    :param apart: (n,) whether they are on other storage than their host's newcomers
+    :param has_apart: whether any is
+    :param at_pool: (n,) whether they are on that storage, and other hosts share it
+    :param pooled: rows of residents on storage that other hosts share, whichever it is
+    :param table: (n,) of each resident its place in ``pooled``; -1 for none
+    """
 
     hosts: IntArray
     residents: IntArray
-    place: IntArray            # of each resident, index into ``hosts``
+    place: IntArray
     responses: tuple[Response, Response]
-    has_elsewhere: bool        # whether any resident is on other storage than its host's newcomers
-    pools: IntArray            # of each host its storage; -1 where no other host shares that
-    pooled: BoolArray          # residents whose storage is shared with other hosts
+    first: IntArray
+    apart: BoolArray
+    has_apart: bool
+    at_pool: BoolArray
+    pooled: IntArray
+    table: IntArray
 
 
 def group(cluster: cluster_module.ClusterState, host_type: str,
-          models: Sequence[anchored.AnchoredModel], shared: BoolArray, confidence: float,
+          models: Sequence[pairwise.PairwiseModel], shared: BoolArray, confidence: float,
           margin: float) -> Group:
     """Prepare the residents of the hosts of one type.
 
@@ -80,62 +129,89 @@ def group(cluster: cluster_module.ClusterState, host_type: str,
     place = np.full(len(cluster.hosts), -1, dtype=np.intp)
     place[hosts] = np.arange(len(hosts))
     residents = np.flatnonzero(place[cluster.host] >= 0)
-    profiles, background = cluster.profiles[residents], cluster.background[residents]
-    known = ~np.isnan(background).any(axis=1) & characteristics.is_known(profiles)
+    domain = cluster.io_domain[residents]
+    # Alone on the storage that is looked at, a host may still share it with others that are not.
+    pooled = np.asarray((domain >= 0) & shared[domain]) | (
+        cluster.io_beyond[residents] > 0).any(axis=1)
+    here = _Whereabouts(
+        cluster, hosts, residents, place[cluster.host[residents]],
+        domain != cluster.host_io_domain[cluster.host[residents]], np.flatnonzero(pooled))
+    profiles = cluster.profiles[residents]
+    known = (characteristics.is_known(profiles)
+             & ~np.isnan(cluster.io_beyond[residents]).any(axis=1))
     busy = characteristics.request_rate(profiles) >= characteristics.MINIMUM_IOPS
     with np.errstate(divide='ignore'):
         limits = (np.log(cluster.max_slowdown[residents]),
                   -np.log(cluster.min_iops_ratio[residents]))
-    domain = cluster.io_domain[residents]
-    here = _Whereabouts(
-        cluster, cluster.host[residents], place[cluster.host[residents]], len(hosts), domain,
-        domain == cluster.host_io_domain[cluster.host[residents]],
-        np.asarray((domain >= 0) & shared[domain]))
-    responses = []
-    for model, counted, limit in zip(models, (known, known & busy), limits):
-        prepared = model.prepare(profiles, background)
-        limited = np.flatnonzero(counted & np.isfinite(limit))
-        exponent = prepared.exponent[limited]
-        breached = bounds.lower(model, exponent, 0.0, confidence) > limit[limited]
-        allowance = np.where(breached, math.log1p(margin), bounds.exponent_at(
-            model, limit[limited], confidence) - exponent)
-        responses.append(_response(model, prepared, counted, limited, limit[limited], breached,
-                                   allowance, here, model.backgrounds(cluster.load[hosts])))
-    backend = cluster.host_io_domain[hosts]
-    return Group(hosts, residents, here.place, (responses[0], responses[1]),
-                 bool((~here.at_home).any()), np.where(shared[backend], backend, -1), here.pooled)
+    slowdown, iops_ratio = (
+        _response(model, here, counted, limit, confidence, margin)
+        for model, counted, limit in zip(models, (known, known & busy), limits))
+    table = np.full(len(residents), -1, dtype=np.intp)
+    table[here.pooled] = np.arange(len(here.pooled))
+    return Group(hosts, residents, here.place, (slowdown, iops_ratio),
+                 np.searchsorted(here.place, np.arange(len(hosts) + 1)).astype(np.intp),
+                 here.apart, bool(here.apart.any()), pooled & ~here.apart, here.pooled, table)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Whereabouts:
-    """Where a group's residents are, (n,) each."""
+    """Where a group's n residents are, and its g hosts."""
 
     cluster: cluster_module.ClusterState
-    host: IntArray             # in the cluster
-    place: IntArray            # in the group
-    hosts: int                 # of the group
-    domain: IntArray           # storage
-    at_home: BoolArray         # whether that is their host's newcomers' too
-    pooled: BoolArray          # whether other hosts share it
+    hosts: IntArray
+    residents: IntArray
+    place: IntArray            # (n,) in ``hosts``
+    apart: BoolArray           # (n,) on other storage than their host's newcomers
+    pooled: IntArray           # rows on storage that other hosts share
 
 
-def _response(model: anchored.AnchoredModel, prepared: anchored.Prepared, counted: BoolArray,
-              limited: IntArray, limit: FloatArray, breached: BoolArray, allowance: FloatArray,
-              here: _Whereabouts, arrival: anchored.Backgrounds) -> Response:
-
-    def summed(chosen: BoolArray, by: IntArray, count: int) -> totals.Totals:
-        rows = np.flatnonzero(counted & chosen)
-        return totals.Totals(model, prepared, rows, by[rows], count)
-
+def _response(model: pairwise.PairwiseModel, here: _Whereabouts, counted: BoolArray,
+              limit: FloatArray, confidence: float, margin: float) -> Response:
+    cluster = here.cluster
+    profiles = cluster.profiles[here.residents]
+    behaviour, arrival = _behaviour(model, here, profiles)
+    sums = neighbours.sums(behaviour, here.place, len(here.hosts))
+    tables = elsewhere.tabulate(model, behaviour.sensitivity[here.pooled])
+    beyond = np.zeros(len(profiles))
+    beyond[here.pooled] = elsewhere.excess(
+        model, tables, np.arange(len(here.pooled)),
+        cluster.io_beyond[here.residents[here.pooled]])
+    single, cross = _added(sums, model.parts(beyond))
+    exponent = model.total(single, cross)
+    far = model.far(profiles)
+    # An unknown neighbour makes a VM unknown.
+    counted = counted & ~far & ~np.isnan(exponent)
+    limited = np.flatnonzero(counted & np.isfinite(limit))
+    breached = bounds.lower(model, exponent[limited], 0.0, confidence) > limit[limited]
+    allowance = np.where(breached, math.log1p(margin), bounds.exponent_at(
+        model, limit[limited], confidence) - exponent[limited])
+    hosts = here.hosts[here.place]
     return Response(
-        model, prepared, counted, limited, prepared.take(limited), limit, breached, allowance,
-        np.flatnonzero(~here.at_home[limited]), np.flatnonzero(here.pooled[limited]),
-        summed(here.at_home, here.place, here.hosts),
-        summed(~here.at_home, here.place, here.hosts),
-        summed(here.pooled & here.at_home, here.place, here.hosts),
-        summed(here.pooled & ~here.at_home, here.domain, len(here.cluster.io_domains)),
-        arrival, np.unique(here.host[prepared.outside & counted]),
-        np.unique(here.host[prepared.far & counted]))
+        model, behaviour, arrival, single, cross, beyond, tables, exponent, counted, limited,
+        limit[limited], breached, allowance,
+        np.unique(hosts[counted & model.outside(profiles)]), np.unique(hosts[far]))
+
+
+def _behaviour(model: pairwise.PairwiseModel, here: _Whereabouts,
+               profiles: FloatArray) -> tuple[neighbours.Behaviour, FloatArray]:
+    """Return the residents' behaviour, and what they press newcomers of their hosts with."""
+    pressure = model.pressure(profiles)
+    domain = here.cluster.io_domain[here.residents]
+    if not here.apart.any():
+        # Not computed and not copied where nobody needs it: these arrays are the largest.
+        return neighbours.Behaviour(model, model.sensitivity(profiles), pressure, pressure,
+                                    domain), pressure
+    cpu_pressure = model.pressure(cpu_only(profiles))
+    return (neighbours.Behaviour(model, model.sensitivity(profiles), pressure, cpu_pressure,
+                                 domain),
+            np.where(here.apart[:, None], cpu_pressure, pressure))
+
+
+def cpu_only(profiles: FloatArray) -> FloatArray:
+    """Return (m, 4) profiles without their I/O."""
+    without = np.zeros_like(profiles)
+    without[:, CPU] = profiles[:, CPU]
+    return without
 
 
 def shared_domains(cluster: cluster_module.ClusterState) -> BoolArray:

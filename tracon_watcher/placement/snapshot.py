@@ -29,6 +29,7 @@ import json
 import math
 import os
 import pathlib
+import sys
 from typing import Any, Iterable, Iterator, Mapping
 
 import numpy as np
@@ -47,6 +48,7 @@ _HEADER = ('schema', 'version', 'generated_at', 'maximum_age_seconds', 'models')
 _HOST = ('host', 'type', 'storage', 'updated_at', 'vms')
 _VM = frozenset(('uuid', 'profile', 'max_slowdown', 'min_iops_ratio', 'storage'))
 _REWRITE = 'write the snapshot anew'
+_LARGEST = sys.float_info.max
 
 
 @dataclasses.dataclass(frozen=True)
@@ -251,7 +253,7 @@ def _vm(fields: document.Fields, index: int, vm: Any) -> cluster_module.Resident
     profile = vm.get('profile')
     if profile is not None:
         if type(profile) is not list or len(profile) != COUNT or not all(
-                (type(value) is float or type(value) is int) and 0 <= value < math.inf
+                (type(value) is float or type(value) is int) and 0 <= value <= _LARGEST
                 for value in profile):
             document.Fields(fields.source, vm, f'vms[{index}]').array('profile', (COUNT,), 0.0)
             fields.refuse(f'vms[{index}].profile', profile, f'expected {", ".join(NAMES)}')
@@ -262,7 +264,10 @@ def _vm(fields: document.Fields, index: int, vm: Any) -> cluster_module.Resident
         limits = limits_module.Limits(
             _limit(one, 'max_slowdown', limits_module.MAX_SLOWDOWN, math.inf),
             _limit(one, 'min_iops_ratio', limits_module.MIN_IOPS_RATIO, 0.0))
-    return cluster_module.Resident(vm['uuid'], profile, limits, vm.get('storage'))
+    backend = vm.get('storage')
+    if backend is not None and (type(backend) is not str or not backend):
+        fields.refuse(f'vms[{index}].storage', backend, 'expected the name of a storage backend')
+    return cluster_module.Resident(vm['uuid'], profile, limits, backend)
 
 
 def _limit(fields: document.Fields, name: str, key: str, default: float) -> float:

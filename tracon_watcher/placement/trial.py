@@ -99,19 +99,19 @@ def _compare(settings: assessment.Settings, before: assessment.Assessor,
 
 
 def _doubt(assessor: assessment.Assessor) -> FloatArray:
-    """Return, (2, n), by how much the harm may exceed what is predicted: 0 within the hull."""
+    """Return, (2, n), by how much the harm may exceed what is predicted.
+
+    0 on hosts all of whose VMs are within the hull.
+    """
     cluster = assessor.cluster
     doubt = np.zeros((2, len(cluster.uuids)))
-    slow_ratio = assessor.exponents()
-    for name in {one for one in cluster.host_type if one is not None and one in assessor.models}:
-        of_type = np.array([one == name for one in cluster.host_type], dtype=bool)
-        rows = np.flatnonzero(of_type[cluster.host])
-        models = assessor.models[name]
-        for index, model in enumerate((models.slowdown, models.iops_ratio)):
-            exponent = slow_ratio[index][rows]
-            outside = model.prepare(cluster.profiles[rows], cluster.background[rows]).outside
-            upper = assessor.upper(model, exponent)
-            doubt[index, rows] = np.where(outside, np.nan_to_num(upper - exponent), 0.0)
+    exponents = assessor.exponents()
+    for group in assessor.groups:
+        for index, response in enumerate(group.responses):
+            rows = group.residents[np.isin(cluster.host[group.residents], response.flagged)]
+            exponent = exponents[index][rows]
+            upper = assessor.upper(response.model, exponent)
+            doubt[index, rows] = np.nan_to_num(upper - exponent)
     return doubt
 
 

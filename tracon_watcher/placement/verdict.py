@@ -26,6 +26,10 @@ from tracon_watcher.placement import newcomer as newcomers
 NEWCOMER = 'newcomer'
 RESPONSES = ('slowdown', 'iops_ratio')
 
+# What a copy of an assessment has for itself.
+_CHANGING = ('status', 'exponent', 'score', 'excess', 'flagged', 'elsewhere', 'excess_elsewhere',
+             '_found', '_postponed', '_replaced')
+
 #: Fills in lower and upper confidence bounds, (2, h) each.
 Filling = Callable[[FloatArray, FloatArray], None]
 
@@ -57,6 +61,7 @@ class Found:
     :param excess: > 0, by how much the exponent rises beyond what the limit allows
     :param bound: lower confidence bounds of the exponents
     :param limit: the limits, as exponents
+    :param elsewhere: whether the residents are on other hosts, with which a pool is shared
     """
 
     response: int
@@ -65,6 +70,7 @@ class Found:
     excess: FloatArray
     bound: FloatArray
     limit: FloatArray
+    elsewhere: bool = False
 
 
 @dataclasses.dataclass
@@ -81,6 +87,8 @@ class Assessment:
     :param excess: (h,) by how much the worst VM's exponent rises beyond what its limit allows;
         > 0 is a breach
     :param flagged: (h,) predictions clamped to the hull: the harm is at least what is predicted
+    :param elsewhere: (h,) the part of the score that residents of other hosts have in it
+    :param excess_elsewhere: (h,) as ``excess``, of those residents alone
     """
 
     cluster: cluster_module.ClusterState
@@ -90,6 +98,8 @@ class Assessment:
     score: FloatArray
     excess: FloatArray
     flagged: BoolArray
+    elsewhere: FloatArray
+    excess_elsewhere: FloatArray
     _found: list[Found] = dataclasses.field(default_factory=list)
     _postponed: list[Filling] = dataclasses.field(default_factory=list)
     _bounds: tuple[FloatArray, FloatArray] | None = None
@@ -101,15 +111,15 @@ class Assessment:
         """Return an assessment into which nothing has been reckoned yet."""
         count = len(cluster.hosts)
         return cls(cluster, newcomer, status.copy(), np.full((2, count), np.nan),
-                   np.zeros(count), np.full(count, -np.inf), np.zeros(count, dtype=bool))
+                   np.zeros(count), np.full(count, -np.inf), np.zeros(count, dtype=bool),
+                   np.zeros(count), np.full(count, -np.inf))
 
     def copy(self) -> Assessment:
         """Return an equal one that can be changed apart from this."""
-        return Assessment(
-            self.cluster, self.newcomer, self.status.copy(), self.exponent.copy(),
-            self.score.copy(), self.excess.copy(), self.flagged.copy(), list(self._found),
-            list(self._postponed), None if self._bounds is None
-            else (self._bounds[0].copy(), self._bounds[1].copy()), dict(self._replaced))
+        bounds = self._bounds
+        return dataclasses.replace(
+            self, **{name: getattr(self, name).copy() for name in _CHANGING},
+            _bounds=None if bounds is None else (bounds[0].copy(), bounds[1].copy()))
 
     @property
     def known(self) -> BoolArray:
@@ -152,12 +162,23 @@ class Assessment:
         """
         chosen = slice(None) if among is None else among
         score, flagged = self.score[chosen], self.flagged[chosen]
+        median = self.typical(among)
+        return np.where(np.isnan(score), median,
+                        np.where(flagged, np.maximum(score, median), score))
+
+    def typical(self, among: IntArray | None = None) -> float:
+        """Return what an unknown host ranks by: the median of those known and not flagged.
+
+        :param among: indices of a request's hosts; None for all
+        :returns: 0 when none is known
+        """
+        chosen = slice(None) if among is None else among
+        score, flagged = self.score[chosen], self.flagged[chosen]
         known = ~np.isnan(score)
         if not known.any():
-            return np.zeros(len(score))
+            return 0.0
         sound = known & ~flagged
-        median = np.median(score[sound if sound.any() else known])
-        return np.where(known, np.where(flagged, np.maximum(score, median), score), median)
+        return float(np.median(score[sound if sound.any() else known]))
 
     def breach(self, host: int) -> Breach:
         """Return the worst breach on a refused host.
@@ -189,7 +210,7 @@ class Assessment:
         names = [f'{who} {response}' for who in (NEWCOMER, 'resident') for response in RESPONSES]
         kind = np.full(len(self.excess), -1, dtype=np.intp)
         for found in self._found:
-            worst = found.excess >= self.excess[found.hosts]
+            worst = found.excess == self.excess[found.hosts]
             kind[found.hosts[worst]] = (2 * (found.rows >= 0) + found.response)[worst]
         for host, breach in self._replaced.items():
             kind[host] = 2 * (breach.vm != NEWCOMER) + RESPONSES.index(breach.response)
@@ -199,7 +220,14 @@ class Assessment:
     def note(self, found: Found) -> None:
         """Remember breaches; each host keeps the worst."""
         np.maximum.at(self.excess, found.hosts, found.excess)
+        if found.elsewhere:
+            np.maximum.at(self.excess_elsewhere, found.hosts, found.excess)
         self._found.append(found)
+
+    def add_elsewhere(self, hosts: BoolArray, score: FloatArray) -> None:
+        """Add harm to residents of other hosts, (m,), to the score of these hosts."""
+        self.score[hosts] += score
+        self.elsewhere[hosts] += score
 
     def forget(self, hosts: BoolArray, reason: int | None = None) -> None:
         """Make these hosts unknown: no score, no refusal."""
@@ -210,19 +238,28 @@ class Assessment:
         self.exponent[:, hosts] = np.nan
 
     def replace(self, hosts: IntArray, other: Assessment) -> None:
-        """Put in another assessment's hosts, in their order, for these."""
-        self.status[hosts] = other.status
-        self.exponent[:, hosts] = other.exponent
+        """Put in another assessment's first hosts, in their order, for these.
+
+        The other one knows nothing of hosts elsewhere; what is known of those stays.
+        """
+        first = slice(0, len(hosts))
+        self.status[hosts] = other.status[first]
+        self.exponent[:, hosts] = other.exponent[:, first]
 
         def fill(lower: FloatArray, upper: FloatArray) -> None:
-            lower[:, hosts], upper[:, hosts] = other.lower, other.upper
+            lower[:, hosts], upper[:, hosts] = other.lower[:, first], other.upper[:, first]
 
         self.postpone(fill)
-        self.score[hosts] = other.score
-        self.excess[hosts] = other.excess
-        self.flagged[hosts] = other.flagged
-        for place in np.flatnonzero(other.refused):
-            self._replaced[int(hosts[place])] = other.breach(int(place))
+        self.score[hosts] = other.score[first] + self.elsewhere[hosts]
+        known = other.known[first]
+        self.excess[hosts] = np.where(
+            known, np.maximum(other.excess[first], self.excess_elsewhere[hosts]), -np.inf)
+        self.flagged[hosts] = other.flagged[first]
+        for place, host in enumerate(hosts):
+            self._replaced.pop(int(host), None)
+            if known[place] and other.refused[place] and (
+                    other.excess[place] >= self.excess_elsewhere[host]):
+                self._replaced[int(host)] = other.breach(place)
 
     def postpone(self, filling: Filling) -> None:
         """Remember how confidence bounds are found: a request that breaks no limit asks for none.

@@ -14,7 +14,7 @@
 
 These are the models of TRACON (Chiang & Huang, SC'11, §3.1), one an application and response; X
 has eight columns, the target's four characteristics and then the background's. They are kept to
-compare with; production uses the pooled model of :mod:`.anchored`. Outside the box of its
+compare with; production uses the one of :mod:`.pairwise`, for any program. Outside the box of its
 training data a model is evaluated at the nearest point of the box.
 """
 
@@ -26,12 +26,12 @@ from typing import Any, Mapping
 import numpy as np
 
 from tracon_watcher.characteristics import BoolArray
-from tracon_watcher.characteristics import COUNT
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import NAMES
+from tracon_watcher.characteristics import RESPONSES
 from tracon_watcher.characteristics import UNITS
-from tracon_watcher.prediction import anchored
 from tracon_watcher.prediction import document
+from tracon_watcher.prediction import hull as hulls
 
 #: Fields that every stored model of an application has.
 FIELDS = ('schema', 'form', 'response', 'host_type', 'application', 'characteristics', 'units',
@@ -51,7 +51,7 @@ class Head:
     response: str
     host_type: str
     application: str
-    hull: anchored.Hull
+    hull: hulls.Hull
     training: Mapping[str, Any]
     errors: Mapping[str, Any]
 
@@ -69,12 +69,11 @@ class Head:
     def to_document(self, form: str) -> dict[str, Any]:
         """Return the common part of the JSON form, not yet sealed."""
         return {
-            'schema': anchored.SCHEMA, 'form': form, 'response': self.response,
+            'schema': document.MODEL_SCHEMA, 'form': form, 'response': self.response,
             'host_type': self.host_type, 'application': self.application,
             'characteristics': list(NAMES), 'units': list(UNITS),
-            'hull': {name: getattr(self.hull, name).tolist() for name in
-                     ('target_minimum', 'target_maximum', 'background_maximum')},
-            'training': dict(self.training), 'errors': dict(self.errors)}
+            'hull': self.hull.to_document(), 'training': dict(self.training),
+            'errors': dict(self.errors)}
 
     @classmethod
     def from_fields(cls, fields: document.Fields, form: str) -> Head:
@@ -82,19 +81,14 @@ class Head:
 
         :raises tracon_watcher.errors.InvalidDocument: naming the offending field
         """
-        fields.string('schema', (anchored.SCHEMA,))
+        fields.string('schema', (document.MODEL_SCHEMA,))
         fields.string('form', (form,))
         for name, expected in (('characteristics', NAMES), ('units', UNITS)):
             if fields.strings(name) != list(expected):
                 fields.refuse(name, fields.raw(name), f'expected {", ".join(expected)}')
-        box = fields.section('hull')
-        hull = anchored.Hull(*(box.array(name, (COUNT,), minimum=0.0) for name in (
-            'target_minimum', 'target_maximum', 'background_maximum')))
-        if (hull.target_minimum > hull.target_maximum).any():
-            box.refuse('target_minimum', hull.target_minimum.tolist(),
-                       'lies above target_maximum')
+        hull = hulls.Hull.from_fields(fields.section('hull'))
         for name in ('training', 'errors'):
             fields.section(name)
-        return cls(fields.string('response', anchored.RESPONSES), fields.string('host_type'),
+        return cls(fields.string('response', RESPONSES), fields.string('host_type'),
                    fields.string('application'), hull, dict(fields.raw('training')),
                    dict(fields.raw('errors')))

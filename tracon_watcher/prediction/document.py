@@ -17,12 +17,19 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from typing import Any, Mapping, NoReturn, Sequence
 
 import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher import errors
+
+# Whole numbers in JSON may be larger than any float.
+_LARGEST = sys.float_info.max
+
+#: Of all stored models, whatever their form.
+MODEL_SCHEMA = 'tracon-model/2'
 
 
 class Fields:
@@ -78,7 +85,7 @@ class Fields:
         """Return a finite number within the bounds, bounds included."""
         value = self.raw(name)
         if isinstance(value, bool) or not isinstance(value, (int, float)) \
-                or not math.isfinite(value) or not minimum <= value <= maximum:
+                or not abs(value) <= _LARGEST or not minimum <= value <= maximum:
             self.refuse(name, value, f'expected a finite number{_range(minimum, maximum)}')
         return float(value)
 

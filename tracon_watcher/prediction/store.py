@@ -20,27 +20,27 @@ import pathlib
 from typing import Any
 
 from tracon_watcher import errors
-from tracon_watcher.prediction import anchored
 from tracon_watcher.prediction import document
+from tracon_watcher.prediction import pairwise
 from tracon_watcher.prediction import polynomial
 from tracon_watcher.prediction import weighted_mean
 
-AnyModel = anchored.AnchoredModel | polynomial.PolynomialModel | weighted_mean.WeightedMeanModel
-_FORMS = ('anchored', 'polynomial', 'weighted_mean')
+AnyModel = pairwise.PairwiseModel | polynomial.PolynomialModel | weighted_mean.WeightedMeanModel
+_FORMS = ('pairwise', 'polynomial', 'weighted_mean')
 
 
-def from_content(content: Any, source: str) -> anchored.AnchoredModel:
+def from_content(content: Any, source: str) -> pairwise.PairwiseModel:
     """Build the production model that a parsed JSON object describes.
 
     :raises tracon_watcher.errors.InvalidDocument: naming the offending field
     """
     fields = document.Fields(source, content)
-    fields.string('schema', (anchored.SCHEMA,))
-    fields.string('form', ('anchored',))
-    return anchored.AnchoredModel.from_fields(fields, content)
+    fields.string('schema', (document.MODEL_SCHEMA,))
+    fields.string('form', ('pairwise',))
+    return pairwise.PairwiseModel.from_fields(fields, content)
 
 
-def load(path: str | os.PathLike[str]) -> anchored.AnchoredModel:
+def load(path: str | os.PathLike[str]) -> pairwise.PairwiseModel:
     """Read one production model from a JSON file.
 
     :raises tracon_watcher.errors.InvalidDocument: naming file, field and value
@@ -55,7 +55,7 @@ def load_any(path: str | os.PathLike[str]) -> AnyModel:
     """
     source, content = os.fspath(path), _content(path)
     fields = document.Fields(source, content)
-    fields.string('schema', (anchored.SCHEMA,))
+    fields.string('schema', (document.MODEL_SCHEMA,))
     form = fields.string('form', _FORMS)
     if form == 'polynomial':
         return polynomial.PolynomialModel.from_fields(fields, content)

@@ -12,7 +12,6 @@
 
 """The properties that every judgement must have, whatever the cluster."""
 
-import dataclasses
 import unittest
 
 import hypothesis
@@ -28,21 +27,22 @@ from tracon_watcher.placement import newcomer
 
 POOLS = (cluster.LOCAL, 'pool')
 MODELS = synthetic.models()
+WILD = synthetic.models(wild=True)
 
 
-def by_hand(state, vm, host):
+def by_hand(state, vm, host, judged_by=None):
     """Judge one host the slow way: put the newcomer there and predict everybody again.
 
     Returns the newcomer's exponents, the score, and which residents' bounds cross their limits.
     """
     settings = assessment.Settings()
-    models = MODELS[synthetic.HOST_TYPE]
+    models = (judged_by or MODELS)[synthetic.HOST_TYPE]
     after = state.with_resident(host, 'newcomer', vm)
     place = after.uuids.index('newcomer')
     score, breaches, own = 0.0, set(), []
     for response, model in enumerate(models):
-        before_exponents = model.exponents(state.profiles, state.background)
-        after_exponents = model.exponents(after.profiles, after.background)
+        before_exponents = synthetic.exponents(state, model)
+        after_exponents = synthetic.exponents(after, model)
         counted = np.ones(len(after.uuids), dtype=bool)
         if response == 1:
             counted = characteristics.request_rate(after.profiles) >= characteristics.MINIMUM_IOPS
@@ -68,13 +68,14 @@ def by_hand(state, vm, host):
 
 class AssessmentProperties(unittest.TestCase):
 
-    @hypothesis.given(synthetic.hosts(storage=POOLS), synthetic.profiles())
+    @hypothesis.given(synthetic.hosts(storage=POOLS), synthetic.profiles(),
+                      strategies.sampled_from((MODELS, WILD)))
     @hypothesis.settings(deadline=None, max_examples=150)
-    def test_closed_form_equals_predicting_again(self, hosts, vm):
+    def test_closed_form_equals_predicting_again(self, hosts, vm, models):
         state = cluster.build(hosts)
-        verdict = assessment.Assessor(state, MODELS).assess(newcomer.own(vm))
+        verdict = assessment.Assessor(state, models).assess(newcomer.own(vm))
         for host in range(len(hosts)):
-            own, score, breaches = by_hand(state, vm, host)
+            own, score, breaches = by_hand(state, vm, host, models)
             np.testing.assert_allclose(verdict.exponent[:, host], own, atol=1e-9)
             self.assertAlmostEqual(score, verdict.score[host], places=8)
             if abs(verdict.excess[host]) > 1e-9:
@@ -88,7 +89,8 @@ class AssessmentProperties(unittest.TestCase):
         verdict = assessment.Assessor(cluster.build(hosts), MODELS).assess(
             newcomer.own(np.zeros(4)))
         self.assertFalse(verdict.refused.any())
-        np.testing.assert_array_equal(verdict.score, np.nan_to_num(verdict.exponent[0]))
+        np.testing.assert_allclose(verdict.score, np.nan_to_num(verdict.exponent[0]),
+                                   atol=1e-12)
 
     @hypothesis.given(synthetic.profiles())
     @hypothesis.settings(deadline=None)
@@ -125,40 +127,47 @@ class AssessmentProperties(unittest.TestCase):
             self.assertAlmostEqual(batch.score[index], alone.score[0], places=9)
             self.assertEqual(batch.refused[index], alone.refused[0])
 
-    @hypothesis.given(synthetic.profiles(1.0), synthetic.profiles(2.0), synthetic.profiles(2.0))
+    @hypothesis.given(synthetic.hosts(storage=POOLS), synthetic.profiles(),
+                      strategies.sampled_from((MODELS, WILD)))
     @hypothesis.settings(deadline=None)
-    def test_monotone_inside_the_hull(self, target, background, added):
-        for model in MODELS[synthetic.HOST_TYPE]:
-            less, more = model.exponents(np.stack([target, target]),
-                                         np.stack([background, background + added]))
-            self.assertGreaterEqual(more, less - 1e-12)
-
-    @hypothesis.given(synthetic.hosts(limited=False))
-    @hypothesis.settings(deadline=None)
-    def test_a_vm_is_never_part_of_its_own_background(self, hosts):
+    def test_one_more_vm_never_helps_anybody(self, hosts, vm, models):
         state = cluster.build(hosts)
-        for row, host in enumerate(state.host):
-            others = [other for other in np.flatnonzero(state.host == host) if other != row]
-            np.testing.assert_allclose(state.background[row], state.profiles[others].sum(axis=0),
-                                       atol=1e-9)
-            if not others:
-                self.assertFalse(state.background[row].any())
+        verdict = assessment.Assessor(state, models).assess(newcomer.own(vm))
+        self.assertTrue((verdict.exponent[0] >= 0).all())
+        self.assertTrue((verdict.score >= np.nansum(verdict.exponent, axis=0) - 1e-9).all())
 
-    @hypothesis.given(synthetic.hosts(), synthetic.profiles(), synthetic.profiles())
+    @hypothesis.given(synthetic.hosts(storage=POOLS))
     @hypothesis.settings(deadline=None)
-    def test_pending_placement_counts_like_a_resident(self, hosts, early, vm):
+    def test_residents_as_predicted_one_by_one(self, hosts):
         state = cluster.build(hosts)
-        pending = {0: [assessment.Pending('early', newcomer.own(early), limits.Limits(1.2))]}
-        told = assessment.Assessor(state, MODELS).assess(newcomer.own(vm), pending=pending)
-        shown = assessment.Assessor(
-            state.with_resident(0, 'early', early, limits.Limits(1.2)), MODELS).assess(
-                newcomer.own(vm))
-        np.testing.assert_allclose(told.score, shown.score, atol=1e-9)
-        np.testing.assert_array_equal(told.refused, shown.refused)
-        if told.refused[0]:
-            one, other = shown.breach(0), told.breach(0)
-            self.assertEqual((one.vm, one.response), (other.vm, other.response))
-            self.assertAlmostEqual(one.bound, other.bound)
+        slow, _ratio = assessment.Assessor(state, MODELS).exponents()
+        np.testing.assert_allclose(
+            slow, synthetic.exponents(state, MODELS[synthetic.HOST_TYPE].slowdown), atol=1e-9)
+
+    @hypothesis.given(synthetic.hosts(storage=POOLS), strategies.data())
+    @hypothesis.settings(deadline=None)
+    def test_a_vm_that_stays_on_its_pool(self, hosts, data):
+        state = cluster.build(hosts)
+        domain = state.io_domains.index('pool') if 'pool' in state.io_domains else -1
+        rows = np.flatnonzero(state.io_domain == domain) if domain >= 0 else []
+        hypothesis.assume(len(rows))
+        row = data.draw(strategies.sampled_from(list(rows)))
+        profile = state.profiles[row]
+        verdict = assessment.Assessor(state, MODELS).assess(newcomer.own(profile), pool=domain)
+        for host in np.flatnonzero(state.host_io_domain == domain):
+            if host == state.host[row]:
+                continue
+            after = state.moved({state.uuids[row]: state.hosts[host]})
+            score = 0.0
+            for index, model in enumerate(MODELS[synthetic.HOST_TYPE]):
+                old, new = synthetic.exponents(state, model), synthetic.exponents(after, model)
+                for place in np.flatnonzero(after.host == host):
+                    if index and after.profiles[place, :2].sum() < characteristics.MINIMUM_IOPS:
+                        continue
+                    own = after.uuids[place] == state.uuids[row]
+                    score += new[place] - (
+                        0.0 if own else old[state.resident_index[after.uuids[place]]])
+            self.assertAlmostEqual(score, verdict.score[host], places=7)
 
     @hypothesis.given(synthetic.hosts(), synthetic.profiles())
     @hypothesis.settings(deadline=None)
@@ -217,6 +226,31 @@ class Unknown(unittest.TestCase):
                             synthetic.HOST_TYPE)
         self.check_unknown(self.assess([host]), assessment.Status.OUTSIDE_HULL)
 
+    def test_what_is_unknown_refuses_nobody_on_other_hosts(self):
+        for old, profile, status in ((100.0, self.VM, assessment.Status.STALE),
+                                     (200.0, self.VM * [100, 1, 1, 1],
+                                      assessment.Status.OUTSIDE_HULL)):
+            hosts = [cluster.Host('a', (self.resident('victim', profile),), synthetic.HOST_TYPE,
+                                  'pool', old),
+                     cluster.Host('b', (), synthetic.HOST_TYPE, 'pool', 200.0)]
+            verdict = assessment.Assessor(
+                cluster.build(hosts), MODELS, assessment.Settings(maximum_age=60.0)).assess(
+                    newcomer.own(self.VM), now=200.0)
+            self.assertEqual([status, assessment.Status.KNOWN], verdict.status.tolist())
+            self.assertFalse(verdict.refused[1], status)
+            known = assessment.Assessor(cluster.build(
+                [cluster.Host('a', (self.resident('victim'),), synthetic.HOST_TYPE, 'pool', 200.0),
+                 hosts[1]]), MODELS).assess(newcomer.own(self.VM))
+            self.assertTrue(known.refused[1])
+
+    def test_a_vm_far_outside_has_no_exponent(self):
+        state = cluster.build([cluster.Host(
+            'h', (self.resident('far', self.VM * [100, 1, 1, 1]),), synthetic.HOST_TYPE)])
+        assessor = assessment.Assessor(state, MODELS)
+        self.assertTrue(np.isnan(assessor.exponents()).all())
+        self.assertFalse(assessor.breaches().any())
+        self.assertEqual([assessment.Status.OUTSIDE_HULL], assessor.status.tolist())
+
     def test_ranking_takes_the_median_of_the_known(self):
         busy = [cluster.Host(f'h{count}', tuple(
             cluster.Resident(f'{count}-{row}', self.VM) for row in range(count)),
@@ -227,13 +261,21 @@ class Unknown(unittest.TestCase):
         self.assertLess(ranks[0], ranks[1])
         self.assertLess(ranks[1], ranks[2])
 
-    def test_overloaded_host_is_flagged_and_never_looks_harmless(self):
-        heavy = tuple(cluster.Resident(f'x{row}', synthetic.CAPACITY) for row in range(9))
-        hosts = [cluster.Host('full', heavy, synthetic.HOST_TYPE)] + [
+    def ranked(self, first):
+        hosts = [cluster.Host('first', first, synthetic.HOST_TYPE)] + [
             cluster.Host(f'h{count}', tuple(
                 cluster.Resident(f'{count}-{row}', self.VM) for row in range(count)),
                 synthetic.HOST_TYPE) for count in range(3)]
-        verdict = self.assess(hosts)
+        return self.assess(hosts)
+
+    def test_a_host_fuller_than_any_measured_is_the_worst(self):
+        verdict = self.ranked(tuple(
+            cluster.Resident(f'x{row}', synthetic.CAPACITY) for row in range(9)))
+        self.assertFalse(verdict.flagged.any())
+        self.assertEqual(0, np.argmax(verdict.score))
+
+    def test_a_vm_outside_the_hull_is_flagged_and_never_looks_harmless(self):
+        verdict = self.ranked((cluster.Resident('huge', 5 * synthetic.CAPACITY),))
         self.assertEqual([True, False, False, False], verdict.flagged.tolist())
         self.assertGreaterEqual(verdict.ranked()[0], np.median(verdict.score[1:]))
         self.assertEqual(assessment.Status.KNOWN, verdict.status[0])
@@ -300,6 +342,18 @@ class Breaches(unittest.TestCase):
         self.assertEqual([True, True, False], verdict.refused.tolist())
         self.assertEqual('victim', verdict.breach(1).vm)
 
+    def test_on_a_pool_the_worst_of_the_other_hosts_decides(self):
+        reader = np.array([900.0, 0.0, 0.1, 0.1])
+        state = cluster.build([
+            cluster.Host(name, (cluster.Resident(f'on-{name}', reader, limits.Limits(limit)),),
+                         synthetic.HOST_TYPE, 'pool')
+            for name, limit in (('a', 1.05), ('b', 1.1), ('c', 9.0))])
+        verdict = assessment.Assessor(state, MODELS).assess(newcomer.own(reader))
+        elsewhere = verdict.excess_elsewhere
+        self.assertEqual(elsewhere[1], elsewhere[2])            # on-a, on both
+        self.assertGreater(elsewhere[0], 0)                     # on-b; on-a is a neighbour
+        self.assertEqual('on-a', verdict.breach(2).vm)
+
     def test_exponents_are_nan_where_unknown_or_undefined(self):
         state = cluster.build([cluster.Host('h', (
             cluster.Resident('busy', self.VM), cluster.Resident('calc', self.VM * [0, 0, 1, 1])),
@@ -319,12 +373,12 @@ class MovedState(unittest.TestCase):
         row = data.draw(strategies.integers(0, len(state.uuids) - 1))
         home = state.hosts[state.host[row]]
         there = data.draw(strategies.sampled_from(state.hosts))
-        own = state.io_domain[row] == state.host_io_domain[state.host[row]]
-        hypothesis.assume(own)
         back = state.moved({state.uuids[row]: there}).moved({state.uuids[row]: home})
         for uuid in state.uuids:
             one, two = state.resident_index[uuid], back.resident_index[uuid]
-            np.testing.assert_allclose(state.background[one], back.background[two], atol=1e-9)
+            np.testing.assert_allclose(state.io_beyond[one], back.io_beyond[two], atol=1e-9)
+            self.assertEqual(state.io_domains[state.io_domain[one]],
+                             back.io_domains[back.io_domain[two]])
             self.assertEqual(state.host[one], back.host[two])
 
     def test_restricted_keeps_the_pool_load_of_the_hosts_left_out(self):
@@ -333,8 +387,33 @@ class MovedState(unittest.TestCase):
             cluster.Host(name, (cluster.Resident(name, vm),), synthetic.HOST_TYPE, 'pool')
             for name in 'abc'])
         part = state.restricted([1])
-        np.testing.assert_allclose(state.background[1], part.background[0])
-        np.testing.assert_allclose(state.load[1], part.load[0])
+        np.testing.assert_allclose([[200.0, 20.0]], part.io_beyond)
+        np.testing.assert_allclose([[200.0, 20.0]], part.host_io_beyond)
+
+    def test_a_disk_of_its_own_comes_along_and_a_volume_stays(self):
+        vm = np.array([100.0, 10.0, 0.2, 0.1])
+        state = cluster.build([
+            cluster.Host('s', (cluster.Resident('disk', vm, io_domain=cluster.LOCAL),
+                               cluster.Resident('volume', vm)), synthetic.HOST_TYPE, 'pool'),
+            cluster.Host('d', (cluster.Resident('there', vm),), synthetic.HOST_TYPE),
+            cluster.Host('e', (), synthetic.HOST_TYPE, 'pool')])
+        moved = state.moved({'disk': 'd', 'volume': 'd'})
+        self.assertEqual({'disk': 'local:d', 'volume': 'pool', 'there': 'local:d'},
+                         {uuid: moved.io_domains[domain]
+                          for uuid, domain in zip(moved.uuids, moved.io_domain)})
+        again = state.moved({'disk': 'e'})
+        self.assertEqual('local:e', again.io_domains[again.io_domain[-1]])
+
+    def test_several_residents_at_once(self):
+        vm = np.array([100.0, 10.0, 0.2, 0.1])
+        state = cluster.build([cluster.Host(name, (cluster.Resident(name, vm),)) for name in 'ab'])
+        one = state.with_resident(1, 'x', vm).with_resident(0, 'y', vm).with_resident(1, 'z', vm)
+        all_ = state.with_residents([(1, 'x', vm, limits.NONE), (0, 'y', vm, limits.NONE),
+                                     (1, 'z', vm, limits.NONE)])
+        self.assertEqual(('a', 'y', 'b', 'x', 'z'), all_.uuids)
+        self.assertEqual(one.uuids, all_.uuids)
+        np.testing.assert_array_equal(one.host, all_.host)
+        np.testing.assert_array_equal(one.io_domain, all_.io_domain)
 
     def test_gone(self):
         state = cluster.build([cluster.Host('a', (cluster.Resident('x', np.ones(4)),
@@ -346,8 +425,3 @@ class MovedState(unittest.TestCase):
                       [cluster.Host('a', (cluster.Resident('x'), cluster.Resident('x')))]):
             with self.assertRaisesRegex(ValueError, '(host a|VM x) occurs twice'):
                 cluster.build(hosts)
-
-    def test_model_that_falls_is_refused(self):
-        model = dataclasses.replace(MODELS[synthetic.HOST_TYPE].slowdown,
-                                    linear=np.array([-1.0, 0, 0, 0]))
-        self.assertLess(model.lowest_gradient()[0], 0)

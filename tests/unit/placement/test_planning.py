@@ -58,7 +58,7 @@ def harm(state):
     total = 0.0
     busy = state.profiles[:, :2].sum(axis=1) >= 5
     for model, counted in zip(MODELS[synthetic.HOST_TYPE], (np.ones(len(busy), bool), busy)):
-        total += model.exponents(state.profiles, state.background)[counted].sum()
+        total += synthetic.exponents(state, model)[counted].sum()
     return total
 
 
@@ -172,9 +172,11 @@ class PromisesTestCase(unittest.TestCase):
         other, calc = np.array([0.0, 125.0, 0.375, 0.0]), np.array([0, 0, 0.2039101, 0.16072546])
         some = limits.Limits(2.0, 0.5)
         drawn = synthetic._named([
-            ([], 'pool'), ([(calc, some), (reader, some)], 'pool'),
-            ([(writer, limits.NONE), (idle, limits.NONE), (mixed, some)], 'pool'),
-            ([(writer, limits.NONE), (idle, limits.NONE), (other, some)], 'pool')])
+            ([], 'pool'), ([(calc, some, None), (reader, some, None)], 'pool'),
+            ([(writer, limits.NONE, None), (idle, limits.NONE, None), (mixed, some, None)],
+             'pool'),
+            ([(writer, limits.NONE, None), (idle, limits.NONE, None), (other, some, None)],
+             'pool')])
         plans = {tuple((move.uuid, move.destination) for move in planning.plan_moves(
             assess(cluster.build(list(order))), parameters=FREE, now=NOW).moves)
             for order in itertools.permutations(drawn)}

@@ -135,8 +135,8 @@ class Written(unittest.TestCase):
 
     def test_edited_model(self):
         def change(content):
-            content['models'][0]['linear'][1] = -3.0
-        self.refused(self.edited(0, change), r'models\[0\].*linear is .*more background')
+            content['models'][0]['crowding'] = 3.0
+        self.refused(self.edited(0, change), r'models\[0\].*crowding is 3.0: expected a finite')
 
         def sealed(content):
             content['models'][1]['capacity'][0] *= 1.1

@@ -1,0 +1,110 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a request is told of hosts that differ from the snapshot (synthetic)."""
+
+import unittest
+
+import hypothesis
+from hypothesis import strategies
+import numpy as np
+
+from nova_filters import overlay
+from nova_filters import residency
+from tests import synthetic
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster
+from tracon_watcher.placement import limits
+from tracon_watcher.placement import newcomer
+
+VM = np.array([300.0, 50.0, 0.3, 0.1])
+IDLE = np.zeros(4)
+MODELS = synthetic.models()
+
+
+def arrived(uuid, profile, tolerated=limits.NONE):
+    return residency.Change(arrived={
+        uuid: assessment.Pending(uuid, newcomer.own(profile), tolerated)})
+
+
+class TestOverlay(unittest.TestCase):
+
+    def pool(self, *residents, storage='pool'):
+        """Three hosts on one pool, a, b and c; residents on a."""
+        return assessment.Assessor(cluster.build([
+            cluster.Host('a', residents, synthetic.HOST_TYPE, storage),
+            cluster.Host('b', (), synthetic.HOST_TYPE, 'pool'),
+            cluster.Host('c', (), synthetic.HOST_TYPE, 'pool')]), MODELS)
+
+    def assess(self, assessor, uuid='new', changes=None, expected=None):
+        return overlay.assess(assessor, uuid, newcomer.own(VM), limits.NONE, changes or {},
+                              expected or {}, 0.0)
+
+    @hypothesis.given(synthetic.hosts(), synthetic.profiles(), synthetic.profiles())
+    @hypothesis.settings(deadline=None)
+    def test_one_that_has_come_counts_like_a_resident(self, hosts, early, vm):
+        state = cluster.build(hosts)
+        told, _foreseen = overlay.assess(
+            assessment.Assessor(state, MODELS), 'new', newcomer.own(vm), limits.NONE,
+            {0: arrived('early', early, limits.Limits(1.2))}, {}, 0.0)
+        shown = assessment.Assessor(
+            state.with_resident(0, 'early', early, limits.Limits(1.2)), MODELS).assess(
+                newcomer.own(vm))
+        np.testing.assert_allclose(told.score, shown.score, atol=1e-9)
+        np.testing.assert_array_equal(told.refused, shown.refused)
+        if told.refused[0]:
+            self.assertAlmostEqual(shown.excess[0], told.excess[0])
+
+    def test_a_host_that_changed_is_still_felt_on_the_pool(self):
+        assessor = self.pool(cluster.Resident('victim', VM, limits.Limits(1.3)))
+        plain, _ = self.assess(assessor)
+        changed, _ = self.assess(assessor, changes={1: arrived('idle', IDLE)})
+        self.assertEqual([True, True, True], plain.refused.tolist())
+        self.assertEqual([True, True, True], changed.refused.tolist())
+        self.assertAlmostEqual(plain.elsewhere[1], changed.elsewhere[1])
+        self.assertGreaterEqual(changed.score[1], changed.elsewhere[1])
+        self.assertEqual('victim', changed.breach(1).vm)
+        self.assertEqual({'resident slowdown': 3}, changed.reasons(np.arange(3)))
+
+    def test_what_is_foreseen_leaves_a_moving_vm_out_as_well(self):
+        assessor = self.pool(cluster.Resident('moving', VM))
+        found, foreseen = self.assess(
+            assessor, 'moving', expected={1: arrived('idle', IDLE).arrived})
+        self.assertAlmostEqual(0.0, found.exponent[0, 1])
+        self.assertAlmostEqual(0.0, foreseen.exponent[0, 1])
+
+    def test_a_moving_vm_keeps_its_pool_whatever_its_hosts_storage(self):
+        assessor = self.pool(cluster.Resident('moving', VM, io_domain='pool'),
+                             storage=cluster.LOCAL)
+        found, _ = self.assess(assessor, 'moving')
+        self.assertAlmostEqual(0.0, found.score[1])
+
+    def test_one_that_came_from_elsewhere_counts_once(self):
+        assessor = self.pool(cluster.Resident('came', VM))
+        told, _ = self.assess(assessor, changes={1: arrived('came', VM)})
+        moved = assessment.Assessor(assessor.cluster.moved({'came': 'b'}), MODELS).assess(
+            newcomer.own(VM))
+        self.assertAlmostEqual(moved.exponent[0, 1], told.exponent[0, 1])
+
+    @hypothesis.given(synthetic.hosts(storage=(cluster.LOCAL, 'pool')), synthetic.profiles(),
+                      strategies.data())
+    @hypothesis.settings(deadline=None)
+    def test_a_change_that_is_none_changes_nothing(self, hosts, vm, data):
+        assessor = assessment.Assessor(cluster.build(hosts), MODELS)
+        host = data.draw(strategies.integers(0, len(hosts) - 1))
+        plain, _ = overlay.assess(assessor, 'new', newcomer.own(vm), limits.Limits(1.5), {}, {}, 0)
+        told, _ = overlay.assess(assessor, 'new', newcomer.own(vm), limits.Limits(1.5),
+                                 {host: residency.Change(gone={'nobody'})}, {}, 0)
+        np.testing.assert_allclose(plain.score, told.score, atol=1e-9)
+        np.testing.assert_array_equal(plain.refused, told.refused)
+        for place in np.flatnonzero(plain.refused):
+            self.assertAlmostEqual(plain.breach(place).bound, told.breach(place).bound)
