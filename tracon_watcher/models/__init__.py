@@ -14,6 +14,6 @@
 
 The estimators are scikit-learn's in every respect: :class:`.wmm.WeightedMeanRegressor`,
 :class:`.linear.StepwiseLinear` and :class:`.nonlinear.StepwiseQuadratic` are the models of
-TRACON, one an application; :class:`.nonnegative.NonNegativeRidge` is what the pooled production
-model of :mod:`.pooled` is fitted with.
+TRACON, one an application; :class:`.pairwise.PairwiseRegressor` is the model for any program
+that production uses.
 """

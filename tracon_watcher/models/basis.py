@@ -12,8 +12,8 @@
 
 """What the pooled model is made of: pieces none of which falls when a background grows.
 
-The exponent of :class:`tracon_watcher.prediction.anchored.AnchoredModel` is linear in its
-coefficients β, Q, T, w and p, over *raw columns*: b_j, b_j b_k, t_i b_j and, for each hinge,
+The exponent is linear in its coefficients over *raw columns*: b_j, b_j b_k, t_i b_j and, for each
+hinge,
 h_k and t_i h_k with h = max(0, u·t + v·b − c) − max(0, u·t − c). A raw column with a negative
 coefficient may fall. An *atom* is a combination of raw columns that, inside the hull, never
 falls in any b_j; a sum of atoms with coefficients ≥ 0 does not either. The atoms are
@@ -40,7 +40,6 @@ import numpy as np
 from tracon_watcher.characteristics import COUNT
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import IntArray
-from tracon_watcher.prediction import anchored
 
 _PAIRS = np.triu_indices(COUNT)
 _LINEAR = slice(0, COUNT)
@@ -107,23 +106,6 @@ def atoms(box: Box, kinks: Kinks) -> FloatArray:
     for index, atom in enumerate(found):
         columns[:len(atom), index] = atom
     return columns
-
-
-def unpack(raw: FloatArray, kinks: Kinks,
-           ) -> tuple[FloatArray, FloatArray, FloatArray, anchored.Hinges]:
-    """Return β, Q, T and the hinges of the raw columns' coefficients (30 + 5k,).
-
-    Hinges that got no weight are left out.
-    """
-    quadratic = np.zeros((COUNT, COUNT))
-    for value, j, k in zip(raw[_QUADRATIC], *_PAIRS):
-        quadratic[j, k] += value / 2
-        quadratic[k, j] += value / 2
-    weights = raw[_HINGES:].reshape(len(kinks), _PER_HINGE)
-    used = np.flatnonzero((weights != 0).any(axis=1))
-    return (raw[_LINEAR].copy(), quadratic, raw[_INTERACTION].reshape(COUNT, COUNT).copy(),
-            anchored.Hinges(kinks.target[used], kinks.background[used], kinks.threshold[used],
-                            weights[used, 0], weights[used, 1:]))
 
 
 def _symmetric(j: int, k: int) -> FloatArray:

@@ -21,11 +21,13 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import gzip
 import hashlib
 import math
 import os
 import pathlib
 from typing import Iterable, Mapping, NoReturn
+import zlib
 
 import numpy as np
 
@@ -34,16 +36,21 @@ from tracon_watcher.characteristics import NAMES
 from tracon_watcher import errors
 from tracon_watcher.models import points as measured
 
-SCHEMA = 'tracon-measurements/1'
+SCHEMA = 'tracon-measurements/2'
+#: What else can be read: version 1 has no perf events, and two guests at a time.
+READABLE = ('tracon-measurements/1', SCHEMA)
 #: What a point may be: a program alone; a named target beside a setting of the generator; the
 #: generator as target; two programs side by side; a point measured again, for the noise; the
 #: generator as target beside a named program, the other direction of a `background` point.
-KINDS = ('solo', 'background', 'generator', 'pair', 'repeat', 'reverse')
+KINDS = ('solo', 'background', 'generator', 'pair', 'repeat', 'reverse',
+         'co-residents')
 
 _CHARACTERISTICS = {
     f'{whose}_{when}': tuple(f'{whose}_{when}_{name}' for name in NAMES)
     for when in ('alone', 'observed') for whose in ('target', 'background')}
 _TEXT = ('point', 'kind', 'target', 'background', 'started_at')
+_EVENTS = ('cpu_cycles', 'instructions', 'cache_references', 'cache_misses',
+           'context_switches', 'cpu_migrations')
 #: The columns, in the order in which they are written.
 COLUMNS = (
     'point', 'kind', 'target', 'background', 'repetition', 'started_at', 'window_seconds',
@@ -53,8 +60,9 @@ COLUMNS = (
     *_CHARACTERISTICS['background_observed'], 'target_vcpu_delay', 'target_read_latency',
     'target_write_latency', 'background_vcpu_delay', 'background_read_latency',
     'background_write_latency', 'target_alone_vcpu_delay', 'target_alone_read_latency',
-    'target_alone_write_latency', 'foreign_cpu', 'foreign_cpu_other', 'steal',
-    'canary_before', 'canary_during', 'canary_after', 'attempts')
+    'target_alone_write_latency', *(f'target_{name}' for name in _EVENTS),
+    *(f'target_alone_{name}' for name in _EVENTS), 'foreign_cpu', 'foreign_cpu_other', 'steal',
+    'canary_before', 'canary_during', 'canary_after', 'solo_canary', 'attempts')
 #: Columns that a file must have to be learnt from; the others are for people.
 NEEDED = ('point', 'kind', 'target', 'background', 'repetition', 'slowdown', 'iops_ratio',
           *(name for names in _CHARACTERISTICS.values() for name in names))
@@ -97,15 +105,17 @@ class Dataset:
 
 
 def read(path: str | os.PathLike[str]) -> Dataset:
-    """Read and check one file.
+    """Read and check one file, CSV as it is or compressed (``.gz``).
 
     :raises tracon_watcher.errors.InvalidDocument: naming file, line, column and value
     """
     source = os.fspath(path)
     try:
         content = pathlib.Path(source).read_bytes()
+        if source.endswith('.gz'):
+            content = gzip.decompress(content)
         text = content.decode('utf-8')
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise errors.InvalidDocument(source, 'the file', str(error),
                                      'cannot be read; name a CSV of `tracon lab measure`'
                                      ) from None
@@ -130,9 +140,53 @@ def read(path: str | os.PathLike[str]) -> Dataset:
 def read_all(paths: Iterable[str | os.PathLike[str]]) -> list[Dataset]:
     """Read several files.
 
-    :raises tracon_watcher.errors.InvalidDocument: naming file, line, column and value
+    :raises tracon_watcher.errors.InvalidDocument: naming file, line, column and value, also of a
+        point that stands in two files
     """
-    return [read(path) for path in paths]
+    found = [read(path) for path in paths]
+    seen: dict[tuple[str, ...], str] = {}
+    for one in found:
+        for moment in (('file', one.sha256), *_moments(one)):
+            if moment in seen:
+                raise errors.InvalidDocument(
+                    one.name, 'point' if len(moment) > 2 else 'the file', moment[1],
+                    f'stands in {seen[moment]} as well: name each measurement once')
+        seen.update((moment, one.name) for moment in (('file', one.sha256), *_moments(one)))
+    return found
+
+
+def check_held_out(fitted: Iterable[Dataset], tests: Iterable[Dataset]) -> None:
+    """See that what models are tested on is nothing that they learn from.
+
+    :raises tracon_watcher.errors.InvalidDocument: naming the file and what is wrong with it
+    """
+    fitted = list(fitted)
+    known = {one.host_type for one in fitted}
+    seen = {moment: one.name for one in fitted for moment in _moments(one)}
+    files = {one.sha256: one.name for one in fitted}
+    for test in tests:
+        if test.host_type not in known:
+            raise errors.InvalidDocument(
+                test.name, 'header host_type', test.host_type,
+                f'nothing is known of it; there are models of {", ".join(sorted(known))}')
+        if test.sha256 in files:
+            raise errors.InvalidDocument(
+                test.name, 'the file', test.sha256,
+                f'stands in {files[test.sha256]} as well, which models are fitted to: no test of '
+                'them')
+        for moment in _moments(test):
+            if moment in seen:
+                raise errors.InvalidDocument(
+                    test.name, 'point', moment[1],
+                    f'measured at {moment[2]}, stands in {seen[moment]} as well, which models '
+                    'are fitted to: no test of them')
+
+
+def _moments(one: Dataset) -> Iterable[tuple[str, str, str]]:
+    """Return what tells a measured point from all others; nothing where no time is given."""
+    when = one.text.get('started_at')
+    return () if when is None else [
+        (one.host_type, str(point), str(at)) for point, at in zip(one.text['point'], when) if at]
 
 
 def _header(source: str, lines: list[str]) -> dict[str, str]:
@@ -143,9 +197,9 @@ def _header(source: str, lines: list[str]) -> dict[str, str]:
         key, colon, value = line[1:].partition(':')
         if colon:
             header[key.strip()] = value.strip()
-    if header.get('schema') != SCHEMA:
+    if header.get('schema') not in READABLE:
         raise errors.InvalidDocument(source, 'header schema', header.get('schema'),
-                                     f'expected a first line "# schema: {SCHEMA}"')
+                                     'this version reads ' + ' and '.join(READABLE))
     if not header.get('host_type'):
         raise errors.InvalidDocument(source, 'header host_type', header.get('host_type'),
                                      'expected a line "# host_type: NAME"')

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Fits what production uses: one pooled model a response and host type."""
+"""Fits what production uses: one pairwise model a response and host type."""
 
 from __future__ import annotations
 
@@ -22,19 +22,25 @@ from typing import Mapping
 import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.characteristics import RESPONSES
 from tracon_watcher import errors
+from tracon_watcher.models import baseline
+from tracon_watcher.models import crowd
 from tracon_watcher.models import dataset
+from tracon_watcher.models import pairwise
 from tracon_watcher.models import per_application
 from tracon_watcher.models import points as measured
-from tracon_watcher.models import pooled
 from tracon_watcher.models import validation
-from tracon_watcher.prediction import anchored
+from tracon_watcher.prediction import pairwise as stored
 from tracon_watcher.prediction import polynomial
 from tracon_watcher.prediction import weighted_mean
 
+# A response whose largest value exceeds its smallest by no more than this share is constant.
+_CONSTANT = 1e-9
 
-def production_models(datasets: Iterable[dataset.Dataset]) -> list[anchored.AnchoredModel]:
-    """Return the pooled models of slowdown and IOPS ratio of each host type.
+
+def production_models(datasets: Iterable[dataset.Dataset]) -> list[stored.PairwiseModel]:
+    """Return the models, for any program, of slowdown and IOPS ratio of each host type.
 
     Data sets of one host type are fitted together. A response with too few points has no model,
     unless it is the slowdown.
@@ -43,9 +49,9 @@ def production_models(datasets: Iterable[dataset.Dataset]) -> list[anchored.Anch
     """
     models = []
     for points, origin in _by_host_type(datasets):
-        for response in anchored.RESPONSES:
+        for response in RESPONSES:
             try:
-                models.append(pooled_model(points, response, origin))
+                models.append(pairwise_model(points, response, origin))
             except errors.NotEnoughData:
                 if response == 'slowdown':
                     raise
@@ -66,7 +72,7 @@ def application_models(
 def _application_models(
         points: measured.Points, origin: Mapping[str, Any],
 ) -> Iterator[polynomial.PolynomialModel | weighted_mean.WeightedMeanModel]:
-    for response in anchored.RESPONSES:
+    for response in RESPONSES:
         for name in per_application.applications(points):
             own = per_application.of_application(points, response, name)
             if not per_application.enough(own):
@@ -80,15 +86,17 @@ def _application_models(
                     points.host_type, name, training, {'by_background': held_out})
 
 
-def pooled_model(points: measured.Points, response: str,
-                 origin: Mapping[str, Any]) -> anchored.AnchoredModel:
+def pairwise_model(points: measured.Points, response: str,
+                   origin: Mapping[str, Any]) -> stored.PairwiseModel:
     """Fit one response of one host type, with interval and held-out errors.
 
     :param origin: what is known of where the points came from; it is stored
+    :raises tracon_watcher.errors.NotEnoughData: for fewer than
+        :data:`~tracon_watcher.models.points.LEAST_POINTS` points
+    :raises tracon_watcher.errors.InvalidDocument: for a response that is the same everywhere
     """
-    fitted = points.defined(response, measured.FITTED)
-    capacity = measured.capacity(points)
-    model = regressor(fitted, response, capacity)
+    fitted = learnable(points, response)
+    model = regressor(fitted, response, measured.capacity(points))
     factory = factory_like(model)
     exponent = fitted.exponent(response)
     known = validation.by_background(fitted, response, factory)
@@ -96,26 +104,47 @@ def pooled_model(points: measured.Points, response: str,
     held_out = {name: _errors(measured.from_exponent(exponents, response), fitted, response)
                 for name, exponents in (('by_background', known),
                                         ('by_target_and_background', unknown))}
-    columns = pooled.design(fitted) / np.tile(capacity, 2)
-    training = {**origin, 'points': len(fitted), **pooled.identified(columns),
-                'ridge': model.alpha_, 'pieces': model.atoms_}
+    training = {**origin, 'points': len(fitted), **model.identified(measured.design(fitted)),
+                'ridge': model.alpha_, 'stiffness': model.stiffness_}
     return model.to_model(response, points.host_type, validation.interval(unknown, exponent),
-                          training, held_out)
+                          training, held_out, crowd.fitted_crowding(points, response))
+
+
+def learnable(points: measured.Points, response: str) -> measured.Points:
+    """Return the points that a model of a response is fitted to.
+
+    :raises tracon_watcher.errors.NotEnoughData: for fewer than
+        :data:`~tracon_watcher.models.points.LEAST_POINTS` points
+    :raises tracon_watcher.errors.InvalidDocument: for a response that is the same everywhere
+    """
+    fitted = points.defined(response, measured.FITTED)
+    if len(fitted) < measured.LEAST_POINTS:
+        raise errors.NotEnoughData(f'a model of {points.host_type}, {response}', len(fitted),
+                                   measured.LEAST_POINTS)
+    values = fitted.response(response)
+    if np.ptp(values) <= _CONSTANT * values.max():
+        raise errors.InvalidDocument(
+            f'measurements of {points.host_type}', response, float(values[0]),
+            f'it is the same in all {len(values)} points, from which nothing can be learnt; were '
+            'the programs really beside each other?')
+    return fitted
 
 
 def regressor(fitted: measured.Points, response: str,
-              capacity: FloatArray) -> pooled.PooledRegressor:
-    """Fit the pooled regressor, its ridge chosen by programs kept out in turn."""
-    return pooled.PooledRegressor(capacity).fit(
-        pooled.design(fitted), fitted.exponent(response), validation.program_folds(fitted))
+              capacity: FloatArray) -> pairwise.PairwiseRegressor:
+    """Fit the pairwise regressor, its ridge chosen by programs kept out in turn."""
+    return pairwise.PairwiseRegressor(capacity).fit(
+        measured.design(fitted), fitted.exponent(response), validation.program_folds(fitted))
 
 
-def factory_like(model: pooled.PooledRegressor) -> validation.Factory:
-    """Return what makes unfitted models for cross-validation: same capacity, settings and ridge.
+def factory_like(model: pairwise.PairwiseRegressor) -> validation.Factory:
+    """Return what makes unfitted models for cross-validation: same capacity, terms and ridge.
 
-    The ridge, one number chosen by cross-validation itself, is not chosen anew in each fold.
+    What was chosen by cross-validation itself, a few numbers, is not chosen anew in each fold.
     """
-    return lambda: pooled.PooledRegressor(model.capacity, (model.alpha_,), model.most_kinks)
+    return lambda: pairwise.PairwiseRegressor(
+        model.capacity, (model.alpha_,), (model.stiffness_,), (tuple(model.compression_),),
+        model.degree)
 
 
 def provenance(parts: Iterable[dataset.Dataset]) -> dict[str, Any]:
@@ -131,7 +160,7 @@ def _by_host_type(datasets: Iterable[dataset.Dataset],
     for one in datasets:
         by_type.setdefault(one.host_type, []).append(one)
     for parts in by_type.values():
-        yield measured.join([part.points for part in parts]), provenance(parts)
+        yield measured.join([baseline.steady(part) for part in parts]), provenance(parts)
 
 
 def _errors(predicted: FloatArray, fitted: measured.Points, response: str) -> dict[str, Any]:

@@ -25,11 +25,10 @@ from tracon_watcher import errors
 from tracon_watcher.models import linear
 from tracon_watcher.models import nonlinear
 from tracon_watcher.models import points as measured
-from tracon_watcher.models import pooled
 from tracon_watcher.models import validation
 from tracon_watcher.models import wmm
-from tracon_watcher.prediction import anchored
 from tracon_watcher.prediction import application as stored
+from tracon_watcher.prediction import hull as hulls
 from tracon_watcher.prediction import polynomial
 from tracon_watcher.prediction import weighted_mean
 
@@ -50,7 +49,7 @@ class Fitted:
     """
 
     estimator: Any
-    hull: anchored.Hull
+    hull: hulls.Hull
     host_cpu: bool = True
 
     def predict(self, target: FloatArray, background: FloatArray) -> FloatArray:
@@ -88,10 +87,10 @@ def fit(points: measured.Points, response: str, model: str, host_cpu: bool = Tru
     if len(points) < LEAST_POINTS:
         raise errors.NotEnoughData(f'{model} of one application', len(points), LEAST_POINTS)
     alone = np.concatenate([points.target_alone[0], np.zeros(COUNT)])
-    columns = np.vstack([pooled.design(points), alone])
+    columns = np.vstack([measured.design(points), alone])
     values = np.append(points.response(response), 1.0)
-    hull = anchored.Hull(points.target_alone.min(axis=0), points.target_alone.max(axis=0),
-                         points.background_alone.max(axis=0))
+    hull = hulls.Hull(points.target_alone.min(axis=0), points.target_alone.max(axis=0),
+                      points.background_alone.max(axis=0))
     return Fitted(ESTIMATORS[model]().fit(_features(columns, host_cpu), values), hull, host_cpu)
 
 

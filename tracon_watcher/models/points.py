@@ -33,6 +33,10 @@ StringArray = npt.NDArray[np.str_]
 #: programs are the truth that schedules are judged by, and repeats tell the noise; neither is ever
 #: fitted.
 FITTED = ('background', 'generator', 'reverse')
+#: Fewest of them that a model for any program is fitted to.
+LEAST_POINTS = 30
+#: All kinds with somebody beside the target.
+BESIDE = (*FITTED, 'pair', 'repeat', 'co-residents')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,9 +95,14 @@ class Points:
         return chosen
 
     def exponent(self, response: str) -> FloatArray:
-        """Return log slowdown, or minus log IOPS ratio: what the pooled model is fitted to."""
+        """Return log slowdown, or minus log IOPS ratio: what models of any program learn."""
         values: FloatArray = np.log(self.response(response))
         return values if response == 'slowdown' else -values
+
+
+def design(points: Points) -> FloatArray:
+    """Return the eight columns of models, (n, 8): target alone, background alone."""
+    return np.hstack([points.target_alone, points.background_alone])
 
 
 def from_exponent(exponent: FloatArray, response: str) -> FloatArray:

@@ -10,17 +10,18 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Fits the anchored pooled model: one response of any program on one type of host.
+"""An anchored model with kinks that never falls when a background grows, to compare with.
 
-The form, and why an empty background gives exactly 1, is that of
-:mod:`tracon_watcher.prediction.anchored`; that it never falls inside the hull comes from
-:mod:`.basis`. The exponent is fitted by least squares, so what is minimised is, to first order,
-the relative error of the response.
+An empty background gives exactly 1; that the exponent never falls inside the hull comes from
+:mod:`.basis`. It takes the sum of all neighbours' characteristics for the background. Production
+uses the pairwise model (:mod:`.pairwise`): a neighbour that writes more leaves the CPU to others,
+so that what was measured does fall, and several neighbours are not the sum of their
+characteristics.
 """
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from typing import Any, Sequence
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -33,14 +34,10 @@ from tracon_watcher import errors
 from tracon_watcher.models import basis
 from tracon_watcher.models import nonnegative
 from tracon_watcher.models import points as measured
-from tracon_watcher.prediction import anchored
-from tracon_watcher.prediction import interval as intervals
 
-#: Fewest points that a pooled model is fitted to.
-LEAST_POINTS = 30
 #: Ridges that are tried; they are large, since programs never measured are what is predicted.
 ALPHAS = (0.003, 0.03, 0.1, 0.3)
-#: Most kinks that a stored model has; each costs time on the scheduler's request path.
+#: Most kinks that a model has.
 MOST_KINKS = 12
 # Shares of the capacity by which targets, and backgrounds, are told apart for the ceiling.
 _GRAIN = 0.2
@@ -69,8 +66,8 @@ class PooledRegressor(BaseEstimator):  # type: ignore[misc]
         :param groups: (n,) folds for the choice of the ridge
         :raises tracon_watcher.errors.NotEnoughData: for fewer than :data:`LEAST_POINTS` points
         """
-        if len(X) < LEAST_POINTS:
-            raise errors.NotEnoughData('a pooled model', len(X), LEAST_POINTS)
+        if len(X) < measured.LEAST_POINTS:
+            raise errors.NotEnoughData('a pooled model', len(X), measured.LEAST_POINTS)
         target, background = X[:, :COUNT] / self.capacity, X[:, COUNT:] / self.capacity
         self.box_ = basis.Box(target.min(axis=0), target.max(axis=0), background.max(axis=0))
         kinks = candidates(self.capacity)
@@ -99,17 +96,6 @@ class PooledRegressor(BaseEstimator):  # type: ignore[misc]
         background = np.minimum(X[:, COUNT:] / self.capacity, self.box_.top)
         exponent: FloatArray = basis.raw_columns(target, background, self.kinks_) @ self.raw_
         return np.maximum(exponent, 0.0)
-
-    def to_model(self, response: str, host_type: str, interval: intervals.Interval,
-                 training: Mapping[str, Any], held_out: Mapping[str, Any],
-                 ) -> anchored.AnchoredModel:
-        """Return the form that is stored and that production evaluates."""
-        linear, quadratic, interaction, hinges = basis.unpack(self.raw_, self.kinks_)
-        capacity = np.asarray(self.capacity)
-        hull = anchored.Hull(self.box_.low * capacity, self.box_.high * capacity,
-                             self.box_.top * capacity)
-        return anchored.AnchoredModel(response, host_type, capacity, linear, quadratic,
-                                      interaction, hinges, hull, interval, training, held_out)
 
 
 def candidates(capacity: FloatArray) -> basis.Kinks:
@@ -144,22 +130,6 @@ def crossed(target: FloatArray, background: FloatArray) -> tuple[FloatArray, Flo
     sorts[1] = np.minimum(sorts[1], background.max(axis=0))
     first, second = np.indices((len(sorts[0]), len(sorts[1]))).reshape(2, -1)
     return sorts[0][first], sorts[1][second]
-
-
-def identified(columns: FloatArray) -> dict[str, int]:
-    """Return how many terms of the quadratic part there are, and how many the points tell apart.
-
-    :param columns: (n, 8) divided by capacity
-    """
-    raw = basis.raw_columns(columns[:, :COUNT], columns[:, COUNT:], basis.NO_KINKS)
-    scale = np.linalg.norm(raw, axis=0)
-    rank = np.linalg.matrix_rank(raw / np.where(scale > 0, scale, 1.0), tol=1e-8 * len(raw))
-    return {'terms': raw.shape[1], 'rank': int(rank)}
-
-
-def design(points: measured.Points) -> FloatArray:
-    """Return the eight columns, (n, 8): target alone, background alone."""
-    return np.hstack([points.target_alone, points.background_alone])
 
 
 def _importance(raw: FloatArray, target: FloatArray, background: FloatArray,

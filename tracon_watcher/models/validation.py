@@ -12,7 +12,7 @@
 
 """How wrong models are on points that they were not fitted to, and how wide that makes them.
 
-Two questions are asked of the pooled model. *A known program beside an unknown background*:
+Two questions are asked of a model for any program. *A known program beside an unknown background*:
 folds by background. *An unknown program*, which is what production meets: target and background
 are both kept out of the fit, and that is what intervals are made of.
 """
@@ -31,13 +31,14 @@ from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import IntArray
 from tracon_watcher.models import points as measured
-from tracon_watcher.models import pooled
 from tracon_watcher.prediction import interval as intervals
 
 #: Folds that backgrounds are dealt out to.
 BACKGROUND_FOLDS = 5
 #: Probabilities at which a stored interval has quantiles.
 LEVELS = (0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975)
+#: Share of what is measured that an interval is to hold.
+SHARE = 0.9
 # No width is smaller than this: a share of a percent of the response.
 _LEAST_WIDTH = 0.003
 _GENERATOR_FOLDS = 3
@@ -141,10 +142,10 @@ def _index(names: measured.StringArray, known: measured.StringArray, count: int)
 def _held_out(points: measured.Points, response: str, factory: Factory,
               splits: Iterable[tuple[BoolArray, BoolArray]]) -> FloatArray:
     """Return exponents (n,) where a split tests a point, by a fit to the points it keeps."""
-    columns, exponent = pooled.design(points), points.exponent(response)
+    columns, exponent = measured.design(points), points.exponent(response)
     predicted = np.full(len(points), np.nan)
     for tested, kept in splits:
-        if tested.any() and kept.sum() >= pooled.LEAST_POINTS:
+        if tested.any() and kept.sum() >= measured.LEAST_POINTS:
             predicted[tested] = factory().fit(columns[kept], exponent[kept],
                                               ).predict(columns[tested])
     return predicted
@@ -163,6 +164,31 @@ def interval(predicted: FloatArray, actual: FloatArray) -> intervals.Interval:
     normalised = residual / (offset + slope * predicted)
     quantiles = np.quantile(normalised, LEVELS) if len(normalised) else np.zeros(len(LEVELS))
     return intervals.Interval(offset, float(slope), np.array(LEVELS), quantiles)
+
+
+def inside(width: intervals.Interval, predicted: FloatArray, actual: FloatArray,
+           share: float = SHARE) -> BoolArray:
+    """Say which exponents, (n,), lie in the interval that should hold this share of them."""
+    low, high = (width.bound(predicted, level) for level in ((1 - share) / 2, (1 + share) / 2))
+    # Interference below none is noise: the interval ends there, and so does what is measured.
+    value = np.maximum(actual, 0.0)
+    return np.asarray((low <= value) & (value <= high))
+
+
+def inside_held_out(predicted: FloatArray, actual: FloatArray, groups: IntArray) -> FloatArray:
+    """Say, (n,), which exponents lie in intervals made of the residuals of all other groups.
+
+    1 for inside, 0 for outside, NaN where nothing was predicted.
+    """
+    found = np.full(len(actual), np.nan)
+    known = np.isfinite(predicted)
+    for group in np.unique(groups[known]):
+        out = known & (groups == group)
+        kept = known & ~out
+        if kept.any():
+            found[out] = inside(interval(predicted[kept], actual[kept]), predicted[out],
+                                actual[out])
+    return found
 
 
 def noise(points: measured.Points, response: str) -> FloatArray:
@@ -186,4 +212,4 @@ def noise(points: measured.Points, response: str) -> FloatArray:
 
 def fit_one(factory: Factory, points: measured.Points, response: str) -> Any:
     """Return a model fitted to all these points."""
-    return factory().fit(pooled.design(points), points.exponent(response))
+    return factory().fit(measured.design(points), points.exponent(response))

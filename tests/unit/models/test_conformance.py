@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""One suite over all stored models, the pooled ones and those of one application."""
+"""One suite over all stored models, those for any program and those of one application."""
 
 import json
 import os

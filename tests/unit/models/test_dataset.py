@@ -10,7 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import gzip
 import os
+import shutil
 import tempfile
 import unittest
 
@@ -103,3 +105,21 @@ class TestRead(unittest.TestCase):
     def test_nothing_in_it(self):
         self.refused("the points is 'none'", self.lines[:4])
         self.refused('header schema', text='\n')
+
+    def test_compressed(self):
+        with open(self.path, 'rb') as plain, gzip.open(self.path + '.gz', 'wb') as packed:
+            packed.write(plain.read())
+        one, other = dataset.read(self.path), dataset.read(self.path + '.gz')
+        self.assertEqual(one.sha256, other.sha256)
+        np.testing.assert_array_equal(one.points.slowdown, other.points.slowdown)
+        with open(self.path + '.gz', 'r+b') as packed:
+            packed.truncate(200)
+        with self.assertRaisesRegex(errors.InvalidDocument, 'csv.gz: the file .*cannot be read'):
+            dataset.read(self.path + '.gz')
+
+    def test_a_file_named_twice(self):
+        other = self.path.replace('synthetic', 'copy')
+        shutil.copy(self.path, other)
+        with self.assertRaisesRegex(errors.InvalidDocument,
+                                    r'copy\.csv: the file .* stands in synthetic\.csv as well'):
+            dataset.read_all([self.path, other])

@@ -18,11 +18,11 @@ import unittest
 import numpy as np
 
 from tests.unit.models import synthetic
+from tracon_watcher.characteristics import RESPONSES
 from tracon_watcher import errors
 from tracon_watcher.models import dataset
 from tracon_watcher.models import fit
 from tracon_watcher.models import per_application
-from tracon_watcher.prediction import anchored
 from tracon_watcher.prediction import store
 
 
@@ -129,4 +129,4 @@ class TestStoredForms(unittest.TestCase):
             if model.form == 'weighted_mean':
                 predicted = model.predict(model.head.hull.target_maximum[None], np.zeros((1, 4)))
                 self.assertAlmostEqual(1.0, predicted[0], places=6)
-        self.assertEqual(2, len({m.head.response for m in self.models} & set(anchored.RESPONSES)))
+        self.assertEqual(2, len({m.head.response for m in self.models} & set(RESPONSES)))

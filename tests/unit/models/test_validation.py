@@ -15,7 +15,7 @@ import unittest
 import numpy as np
 
 from tests.unit.models import synthetic
-from tracon_watcher.models import pooled
+from tracon_watcher.models import points as measured
 from tracon_watcher.models import validation
 
 KINDS = ('background', 'generator', 'reverse')
@@ -43,7 +43,7 @@ class TestHeldOut(unittest.TestCase):
         points = synthetic.build(generator=20, backgrounds=15, reverse=True)
         self.points = points.defined('slowdown', KINDS)
         self.names = {}
-        for index, row in enumerate(pooled.design(self.points)):
+        for index, row in enumerate(measured.design(self.points)):
             self.names[tuple(row)] = (self.points.target[index], self.points.background[index],
                                       self.points.kind[index])
 

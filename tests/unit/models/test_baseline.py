@@ -1,0 +1,83 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Responses against a steady baseline (a synthetic file with a machine that drifts)."""
+
+import dataclasses
+import unittest
+
+import numpy as np
+
+from tracon_watcher.characteristics import NAMES
+from tracon_watcher.models import baseline
+from tracon_watcher.models import dataset
+
+
+def drifting(rng, slow=0.1, noise=0.0):
+    """A program alone 40 times, then beside another, which takes it twice as long, 20 times.
+
+    The machine's speed varies, which the canary sees; the program's work is all CPU.
+    """
+    count = 60
+    speed = 1 + slow * rng.uniform(0, 1, count)
+    beside = np.arange(count) >= 40
+    seconds = np.where(beside, 2.0, 1.0) * speed * np.exp(noise * rng.normal(size=count))
+    kinds = np.where(beside, 'background', 'solo')
+    numbers = {name: np.ones(count) for name in dataset.COLUMNS if name not in (
+        'point', 'kind', 'target', 'background', 'started_at')}
+    numbers.update(
+        time_per_unit=seconds, canary_during=3e-4 * speed, iops=100 / seconds,
+        slowdown=seconds / seconds[0], iops_ratio=seconds[0] / seconds,
+        target_vcpu_delay=np.where(beside, 0.5, 0.0),
+        target_observed_guest_cpu=np.where(beside, 0.5, 1.0))
+    for name in NAMES:
+        numbers.setdefault(f'target_observed_{name}', np.ones(count))
+    text = {'kind': kinds, 'target': np.array(['p'] * count),
+            'background': np.where(beside, 'gen-c100-r0-w0', ''),
+            'point': np.arange(count).astype(str), 'started_at': np.arange(count).astype(str)}
+    return dataset.Dataset('synthetic.csv', '', {'host_type': 'synthetic'}, text, numbers)
+
+
+class TestSteady(unittest.TestCase):
+
+    def test_the_machines_speed_leaves_the_responses(self):
+        found = baseline.steady(drifting(np.random.default_rng(1)))
+        beside = found.kind == 'background'
+        np.testing.assert_allclose(found.slowdown[beside], 2.0, rtol=1e-6)
+        np.testing.assert_allclose(found.iops_ratio[beside], 0.5, rtol=1e-6)
+
+    def test_one_noisy_window_alone_is_no_baseline(self):
+        data = drifting(np.random.default_rng(2), slow=0.0, noise=0.1)
+        before = data.points.slowdown[data.text['kind'] == 'background']
+        after = baseline.steady(data).slowdown[data.text['kind'] == 'background']
+        self.assertLess(abs(np.log(after / 2).mean()), 0.05)
+        self.assertLess(abs(np.log(after / 2).mean()), abs(np.log(before / 2).mean()))
+
+    def test_a_program_has_one_profile(self):
+        found = baseline.steady(drifting(np.random.default_rng(3)))
+        self.assertEqual(1, len(np.unique(found.target_alone, axis=0)))
+
+    def test_undefined_ratios_stay_undefined(self):
+        data = drifting(np.random.default_rng(4))
+        data.numbers['iops_ratio'][45] = np.nan
+        found = baseline.steady(data)
+        self.assertTrue(np.isnan(found.iops_ratio[45]))
+        self.assertTrue(np.isfinite(found.iops_ratio[46]))
+
+    def test_a_file_without_times_stays_as_it_is(self):
+        data = drifting(np.random.default_rng(5))
+        numbers = dict(data.numbers, time_per_unit=np.full(60, np.nan))
+        found = baseline.steady(dataclasses.replace(data, numbers=numbers))
+        np.testing.assert_array_equal(found.slowdown, data.points.slowdown)
+        del numbers['time_per_unit']
+        found = baseline.steady(dataclasses.replace(data, numbers=numbers))
+        np.testing.assert_array_equal(found.slowdown, data.points.slowdown)

@@ -1,0 +1,54 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Which backgrounds to measure."""
+
+import itertools
+import unittest
+
+import numpy as np
+
+from tracon_watcher.models import optimal_design
+
+LEVELS = np.array(list(itertools.product(np.arange(5) / 4, repeat=3)))[1:]
+
+
+class TestDesign(unittest.TestCase):
+
+    def test_distinct_and_as_many_as_asked(self):
+        chosen = optimal_design.choose(LEVELS, 25)
+        self.assertEqual(25, len(set(chosen.tolist())))
+        self.assertEqual(sorted(chosen.tolist()), chosen.tolist())
+
+    def test_it_is_better_than_chance(self):
+        best = optimal_design.uncertainty(LEVELS, optimal_design.choose(LEVELS, 25))
+        rng = np.random.default_rng(1)
+        drawn = [optimal_design.uncertainty(LEVELS, rng.choice(124, 25, replace=False))
+                 for _ in range(200)]
+        self.assertLess(best, 0.9 * min(drawn))
+
+    def test_no_swap_makes_it_better(self):
+        chosen = optimal_design.choose(LEVELS, 12)
+        least = optimal_design.uncertainty(LEVELS, chosen)
+        for place in range(12):
+            for other in set(range(124)) - set(chosen.tolist()):
+                swapped = chosen.copy()
+                swapped[place] = other
+                self.assertGreaterEqual(optimal_design.uncertainty(LEVELS, swapped),
+                                        least - 1e-9)
+
+    def test_all_when_there_are_no_more(self):
+        self.assertEqual(list(range(10)), optimal_design.choose(LEVELS[:10], 25).tolist())
+
+    def test_twice_the_same(self):
+        np.testing.assert_array_equal(optimal_design.choose(LEVELS, 20),
+                                      optimal_design.choose(LEVELS, 20))

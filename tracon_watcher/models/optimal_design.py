@@ -1,0 +1,95 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Which few backgrounds to measure, so that a model learns from them what all would tell it.
+
+TRACON trains with every combination of five intensities of CPU, reads and writes, 125 runs for an
+application. A model with a dozen terms does not need so many, only the right ones: those that make
+its predictions for all the others least uncertain (an I-optimal design, found by exchange).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.characteristics import IntArray
+
+#: Loads above which more load is another matter, in shares of the largest sum of intensities.
+_KINKS = (1 / 3, 1 / 2)
+# Keeps the first few points, too few for all terms, comparable.
+_RIDGE = 1e-3
+_MOST_SWEEPS = 20
+
+
+def terms(settings: FloatArray) -> FloatArray:
+    """Return what a response may depend on: (n, p) of (n, d) intensities between 0 and 1.
+
+    All terms of degree one and two without the constant, which an anchored model does not have,
+    and two kinks in the sum of the intensities.
+    """
+    count = settings.shape[1]
+    columns = [settings[:, i] for i in range(count)]
+    columns += [settings[:, i] * settings[:, j] for i in range(count) for j in range(i, count)]
+    total = settings.mean(axis=1)
+    columns += [np.maximum(total - kink, 0.0) for kink in _KINKS]
+    return np.column_stack(columns)
+
+
+def choose(settings: FloatArray, count: int) -> IntArray:
+    """Return the indices, (count,), of the settings to measure, ascending.
+
+    :param settings: (n, d) all that could be measured, intensities between 0 and 1
+    :param count: how many may be; all of them if that is no fewer
+    """
+    if count >= len(settings):
+        return np.arange(len(settings))
+    columns = terms(settings)
+    wanted = columns.T @ columns / len(columns)
+    information = _RIDGE * np.eye(columns.shape[1])
+    chosen: list[int] = []
+    while len(chosen) < count:
+        left = [i for i in range(len(columns)) if i not in chosen]
+        best = min(left, key=lambda i: _variance(information, columns[i], wanted))
+        chosen.append(best)
+        information = information + np.outer(columns[best], columns[best])
+    for _ in range(_MOST_SWEEPS):
+        if not _exchange(columns, wanted, chosen):
+            break
+    return np.sort(np.array(chosen, dtype=np.intp))
+
+
+def uncertainty(settings: FloatArray, chosen: IntArray) -> float:
+    """Return the mean variance of predictions for all settings, in those of one measurement."""
+    columns = terms(settings)
+    information = _RIDGE * np.eye(columns.shape[1]) + columns[chosen].T @ columns[chosen]
+    return float(np.trace(np.linalg.solve(information, columns.T @ columns / len(columns))))
+
+
+def _variance(information: FloatArray, added: FloatArray, wanted: FloatArray) -> float:
+    return float(np.trace(np.linalg.solve(information + np.outer(added, added), wanted)))
+
+
+def _exchange(columns: FloatArray, wanted: FloatArray, chosen: list[int]) -> bool:
+    """Swap chosen points for better ones, one after the other; says whether any was."""
+    changed = False
+    for place, old in enumerate(chosen):
+        others = np.array([one for one in chosen if one != old])
+        information = (_RIDGE * np.eye(columns.shape[1])
+                       + columns[others].T @ columns[others])
+        left = [i for i in range(len(columns)) if i not in chosen]
+        before = _variance(information, columns[old], wanted)
+        best = min(left, key=lambda i: _variance(information, columns[i], wanted))
+        if _variance(information, columns[best], wanted) < before - 1e-12:
+            chosen[place] = best
+            changed = True
+    return changed
