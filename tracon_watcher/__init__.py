@@ -14,6 +14,7 @@
 
 characteristics  what is known of a VM: four numbers, their order and units
 prediction       evaluates a stored model with numpy alone; models learns one
+contention       what counters say of a VM: observed slowdown, what limits it
 placement        hosts, residents, limits, and the one judgement: assess()
 lab              measures interference between real guests (libvirt, QEMU)
 decision_engine  Watcher's goal, strategy, efficacy and scoring engines

@@ -47,11 +47,14 @@ class Placement(lister.Lister):
                             help='share of the VMs that have limits (default: %(default)s)')
         parser.add_argument('--pending', type=int, default=0, metavar='N',
                             help='placements that the snapshot does not show (default: none)')
+        parser.add_argument('--storage', choices=('local', 'pool'), default='local',
+                            help='a disk for each host, or one pool for all (default: '
+                                 '%(default)s)')
         parser.add_argument('--rounds', type=int, default=15, metavar='N',
                             help='rounds to take the median of (default: %(default)s)')
         parser.add_argument('--models', type=pathlib.Path, nargs=2, metavar='FILE',
                             help='a slowdown and an IOPS ratio model, as "tracon model fit" '
-                                 'writes them (default: invented ones with two hinges)')
+                                 'writes them (default: invented ones)')
         return parser
 
     def take_action(self, arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
@@ -77,7 +80,7 @@ def measure(arguments: argparse.Namespace, directory: pathlib.Path) -> list[tupl
 
     models = None if not arguments.models else [store.load(path) for path in arguments.models]
     cluster, pair = bench_cluster.build(arguments.hosts, arguments.vms_per_host,
-                                        arguments.limited, models)
+                                        arguments.limited, models, arguments.storage)
     path = directory / 'snapshot.jsonl'
     snapshot.write(path, cluster, pair)
     bench_nova.configure(path)

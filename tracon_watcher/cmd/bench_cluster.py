@@ -24,20 +24,23 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
-from tracon_watcher.prediction import anchored
+from tracon_watcher.prediction import hull
 from tracon_watcher.prediction import interval
+from tracon_watcher.prediction import pairwise
 
 HOST_TYPE = 'synthetic'
 _CAPACITY = np.array([10000.0, 5000.0, 32.0, 32.0])
 
 
 def build(hosts: int, vms_per_host: int, limited: float,
-          models: list[anchored.AnchoredModel] | None = None
+          models: list[pairwise.PairwiseModel] | None = None,
+          storage: str = cluster_module.LOCAL
           ) -> tuple[cluster_module.ClusterState, dict[str, assessment.Models]]:
     """Return a cluster with random demand, and models for it.
 
     :param limited: share of the VMs that have limits
     :param models: slowdown and IOPS ratio; None for invented ones
+    :param storage: backend of all hosts
     """
     rng = np.random.default_rng(0)
     pair = assessment.Models(*(models or (_invented('slowdown'), _invented('iops_ratio'))))
@@ -51,7 +54,7 @@ def build(hosts: int, vms_per_host: int, limited: float,
         f'compute-{index:05}', tuple(cluster_module.Resident(
             str(uuid.UUID(int=index * vms_per_host + row, version=4)), demand[index, row],
             limits_module.Limits(3.0, 0.2) if has_limits[index, row] else limits_module.NONE)
-            for row in range(vms_per_host)), host_type, cluster_module.LOCAL, now)
+            for row in range(vms_per_host)), host_type, storage, now)
         for index in range(hosts)]
     typical = (demand.reshape(-1, COUNT) if vms_per_host else _CAPACITY[None, :] / 40)[:1000]
     history = {newcomer.ALL: newcomer.Profile(typical.mean(axis=0), typical.std(axis=0), 1000,
@@ -59,17 +62,14 @@ def build(hosts: int, vms_per_host: int, limited: float,
     return cluster_module.build(listed, history, 1, now), {host_type: pair}
 
 
-def _invented(response: str) -> anchored.AnchoredModel:
+def _invented(response: str) -> pairwise.PairwiseModel:
     rng = np.random.default_rng([7, response == 'slowdown'])
     curve = rng.uniform(0, 0.1, (COUNT, COUNT))
-    kinks = anchored.Hinges(
-        np.array([[0, 0, 1.0, 1.0], [1.0, 1.0, 0, 0]]),
-        np.array([[0, 0, 1.0, 1.0], [1.0, 1.0, 0, 0]]), np.array([0.8, 0.7]),
-        np.array([0.5, 0.4]), np.array([[0, 0, 0.1, 0], [0.2, 0, 0, 0]]))
-    return anchored.AnchoredModel(
-        response, HOST_TYPE, _CAPACITY.copy(), rng.uniform(0.1, 0.5, COUNT),
-        (curve + curve.T) / 2, rng.uniform(0, 0.2, (COUNT, COUNT)), kinks,
-        anchored.Hull(np.zeros(COUNT), _CAPACITY.copy(), 4 * _CAPACITY),
+    return pairwise.PairwiseModel(
+        response, HOST_TYPE, _CAPACITY.copy(), np.array([100.0, 100, 0, 0]),
+        pairwise.coefficients(rng.uniform(0.1, 0.5, COUNT), (curve + curve.T) / 2,
+                              rng.uniform(0, 0.2, (COUNT, COUNT))),
+        3.0, 0.1, hull.Hull(np.zeros(COUNT), _CAPACITY.copy(), _CAPACITY.copy()),
         interval.Interval(0.05, 0.05, np.array([0.0, 0.1, 0.5, 0.9, 1.0]),
                           np.array([-2.0, -1.28, 0.0, 1.28, 2.0])),
         {'synthetic': True}, {})

@@ -19,7 +19,7 @@ from typing import Any
 
 from cliff import lister
 
-from tracon_watcher.cmd import model
+from tracon_watcher.cmd import packaged
 from tracon_watcher import errors
 
 
@@ -71,7 +71,7 @@ class Demo(lister.Lister):
         from tracon_watcher.demo import session
         outcome = session.run(session.Wish(
             range(parsed_args.seed, parsed_args.seed + parsed_args.seeds),
-            parsed_args.measurements or model.packaged_measurements(), parsed_args.host_type,
+            parsed_args.measurements or packaged.measurements(), parsed_args.host_type,
             pathlib.Path(parsed_args.output), parsed_args.fresh, parsed_args.processes,
             parsed_args.audits, dict(
                 hosts=parsed_args.hosts, vms=parsed_args.vms,

@@ -23,18 +23,51 @@ from cliff import command
 from cliff import lister
 
 
+def _report(line: str) -> None:
+    print(datetime.datetime.now().strftime('%H:%M:%S'), line, file=sys.stderr, flush=True)
+
+
+class Image(lister.Lister):
+    """Build what guests boot and run, and show what it consists of.
+
+    Needs root; downloads Debian packages through apt and nothing else. `tracon lab measure`
+    does the same where it has to.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--cache', type=pathlib.Path, metavar='DIR',
+                            help='where images are kept')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
+                                                                    list[tuple[str, str]]]:
+        from tracon_watcher.lab import application_image
+        from tracon_watcher.lab import image
+
+        cache = parsed_args.cache or image.default_cache()
+        built = image.build(cache)
+        applications = application_image.build(cache, _report)
+        rows = [('kernel', built.kernel_release), ('initramfs', str(built.initramfs)),
+                ('applications', str(applications.disk))]
+        return ('Part', 'Path or version'), [*rows, *sorted(applications.versions.items())]
+
+
 class Measure(command.Command):
-    """Measure two virtual machines beside each other, into a CSV file.
+    """Measure virtual machines beside each other, into a CSV file.
 
     Needs root, libvirt and QEMU. Continues a file that was cut short.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        from tracon_watcher.lab import host_types
+
         parser = super().get_parser(prog_name)
         parser.add_argument('--host-type', required=True, metavar='NAME',
-                            help='same-core-raw-disk or shared-slow-device')
+                            help=', '.join(sorted(host_types.HOST_TYPES)))
         parser.add_argument('--output', required=True, metavar='FILE', type=pathlib.Path)
-        parser.add_argument('--plan', choices=('full', 'small'), default='full')
+        parser.add_argument('--plan', choices=(
+            'full', 'small', 'applications', 'reduced', 'co-residents', 'table1'), default='full')
         parser.add_argument('--limit-minutes', type=float, metavar='N',
                             help='stop after this time; the same command goes on later')
         parser.add_argument('--seed', type=int, default=1, metavar='N')
@@ -44,17 +77,14 @@ class Measure(command.Command):
         parser.add_argument('--accelerator', choices=('auto', 'kvm', 'qemu'), default='auto')
         parser.add_argument('--canary-tolerance', type=float, default=0.07, metavar='SHARE')
         parser.add_argument('--cache', type=pathlib.Path, metavar='DIR',
-                            help='where guest images are kept (1 GB and 2 GB of disks)')
+                            help='where images are kept: 1 GB of scratch disk a guest, 1 GB more '
+                                 'with the database program')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         from tracon_watcher.lab import acceptance
         from tracon_watcher.lab import interruption
         from tracon_watcher.lab import measure
-
-        def report(line: str) -> None:
-            print(datetime.datetime.now().strftime('%H:%M:%S'), line, file=sys.stderr,
-                  flush=True)
 
         cores = sorted(os.sched_getaffinity(0))
         core = cores[-1] if parsed_args.core is None else parsed_args.core
@@ -69,7 +99,7 @@ class Measure(command.Command):
             # where the file lies on this machine is nobody's business elsewhere
             command='tracon ' + shlex.join(sys.argv[1:]).replace(
                 str(parsed_args.output), parsed_args.output.name))
-        measure.measure(settings, report)
+        measure.measure(settings, _report)
 
 
 class Show(lister.Lister):
@@ -85,3 +115,76 @@ class Show(lister.Lister):
         from tracon_watcher.lab import summary
         from tracon_watcher.models import dataset
         return summary.COLUMNS, summary.summarise(dataset.read(parsed_args.file))
+
+
+class _Table(lister.Lister):
+    """A table that is worked out for each file."""
+
+    columns = ''
+    rows = ''
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('file', nargs='*', metavar='FILE',
+                            help='measurements (CSV); by default those that come with the package')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
+                                                                    list[tuple[typing.Any, ...]]]:
+        from tracon_watcher.cmd import packaged
+        from tracon_watcher.lab import counters
+
+        found: list[tuple[typing.Any, ...]] = []
+        for data in packaged.read(parsed_args.file):
+            found += getattr(counters, self.rows)(data)
+        return getattr(counters, self.columns), [
+            tuple(packaged.shown(value, parsed_args) for value in row) for row in found]
+
+
+class Track(_Table):
+    """Show how well what is seen from outside follows the slowdown that is measured inside."""
+
+    columns, rows = 'TRACKING', 'tracking'
+
+
+class Limits(_Table):
+    """Show which resource limits each program, alone and beside others, and what would help."""
+
+    columns, rows = 'LIMITS', 'limits'
+
+
+class Events(_Table):
+    """Show running time as a linear function of hardware events, where the host counts them."""
+
+    columns, rows = 'EVENTS', 'events'
+
+
+class Report(_Table):
+    """Make TRACON's tables and figures from measurements, as HTML and CSV; a minute or two."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--output', metavar='DIR', type=pathlib.Path,
+                            default=pathlib.Path('lab-report'),
+                            help='folder of report.html and the CSV files (default: %(default)s)')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
+                                                                    list[tuple[typing.Any, ...]]]:
+        import threadpoolctl
+
+        from tracon_watcher.cmd import packaged
+        from tracon_watcher import errors
+        from tracon_watcher.lab import report
+
+        # The matrices are small: threads only wait for each other.
+        with threadpoolctl.threadpool_limits(1):
+            made = report.Report(packaged.read(parsed_args.file), _report)
+            try:
+                path = made.write(parsed_args.output)
+            except OSError as exc:
+                raise errors.InvalidOption('--output', str(parsed_args.output),
+                                           str(exc)) from None
+        return ('file', 'rows'), [(str(path), None), *(
+            (str(parsed_args.output / (name + '.csv')), len(rows))
+            for name, (_columns, rows) in made.tables.items())]

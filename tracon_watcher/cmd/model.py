@@ -13,40 +13,27 @@
 """``tracon model``: fit, evaluate and show interference models."""
 
 import argparse
-import dataclasses
-import importlib.resources
-import math
+import itertools
 import pathlib
 import re
 from typing import Any
+from typing import Iterator
 
 from cliff import lister
 import numpy as np
 
 from tracon_watcher.characteristics import NAMES
+from tracon_watcher.cmd import packaged
 from tracon_watcher import errors
-from tracon_watcher.prediction import anchored
+from tracon_watcher.prediction import pairwise
 from tracon_watcher.prediction import store
 from tracon_watcher.prediction import weighted_mean
 
 
 # Names that fit into a table.
+#: Names of :data:`tracon_watcher.lab.tables.TABLES`, which takes seconds to import.
+_TABLES = ('errors', 'ablation', 'extremes', 'design', 'co-residents', 'adaptation')
 _SHORT = ('reads', 'writes', 'guest CPU', 'host CPU')
-
-
-def packaged_measurements() -> list[str]:
-    """Return the files of measurements that come with the package."""
-    folder = importlib.resources.files('tracon_watcher.lab') / 'data'
-    return sorted(str(entry) for entry in folder.iterdir() if entry.name.endswith('.csv'))
-
-
-def _read(files: list[str]) -> Any:
-    from tracon_watcher.models import dataset
-    found = files or packaged_measurements()
-    if not found:
-        raise errors.InvalidOption('FILE', None, 'no measurements came with the package; name '
-                                                 'a CSV file of `tracon lab measure`')
-    return dataset.read_all(found)
 
 
 def _one_thread() -> Any:
@@ -73,7 +60,7 @@ class Fit(lister.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        datasets = _read(parsed_args.file)
+        datasets = packaged.read(parsed_args.file)
         with _one_thread():
             models = _fitted(datasets, parsed_args.per_application)
         folder = pathlib.Path(parsed_args.output)
@@ -83,8 +70,8 @@ class Fit(lister.Lister):
             for name, model, held_out in models:
                 path = folder / (re.sub(r'[^\w.-]+', '_', name) + '.json')
                 store.save(model, path)
-                rows.append((str(path), _form(model), _shown(held_out['mean'], parsed_args),
-                             held_out['points']))
+                rows.append((str(path), _form(model),
+                             packaged.shown(held_out['mean'], parsed_args), held_out['points']))
         except OSError as error:
             raise errors.InvalidOption('--output', parsed_args.output, str(error)) from None
         return ('file', 'form', 'mean_error', 'points'), rows
@@ -107,7 +94,9 @@ def _fitted(datasets: Any,
 
 
 class Evaluate(lister.Lister):
-    """Show how wrong each model is, a row a response, application and model."""
+    """Show how wrong each model is, a row a response, application and model; or what else the
+    measurements tell of the models.
+    """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -115,12 +104,18 @@ class Evaluate(lister.Lister):
         parser.add_argument('--benchmarks', action='store_true',
                             help='also other learners (forest, boosted trees, Gaussian process); '
                                  'takes several minutes')
-        parser.add_argument('--plot', metavar='FILE', help='also draw bars, as .png or .html')
+        parser.add_argument('--test', metavar='FILE', action='append', default=[],
+                            help='also predict the measurements of this file, which no model is '
+                                 'fitted to')
+        parser.add_argument('--table', choices=_TABLES, default=_TABLES[0],
+                            help='which table; errors of each model by default')
+        parser.add_argument('--plot', metavar='FILE',
+                            help='also draw errors as bars, as .png or .html')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        from tracon_watcher.models import evaluation
-        from tracon_watcher.models import points as measured
+        from tracon_watcher.lab import tables
+        from tracon_watcher.models import dataset
         if parsed_args.plot and pathlib.Path(parsed_args.plot).suffix not in ('.png', '.html'):
             raise errors.InvalidOption('--plot', parsed_args.plot,
                                        'expected a file name that ends in .png or .html')
@@ -128,17 +123,18 @@ class Evaluate(lister.Lister):
         if parsed_args.benchmarks:
             from tracon_watcher.models import benchmarks
             others = benchmarks.OTHERS
-        rows: list[evaluation.Row] = []
+        datasets = packaged.read(parsed_args.file)
+        tests = dataset.read_all(parsed_args.test)
+        dataset.check_held_out(datasets, tests)
+        study = tables.Study(datasets, tests, others)
+        table = tables.TABLES[parsed_args.table]
         with _one_thread():
-            for points in measured.by_host_type(one.points for one in _read(parsed_args.file)):
-                rows += evaluation.evaluate(points, others)
-        rows = evaluation.ordered(rows)
+            rows = table.rows(study)
         if parsed_args.plot:
             from tracon_watcher.cmd import model_plot
-            model_plot.draw(rows, parsed_args.plot)
-        columns = tuple(field.name for field in dataclasses.fields(evaluation.Row))
-        return columns, [tuple(_shown(value, parsed_args)
-                               for value in dataclasses.astuple(row)) for row in rows]
+            model_plot.draw(study.errors, parsed_args.plot)
+        return table.columns, [tuple(packaged.shown(value, parsed_args) for value in row)
+                               for row in rows]
 
 
 class Show(lister.Lister):
@@ -152,15 +148,15 @@ class Show(lister.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
         rows = describe(store.load_any(parsed_args.file))
         return ('part', 'name', 'value'), [
-            (part, name, _shown(value, parsed_args)) for part, name, value in rows]
+            (part, name, packaged.shown(value, parsed_args)) for part, name, value in rows]
 
 
 def describe(model: store.AnyModel) -> list[tuple[str, str, Any]]:
     """Return what a model consists of, as rows (part, name, value)."""
-    if isinstance(model, anchored.AnchoredModel):
+    if isinstance(model, pairwise.PairwiseModel):
         head: Any = model
-        rows = [('model', 'form', 'anchored')]
-        terms = _anchored_terms(model)
+        rows = [('model', 'form', 'pairwise')]
+        terms = _pairwise_terms(model)
     else:
         head = model.head
         rows = [('model', 'form', model.form), ('model', 'application', head.application)]
@@ -178,34 +174,28 @@ def describe(model: store.AnyModel) -> list[tuple[str, str, Any]]:
     return rows
 
 
-def _anchored_terms(model: anchored.AnchoredModel) -> list[tuple[str, str, Any]]:
+def _pairwise_terms(model: pairwise.PairwiseModel) -> list[tuple[str, str, Any]]:
     rows: list[tuple[str, str, Any]] = [
         ('capacity', name, float(value)) for name, value in zip(NAMES, model.capacity)]
-    for j, name in enumerate(_SHORT):
-        rows.append(('term', f'background {name}', float(model.linear[j])))
-    for j, first in enumerate(_SHORT):
-        for k in range(j, len(_SHORT)):
-            value = model.quadratic[j, k] * (1 if j == k else 2)
-            rows.append(('term', f'background {first} × background {_SHORT[k]}', float(value)))
-    for i, first in enumerate(_SHORT):
-        for j, name in enumerate(_SHORT):
-            rows.append(('term', f'target {first} × background {name}',
-                         float(model.interaction[i, j])))
-    rows = [row for row in rows if row[0] != 'term' or row[2] != 0]
-    kinks = model.hinges
-    for k in range(len(kinks.threshold)):
-        where = ' + '.join(
-            [f'{value:.3g} target {name}' for name, value in zip(_SHORT, kinks.target[k]) if value]
-            + [f'{value:.3g} background {name}'
-               for name, value in zip(_SHORT, kinks.background[k]) if value])
-        weight = ' + '.join([f'{kinks.weight[k]:.3g}'] + [
-            f'{value:.3g} target {name}'
-            for name, value in zip(_SHORT, kinks.target_weight[k]) if value])
-        rows.append(('kink', f'{where} > {kinks.threshold[k]:.3g}', weight))
+    of_target = ['', *(f'target {name}' for name in _SHORT),
+                 *(f'target {a} × target {b}' for a, b in _pairs())]
+    of_neighbour = [*(f'neighbour {name}' for name in _SHORT),
+                    *(f'neighbour {a} × neighbour {b}' for a, b in _pairs())]
+    rows += [('term', ' × '.join(filter(None, (first, second))), float(value))
+             for first, line in zip(of_target, model.coefficients)
+             for second, value in zip(of_neighbour, line) if value]
+    rows += [('compression', name, float(value))
+             for name, value in zip(NAMES, model.compression)]
+    rows += [('model', 'ceiling', model.ceiling), ('model', 'crowding', model.crowding)]
     width = model.interval
     rows += [('interval', 'offset', width.offset), ('interval', 'slope', width.slope)]
     return rows + [('interval', f'quantile {level:g}', float(value))
                    for level, value in zip(width.levels, width.quantiles)]
+
+
+def _pairs() -> Iterator[tuple[str, str]]:
+    """Yield the names of the products of two characteristics, in the order of their terms."""
+    return itertools.combinations_with_replacement(_SHORT, 2)
 
 
 def _application_terms(model: Any) -> list[tuple[str, str, Any]]:
@@ -223,14 +213,4 @@ def _application_terms(model: Any) -> list[tuple[str, str, Any]]:
 
 
 def _form(model: store.AnyModel) -> str:
-    return 'anchored' if isinstance(model, anchored.AnchoredModel) else model.form
-
-
-def _shown(value: Any, parsed_args: argparse.Namespace) -> Any:
-    """Return a number rounded where people read it; what is undefined is empty, in JSON null."""
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            return None if parsed_args.formatter in ('json', 'yaml') else ''
-        if parsed_args.formatter == 'table':
-            return f'{value:.4g}'
-    return value
+    return 'pairwise' if isinstance(model, pairwise.PairwiseModel) else model.form

@@ -106,7 +106,7 @@ def load_models(folder: str) -> dict[str, assessment.Models]:
 
     :raises tracon_watcher.errors.InvalidDocument: naming file, field and value
     """
-    found: dict[str, dict[str, store.anchored.AnchoredModel]] = {}
+    found: dict[str, dict[str, store.pairwise.PairwiseModel]] = {}
     files = sorted(pathlib.Path(folder).glob('*.json'))
     for path in files:
         if not path.name.endswith(('-slowdown.json', '-iops_ratio.json')):

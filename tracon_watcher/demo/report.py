@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import html
 import pathlib
-from typing import Any, Iterable, Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from tracon_watcher.demo import plots
 from tracon_watcher.demo import report_text
 from tracon_watcher.demo import settings as settings_module
 from tracon_watcher.demo import truth as truths
+from tracon_watcher import page
 
 AUDITED = 'enforce, history'
 _REFUSED = ('arm', 'VM', 'hosts refused', 'placed', 'worst host', 'who would breach', 'response',
@@ -53,24 +54,8 @@ def write(path: pathlib.Path, settings: settings_module.Settings, truth: truths.
                      + html.escape(first[AUDITED]['audit_failure']) + '</p></section>')
     if audit:
         parts.append(_migration(audit, settings))
-    parts += [_predicted(results, truth), report_text.fairness(settings), '</main></body></html>']
+    parts += [_predicted(results, truth), report_text.fairness(settings), page.END]
     path.write_text('\n'.join(parts), encoding='utf-8')
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return an HTML table; numbers stand to the right."""
-    head = ''.join(f'<th>{html.escape(name)}</th>' for name in columns)
-    body = ''.join('<tr>' + ''.join(_cell(value) for value in row) + '</tr>' for row in rows)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody>' \
-           '</table></div>'
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        return f'<td class="number">{value:.2f}</td>'
-    if isinstance(value, int):
-        return f'<td class="number">{value}</td>'
-    return f'<td>{html.escape(str(value))}</td>'
 
 
 def _tiles(rows: Sequence[comparison.Row]) -> str:
@@ -104,7 +89,7 @@ def _arms(rows: Sequence[comparison.Row], results: Results) -> str:
         if several:
             lines[-1] += [_difference(row.slowdown), _difference(row.breaches)]
     text = ['<h2>The same requests, placed five times</h2>', plots.bars(rows, per_seed),
-            table(columns, lines)]
+            page.table(columns, lines)]
     if several:
         text += [plots.differences(rows), report_text.INTERVALS, _plainly(rows)]
     return '<section>' + ''.join(text) + '</section>'
@@ -155,9 +140,9 @@ def _refusals(first: Mapping[str, Mapping[str, Any]], seed: int) -> str:
     shown = nowhere + elsewhere[:max(_FEW - len(nowhere), 0)]
     rest = (nowhere + elsewhere)[len(shown):]
     text = [f'<section><h2>Refusals (seed {seed})</h2>', report_text.REFUSALS,
-            table(_REFUSED, shown)]
+            page.table(_REFUSED, shown)]
     if rest:
-        text.append(f'<details><summary>{len(rest)} more</summary>{table(_REFUSED, rest)}'
+        text.append(f'<details><summary>{len(rest)} more</summary>{page.table(_REFUSED, rest)}'
                     '</details>')
     return ''.join(text) + '</section>'
 
@@ -183,14 +168,14 @@ def _migration(audit: Mapping[str, Any], settings: settings_module.Settings) -> 
     if moves:
         text += ['It recommends the live migrations below, and Watcher’s applier carries them '
                  'out through Nova’s API.</p>',
-                 table(('VM', 'from', 'to', 'predicted gain', 'predicted slowdowns',
-                        'measured slowdowns, whole plan'), moves)]
+                 page.table(('VM', 'from', 'to', 'predicted gain', 'predicted slowdowns',
+                             'measured slowdowns, whole plan'), moves)]
     else:
         text.append('It recommends no migration: none would gain more than it costs.</p>')
-    text += [table(('', 'mean slowdown', 'worst slowdown', 'VMs in breach'),
-                   [[name, one.mean_slowdown, one.worst_slowdown, one.in_breach]
-                    for name, one in zip(('before the change', 'after the change',
-                                          'after the action plan'), scores)]),
+    phases = ('before the change', 'after the change', 'after the action plan')
+    text += [page.table(('', 'mean slowdown', 'worst slowdown', 'VMs in breach'),
+                        [[name, one.mean_slowdown, one.worst_slowdown, one.in_breach]
+                         for name, one in zip(phases, scores)]),
              plots.hosts([('after the change', states[1]), ('after the action plan', states[2])],
                          settings.host_names, marked), '</section>']
     return ''.join(text)

@@ -18,35 +18,7 @@ import html
 from typing import Mapping
 
 from tracon_watcher.demo import settings as settings_module
-
-STYLE = """
-:root { color-scheme: light; }
-body { font: 15px/1.55 system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif;
-  color: #22272e; background: #f4f5f7; margin: 0; }
-main { max-width: 1060px; margin: 0 auto; padding: 28px 20px 60px; }
-h1 { font-size: 27px; line-height: 1.25; margin: 0 0 6px; }
-h2 { font-size: 18px; margin: 0 0 10px; }
-section { background: #fff; border: 1px solid #e3e6eb; border-radius: 10px; padding: 20px 24px;
-  margin-top: 18px; }
-p { margin: 0 0 10px; max-width: 78ch; } .lead { color: #57606a; }
-ul { margin: 0 0 10px; padding-left: 20px; } li { max-width: 78ch; margin-bottom: 4px; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(220px, 1fr)); gap: 14px;
-  margin-top: 18px; }
-.tile { background: #fff; border: 1px solid #e3e6eb; border-radius: 10px; padding: 14px 18px; }
-.tile p { margin: 0; color: #57606a; } .tile b { font-size: 24px; display: block; }
-.tile small { color: #57606a; }
-svg { max-width: 100%; height: auto; display: block; margin: 6px auto; }
-.pair { display: flex; flex-wrap: wrap; gap: 10px; justify-content: center; }
-.pair svg { flex: 1 1 380px; min-width: 0; max-width: 480px; margin: 6px 0; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: 13px; width: 100%;
-  margin: 8px 0 12px; } th { text-align: left; color: #57606a; font-weight: 600; }
-th, td { padding: 5px 9px; border-bottom: 1px solid #eceef2; vertical-align: top; }
-td:first-child { white-space: nowrap; } td.number { font-variant-numeric: tabular-nums; }
-summary { cursor: pointer; color: #2f6fb3; }
-tbody tr:hover { background: #f8f9fb; }
-.synthetic { background: #fff4e5; border: 1px solid #f2b266; padding: 10px 14px;
-  border-radius: 8px; margin-top: 12px; }
-"""
+from tracon_watcher import page
 
 INTERVALS = (
     '<p>Each line is a 95&nbsp;% confidence interval (Student’s t over seeds) of the difference '
@@ -74,10 +46,7 @@ def head(settings: settings_module.Settings, header: Mapping[str, str], seeds: i
         synthetic = ('<p class="synthetic">These measurements are SYNTHETIC: invented to try the '
                      'demonstration out. Nothing here says anything about real machines.</p>')
     count = 'one seed' if seeds == 1 else f'{seeds} seeds'
-    return (f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-            f'<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f'<title>tracon-watcher: the same VMs, placed with and without it</title>'
-            f'<style>{STYLE}</style></head><body><main>'
+    return (page.begin('tracon-watcher: the same VMs, placed with and without it') +
             f'<h1>The same VMs, placed with and without interference in mind</h1>'
             f'<p class="lead">{settings.vms} VMs arrive one by one at {settings.hosts} hosts of '
             f'two slots. A real nova-scheduler places them, once as it comes and four times with '

@@ -19,6 +19,7 @@ import json
 import pathlib
 from typing import Any, Sequence
 
+from tracon_watcher.characteristics import RESPONSES
 from tracon_watcher.demo import arms
 from tracon_watcher.demo import comparison
 from tracon_watcher.demo import crew
@@ -29,7 +30,6 @@ from tracon_watcher.demo import truth as truths
 from tracon_watcher import errors
 from tracon_watcher.models import dataset
 from tracon_watcher.models import fit
-from tracon_watcher.prediction import anchored
 from tracon_watcher.prediction import store
 
 AUDITED = report.AUDITED
@@ -135,7 +135,7 @@ def fitted(datasets: Sequence[dataset.Dataset], host_type: str,
         models = {model.response: model for model in fit.production_models(
             [one for one in datasets if one.host_type == host_type])}
     paths = []
-    for response in anchored.RESPONSES:
+    for response in RESPONSES:
         if response not in models:
             raise errors.NotEnoughData(f'a model of {response} on {host_type}', 0, 1)
         path = folder / f'model-{host_type}-{response}.json'

@@ -21,7 +21,7 @@ from unittest import mock
 
 from tests.unit.models import synthetic
 from tracon_watcher.cmd import app
-from tracon_watcher.cmd import model
+from tracon_watcher.cmd import packaged
 
 
 def run(*arguments):
@@ -53,9 +53,9 @@ class TestModelCommands(unittest.TestCase):
         self.assertEqual(0, code, err)
         rows = json.loads(out)
         self.assertEqual(2 + 3 * 5, len(rows))
-        self.assertEqual({'anchored', 'polynomial', 'weighted_mean'}, {r['form'] for r in rows})
+        self.assertEqual({'pairwise', 'polynomial', 'weighted_mean'}, {r['form'] for r in rows})
         self.assertEqual('synthetic_same_core-slowdown.json', os.path.basename(rows[0]['file']))
-        for form in ('anchored', 'polynomial', 'weighted_mean'):
+        for form in ('pairwise', 'polynomial', 'weighted_mean'):
             with self.subTest(form=form):
                 name = next(row['file'] for row in rows if row['form'] == form)
                 code, out, err = run('model', 'show', name, '-f', 'json')
@@ -70,20 +70,73 @@ class TestModelCommands(unittest.TestCase):
         self.assertEqual(0, code, err)
         rows = json.loads(out)
         self.assertEqual(['host_type', 'response', 'application', 'model', 'tested_on',
-                          'mean_error', 'standard_deviation', 'points', 'noise_floor'],
+                          'mean_error', 'standard_deviation', 'points', 'covered', 'noise_floor'],
                          list(rows[0]))
         self.assertEqual({'cross-validation', 'new-program', 'pairs'},
                          {row['tested_on'] for row in rows})
-        self.assertEqual({'WMM', 'LM', 'NLM', 'NLM without host CPU', 'pooled'},
+        self.assertEqual({'WMM', 'LM', 'NLM', 'NLM without host CPU', 'pairwise'},
                          {row['model'] for row in rows})
         self.assertEqual({'slowdown', 'iops_ratio'}, {row['response'] for row in rows})
         self.assertIsInstance(rows[0]['mean_error'], float)
+
+    def test_another_table(self):
+        code, out, err = run('model', 'evaluate', self.measurements, '--table', 'extremes',
+                             '-f', 'json')
+        self.assertEqual(0, code, err)
+        self.assertEqual({'NLM', 'pairwise'}, {row['model'] for row in json.loads(out)})
+        code, out, err = run('model', 'evaluate', self.measurements, '--table', 'design')
+        self.assertEqual(0, code, err)      # synthetic settings are none of the generator's
+
+    def test_a_file_that_no_model_has_seen(self):
+        other = str(self.folder / 'other.csv')
+        points = synthetic.build(seed=3, generator=4, backgrounds=5, names=('search', 'cpu'))
+        synthetic.write(other, points, 'synthetic, same core')
+        code, out, err = run('model', 'evaluate', self.measurements, '--test', other, '-f', 'json')
+        self.assertEqual(0, code, err)
+        rows = [row for row in json.loads(out) if row['tested_on'] == 'file']
+        self.assertEqual({'search', 'cpu', 'generator', 'all'},
+                         {row['application'] for row in rows if row['model'] == 'pairwise'})
+        # A model of one program has nothing to say of a program that it does not know.
+        self.assertEqual({'cpu', 'all'},
+                         {row['application'] for row in rows if row['model'] == 'NLM'})
+        code, out, err = run('model', 'evaluate', self.measurements, '--test', self.measurements)
+        self.assertEqual(2, code)
+        self.assertIn('stands in synthetic.csv as well', err)
+
+    def test_bad_measurements_say_what_is_wrong(self):
+        lines = pathlib.Path(self.measurements).read_text().splitlines()
+
+        def written(name, chosen):
+            path = self.folder / name
+            path.write_text('\n'.join(chosen) + '\n')
+            return str(path)
+        column = lines[3].split(',').index('slowdown')
+        level = [','.join('1.5' if at == column and field else field
+                          for at, field in enumerate(line.split(','))) for line in lines[4:]]
+        for path, expected in (
+                (written('old.csv', ['# schema: tracon-measurements/9', *lines[1:]]),
+                 'header schema is'),
+                (written('few.csv', lines[:20]),
+                 'a model of synthetic, same core, slowdown needs at least 30 points'),
+                (written('level.csv', [*lines[:4], *level]),
+                 'slowdown is 1.5: it is the same in all'),
+                (written('double.csv', [*lines, lines[-1]]), 'stands already in line')):
+            for command in (('evaluate',), ('fit', '--output', str(self.folder / 'none'))):
+                with self.subTest(path=path, command=command[0]):
+                    code, out, err = run('model', command[0], path, *command[1:])
+                    self.assertEqual((2, 1), (code, len(err.splitlines())))
+                    self.assertIn(expected, err)
+        for name in ('same-core-raw-disk', 'unheard-of'):
+            other = written('type.csv', [lines[0], f'# host_type: {name}', *lines[2:]])
+            code, out, err = run('model', 'evaluate', self.measurements, '--test', other)
+            self.assertEqual(2, code)
+            self.assertIn(f"type.csv: header host_type is '{name}'", err)
 
     def test_bad_input_is_one_line_and_exit_code_2(self):
         broken = self.folder / 'broken.csv'
         broken.write_text(pathlib.Path(self.measurements).read_text()[:-40])
         edited = self.folder / 'edited.json'
-        edited.write_text('{"schema": "tracon-model/1", "form": "spline"}')
+        edited.write_text('{"schema": "tracon-model/2", "form": "spline"}')
         for arguments, expected in (
                 (('model', 'evaluate', str(broken)), 'broken.csv: line'),
                 (('model', 'fit', str(broken), '--output', str(self.folder / 'x')),
@@ -100,7 +153,7 @@ class TestModelCommands(unittest.TestCase):
                 self.assertNotIn('Traceback', err)
 
     def test_nothing_measured(self):
-        with mock.patch.object(model, 'packaged_measurements', autospec=True, return_value=[]):
+        with mock.patch.object(packaged, 'measurements', autospec=True, return_value=[]):
             code, out, err = run('model', 'evaluate')
         self.assertEqual(2, code)
         self.assertIn('no measurements came with the package', err)
@@ -115,8 +168,9 @@ class TestPlot(unittest.TestCase):
             self.skipTest('matplotlib is not installed')
         from tracon_watcher.cmd import model_plot
         from tracon_watcher.models import evaluation
-        rows = [evaluation.Row('synthetic', 'slowdown', name, which, 'pairs', 0.1, 0.05, 5, 0.03)
-                for name in ('cpu', 'all') for which in ('NLM', 'pooled')]
+        rows = [evaluation.Row('synthetic', 'slowdown', name, which, 'pairs', 0.1, 0.05, 5, 0.9,
+                               0.03)
+                for name in ('cpu', 'all') for which in ('NLM', 'pairwise')]
         with tempfile.TemporaryDirectory() as folder:
             page, picture = os.path.join(folder, 'a.html'), os.path.join(folder, 'a.png')
             model_plot.draw(rows, page)

@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
 import os
 import tempfile
 import unittest
@@ -50,6 +51,19 @@ class TestTruth(unittest.TestCase):
         self.assertTrue(np.isnan(ratio), 'a program without I/O has no IOPS ratio')
         self.assertAlmostEqual(
             1.0, self.truth.beside('mixed', 'cpu')[1] * self.truth.beside('mixed', 'cpu')[0])
+
+    def test_programs_of_different_plans_are_not_mixed(self):
+        def of_plan(plan, names):
+            points = synthetic.build(generator=8, backgrounds=12, names=names)
+            one = write(self.folder, points)
+            return dataclasses.replace(one, header={**one.header, 'plan': plan})
+        many = of_plan('applications', ('cpu', 'mixed', 'search', 'seqread', 'seqwrite'))
+        few = of_plan('another', ('cpu', 'mixed', 'openread'))
+        found = truth.of([few, many], 'synthetic')
+        self.assertEqual(('cpu', 'mixed', 'search', 'seqread', 'seqwrite'), found.programs)
+        preferred = of_plan(truth.PLAN, ('openread', 'randread', 'search'))
+        self.assertEqual(('openread', 'randread', 'search'),
+                         truth.of([many, preferred, few], 'synthetic').programs)
 
     def test_several_measurements_of_a_pair_are_averaged(self):
         row = np.flatnonzero(self.points.kind == 'pair')[:1]

@@ -1,0 +1,141 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The tables and the report, of synthetic points that look like measurements."""
+
+import csv
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+
+from tests.unit.models import synthetic
+from tracon_watcher.cmd import model
+from tracon_watcher.lab import tables
+from tracon_watcher.models import dataset
+from tracon_watcher.models import points as measured
+from tracon_watcher.models import replay
+
+
+class TestTables(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.datasets = []
+        for place, host_type in enumerate(tables.MOVE):
+            points = synthetic.build(seed=place, generator=50, backgrounds=60,
+                                     names=('cpu', 'randread', 'mixed'))
+            points = measured.join([points, cls.crowds(points)])
+            # A remote disk is another world: whoever does I/O suffers twice.
+            if place:
+                factor = np.where(np.isfinite(points.iops_ratio), points.slowdown, 1.0)
+                points.slowdown[:] *= factor
+                points.iops_ratio[:] /= factor
+            path = cls.folder / f'{host_type}.csv'
+            synthetic.write(path, points, host_type)
+            cls.datasets.append(dataset.read(path))
+        cls.study = tables.Study(cls.datasets[:1], cls.datasets[1:])
+        cls.both = tables.Study(cls.datasets)
+
+    @staticmethod
+    def crowds(points):
+        pairs = points.take(points.kind == 'pair')
+        names = np.unique(pairs.target)
+        slow = {(t, b): s for t, b, s in zip(pairs.target, pairs.background, pairs.slowdown)}
+        rows = [(t, a, b) for t in names for a in names for b in names]
+        value = np.array([slow[t, a] + slow[t, b] - 1 for t, a, b in rows])
+        profile = {t: p for t, p in zip(pairs.target, pairs.target_alone)}
+        target = np.array([profile[t] for t, _a, _b in rows])
+        return measured.Points(
+            points.host_type, np.array(['co-residents'] * len(rows)),
+            np.array([t for t, _a, _b in rows]), np.array([f'{a}+{b}' for _t, a, b in rows]),
+            target, np.array([profile[a] + profile[b] for _t, a, b in rows]), value,
+            np.where(target[:, :2].sum(axis=1) >= 5, 1 / value, np.nan), target)
+
+    def rows(self, name, study=None):
+        table = tables.TABLES[name]
+        rows = table.rows(study or self.both)
+        self.assertEqual({len(table.columns)}, {len(row) for row in rows})
+        return [dict(zip(table.columns, row)) for row in rows]
+
+    def test_commands_name_them_all(self):
+        self.assertEqual(model._TABLES, tuple(tables.TABLES))
+
+    def test_errors(self):
+        rows = self.rows('errors')
+        self.assertEqual(set(tables.MOVE), {row['host_type'] for row in rows})
+        covered = [row['covered'] for row in rows if row['model'] == 'pairwise'
+                   and row['application'] == 'all' and row['tested_on'] == 'cross-validation']
+        self.assertEqual(4, len(covered))
+        for share in covered:
+            self.assertTrue(0.8 < share < 0.99, share)
+
+    def test_a_test_file_of_another_host_type_is_not_asked_of(self):
+        self.assertNotIn('file', {row['tested_on'] for row in self.rows('errors', self.study)})
+
+    def test_ablation(self):
+        rows = self.rows('ablation')
+        self.assertEqual(2 * 2 * 6, len(rows))
+        self.assertTrue(all(0 < row['pairs'] < 1 for row in rows))
+
+    def test_extremes_are_measured_ones(self):
+        for row in self.rows('extremes'):
+            if row['response'] == 'slowdown':
+                self.assertLessEqual(row['measured_best'], row['measured_with_it'])
+                self.assertLessEqual(row['measured_mean'], row['measured_worst'])
+
+    def test_design_needs_the_settings_of_the_generator(self):
+        self.assertEqual([], self.rows_of_design())
+
+    def rows_of_design(self):
+        return tables.TABLES['design'].rows(self.both)      # synthetic settings have other names
+
+    def test_co_residents_follow_the_sum_of_excess(self):
+        rows = {row['rule']: row for row in self.rows('co-residents')
+                if row['response'] == 'slowdown' and row['host_type'] == tables.MOVE[0]}
+        self.assertLess(rows['sum of excess']['mean_error'], 0.05)
+        self.assertGreater(rows['sum of exponents']['bias'], 0)
+        self.assertLess(rows['largest']['bias'], 0)
+        self.assertLess(rows['the same, of predicted excess']['mean_error'], 0.2)
+
+    def test_adaptation(self):
+        rows = {row['policy']: row for row in self.rows('adaptation')
+                if row['response'] == 'slowdown'}
+        self.assertEqual({replay.NOTHING, replay.PAPER, replay.OURS}, set(rows))
+        ours = rows[replay.OURS]
+        self.assertEqual(0, ours['false_alarms_a_week'])
+        self.assertLess(ours['error_41_to_160'], rows[replay.NOTHING]['error_41_to_160'])
+        self.assertTrue(0 < ours['changed_after'] <= 40, ours)
+
+    def test_report(self):
+        try:
+            import matplotlib  # noqa: F401
+        except ImportError:
+            self.skipTest('matplotlib is not installed')
+        from tracon_watcher.lab import report
+        said = []
+        path = report.Report(self.datasets[:1], said.append).write(self.folder / 'report')
+        text = path.read_text(encoding='utf-8')
+        self.assertIn('<svg', text)
+        self.assertIn('Fig. 3', text)
+        # What was not measured is said, not left out.
+        self.assertIn('Nothing was measured for this', text)
+        self.assertTrue(said[0].startswith('1/'))
+        with open(self.folder / 'report' / 'errors.csv', encoding='utf-8') as stream:
+            columns, *rows = csv.reader(stream)
+        self.assertEqual(tables.TABLES['errors'].columns, tuple(columns))
+        self.assertGreater(len(rows), 20)

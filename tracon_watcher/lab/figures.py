@@ -1,0 +1,166 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The report's figures, as SVG that stands inside a page."""
+
+import io
+import typing
+
+import matplotlib
+import matplotlib.figure
+import matplotlib.ticker
+import numpy as np
+
+from tracon_watcher.models import evaluation
+
+INK, FAINT = '#22272e', '#c9ced6'
+COLOURS = {'WMM': '#8a8f98', 'LM': '#c9ced6', 'NLM': '#f2b266', 'NLM without host CPU': '#d9741a',
+           'pooled': '#9cc3e6', 'pairwise': '#2f6fb3'}
+STYLE = {'font.size': 9, 'axes.edgecolor': FAINT, 'axes.labelcolor': INK, 'text.color': INK,
+         'xtick.color': INK, 'ytick.color': INK, 'axes.spines.top': False,
+         'axes.spines.right': False, 'axes.titlesize': 10, 'axes.titleweight': 'bold',
+         'axes.titlelocation': 'left', 'svg.hashsalt': 'tracon'}
+
+
+def _drawn(figure: matplotlib.figure.Figure, said: str) -> str:
+    """The drawing, with `said` as what a screen reader reads out."""
+    text = io.StringIO()
+    figure.savefig(text, format='svg', metadata={'Date': None})
+    drawing = text.getvalue()
+    return drawing[drawing.index('<svg'):].replace(
+        '<svg', '<svg role="img" aria-label="%s"' % said, 1)
+
+
+def _figure(width: float, height: float) -> matplotlib.figure.Figure:
+    return matplotlib.figure.Figure(figsize=(width, height), layout='constrained')
+
+
+def errors(rows: typing.Sequence[evaluation.Row], title: str) -> str:
+    """Fig. 3: mean error of each model for each application, with standard deviations.
+
+    :param rows: of one host type, response and test
+    """
+    names = list(dict.fromkeys(row.application for row in rows))
+    models = [name for name in COLOURS if any(row.model == name for row in rows)]
+    with matplotlib.rc_context(STYLE):
+        figure = _figure(9.6, 2.7)
+        axis = figure.subplots()
+        width = 0.8 / max(len(models), 1)
+        for index, model in enumerate(models):
+            own = {row.application: row for row in rows if row.model == model}
+            places = [n + (index - len(models) / 2 + 0.5) * width
+                      for n, name in enumerate(names) if name in own]
+            means = np.array([100 * own[name].mean_error for name in names if name in own])
+            spread = np.array([100 * own[name].standard_deviation for name in names
+                               if name in own])
+            axis.bar(places, means, 0.92 * width, color=COLOURS[model], label=model,
+                     yerr=[np.minimum(means, spread), spread],
+                     error_kw={'linewidth': 0.6, 'ecolor': INK})
+        for place, name in enumerate(names):
+            floor = next(100 * row.noise_floor for row in rows if row.application == name)
+            axis.plot([place - 0.42, place + 0.42], [floor] * 2, '--', color=INK, linewidth=1,
+                      label='noise floor' if place == 0 else None)
+        top = max([row.mean_error for row in rows] + [0.1]) * 100
+        axis.set_ylim(0, min(1.7 * top, 150))
+        axis.set_xticks(range(len(names)), names)
+        axis.set_ylabel('error in %')
+        axis.set_title(title)
+        axis.legend(fontsize='small', ncols=len(models) + 1, loc='upper left', frameon=False)
+        return _drawn(figure, 'Bars of mean prediction errors by application and model')
+
+
+def extremes(rows: typing.Sequence[typing.Sequence[typing.Any]], title: str) -> str:
+    """Fig. 5 and 6: predicted best beside measured best, mean and worst.
+
+    :param rows: of `paper.extremes`, of one host type and response
+    """
+    names = list(dict.fromkeys(row[2] for row in rows))
+    models = list(dict.fromkeys(row[3] for row in rows))
+    series = [('predicted, ' + model, 4, model) for model in models]
+    series += [('measured best', 5, models[0]), ('measured mean', 6, models[0]),
+               ('measured worst', 7, models[0])]
+    colours = [COLOURS[model] for model in models] + ['#5aa469', '#c9ced6', '#b3261e']
+    with matplotlib.rc_context(STYLE):
+        figure = _figure(9.6, 2.7)
+        axis = figure.subplots()
+        width = 0.8 / len(series)
+        for index, (label, column, model) in enumerate(series):
+            own = {row[2]: row[column] for row in rows if row[3] == model}
+            axis.bar([n + (index - len(series) / 2 + 0.5) * width
+                      for n, name in enumerate(names) if name in own],
+                     [own[name] for name in names if name in own], 0.92 * width,
+                     color=colours[index], label=label)
+        axis.set_xticks(range(len(names)), names)
+        axis.set_ylabel('of alone')
+        axis.set_title(title)
+        axis.set_ylim(0, 1.25 * max(row[7] if row[1] == 'slowdown' else row[5] for row in rows))
+        axis.legend(fontsize='small', ncols=len(series), loc='upper left', frameon=False)
+        return _drawn(figure, 'Bars of predicted and measured best by application')
+
+
+def adaptation(series: typing.Mapping[str, np.ndarray], moved: int,
+               alarms: typing.Mapping[str, typing.Sequence[int]], settled: float,
+               title: str, window: int = 20) -> str:
+    """Fig. 7: the error of each policy, a running mean over some points, through the move.
+
+    :param moved: point at which the storage changed
+    :param settled: error of a model of the new storage
+    """
+    with matplotlib.rc_context(STYLE):
+        figure = _figure(9.6, 3.0)
+        axis = figure.subplots()
+        colours = ['#8a8f98', '#f2b266', '#2f6fb3']
+        top = 0.0
+        for colour, (name, values) in zip(colours, series.items()):
+            mean = np.convolve(values, np.ones(window) / window, 'valid') * 100
+            axis.plot(np.arange(len(mean)) + window - 1 - moved, mean, color=colour, label=name)
+            for alarm in alarms.get(name, ()):
+                axis.axvline(alarm - moved, color=colour, linewidth=1, linestyle=':')
+            top = max(top, float(mean.max()))
+        axis.axvline(0, color=INK, linewidth=1)
+        axis.axhline(100 * settled, color='#5aa469', linewidth=1, linestyle='--',
+                     label='model of the new storage')
+        axis.set_xlabel('points since the storage changed (dotted: drift noticed)')
+        axis.set_ylabel('error in %%, mean of %d' % window)
+        axis.set_ylim(0, 1.1 * top)
+        axis.set_title(title)
+        axis.legend(fontsize='small', ncols=4, loc='upper left', frameon=False)
+        return _drawn(figure, 'Prediction error before and after the storage changed')
+
+
+def scatter(actual: np.ndarray, predicted: np.ndarray, groups: np.ndarray, title: str) -> str:
+    """Predicted against measured, a colour a group."""
+    with matplotlib.rc_context(STYLE):
+        figure = _figure(4.6, 4.2)
+        axis = figure.subplots()
+        low = 0.9 * min(actual.min(), predicted.min())
+        high = 1.1 * max(actual.max(), predicted.max())
+        axis.plot([low, high], [low, high], color=INK, linewidth=1)
+        for index, name in enumerate(np.unique(groups)):
+            own = groups == name
+            axis.scatter(actual[own], predicted[own], 14, color='C%d' % (index % 10), alpha=0.7,
+                         linewidth=0, label=str(name))
+        if low > 0 and high / low > 4:
+            axis.set_xscale('log')
+            axis.set_yscale('log')
+        ticks = [tick for tick in (0.1, 0.2, 0.5, 1, 1.5, 2, 3, 5, 10, 20) if low <= tick <= high]
+        for which in (axis.xaxis, axis.yaxis):
+            which.set_ticks(ticks, ['%g' % tick for tick in ticks])
+            which.set_minor_locator(matplotlib.ticker.NullLocator())
+        axis.set_xlim(low, high)
+        axis.set_ylim(low, high)
+        axis.set_aspect('equal')
+        axis.set_xlabel('measured')
+        axis.set_ylabel('predicted')
+        axis.set_title(title)
+        axis.legend(fontsize='x-small', loc='upper left', frameon=False)
+        return _drawn(figure, 'Predicted against measured')

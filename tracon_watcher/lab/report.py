@@ -1,0 +1,200 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The lab's report: TRACON's tables and figures from our measurements, and what goes past them.
+
+One HTML page that needs no other file, and a CSV file for each table.
+"""
+
+import csv
+import html
+import math
+import pathlib
+import typing
+
+import numpy as np
+
+from tracon_watcher.characteristics import RESPONSES
+from tracon_watcher.lab import counters
+from tracon_watcher.lab import figures
+from tracon_watcher.lab import paper
+from tracon_watcher.lab import tables
+from tracon_watcher.models import dataset
+from tracon_watcher.models import evaluation
+from tracon_watcher import page
+
+
+class Report:
+    """What is worked out, one part after the other.
+
+    :param datasets: files of measurements
+    :param progress: is called with a line before each part
+    """
+
+    def __init__(self, datasets: typing.Sequence[dataset.Dataset],
+                 progress: typing.Callable[[str], None]) -> None:
+        self._datasets = datasets
+        self._progress = progress
+        self._study = tables.Study(datasets)
+        self._parts: list[str] = []
+        self.tables: dict[str, tuple[tuple[str, ...], paper.Rows]] = {}
+
+    def write(self, folder: pathlib.Path) -> pathlib.Path:
+        """Write report.html and the CSV files; returns the page's path."""
+        steps = {
+            'what was measured': self._measurements,
+            'Table 1': self._table1,
+            'Table 3': self._table3,
+            'Fig. 3: errors of the models': self._errors,
+            'Fig. 5 and 6: best partners': self._extremes,
+            'Fig. 7: adaptation': self._adaptation,
+            'co-residents': self._crowds,
+            'observed slowdown': self._tracking,
+            'ablation': self._ablation,
+            'how many backgrounds are needed': self._design,
+            'hardware events and limits': self._events,
+        }
+        for number, (title, step) in enumerate(steps.items(), 1):
+            self._progress('%d/%d %s' % (number, len(steps), title))
+            step()
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, (columns, rows) in self.tables.items():
+            with open(folder / (name + '.csv'), 'w', newline='', encoding='utf-8') as out:
+                writer = csv.writer(out, lineterminator='\n')
+                writer.writerow(columns)
+                writer.writerows([[_plain(value) for value in row] for row in rows])
+        path = folder / 'report.html'
+        parts = [page.begin('tracon-watcher: the interference lab'), *self._parts, page.END]
+        path.write_text('\n'.join(parts), encoding='utf-8')
+        return path
+
+    def _add(self, title: str, text: str, name: str, columns: tuple[str, ...], rows: paper.Rows,
+             drawings: typing.Sequence[str] = ()) -> None:
+        """A section with figures and a table, which is kept as CSV as well."""
+        if not rows:
+            self._parts.append('<section><h2>%s</h2><p>%s</p><p><b>Nothing was measured for '
+                               'this.</b></p></section>' % (html.escape(title), text))
+            return
+        self.tables[name] = (columns, rows)
+        shown = [[_shown(value) for value in row] for row in rows]
+        table = page.table([column.replace('_', ' ') for column in columns], shown)
+        if len(rows) > 24:
+            table = '<details><summary>%d rows</summary>%s</details>' % (len(rows), table)
+        self._parts.append('<section><h2>%s</h2><p>%s</p>%s%s</section>' % (
+            html.escape(title), text, ''.join(drawings), table))
+
+    def _measurements(self) -> None:
+        rows = [(one.name, one.host_type, one.header.get('emulated', ''),
+                 one.header.get('accelerator', ''), one.header.get('date', ''),
+                 one.header.get('window_seconds', ''), len(one.text['kind']),
+                 one.header.get('command', '')) for one in self._datasets]
+        self._parts.append('<h1>The interference lab</h1><p class="lead">Measured between real '
+                           'virtual machines; published values of TRACON (Chiang and Huang, '
+                           'SC’11) stand beside ours.</p>')
+        self._add('What was measured', 'Each file measures itself again with its command.',
+                  'measurements', ('file', 'host_type', 'emulated', 'accelerator', 'date',
+                                   'window_seconds', 'rows', 'command'), rows)
+
+    def _table1(self) -> None:
+        self._add('Table 1: slowdown beside CPU and I/O', 'A computation (<i>Calc</i>) and a '
+                  'sequential reader (<i>SeqRead</i>) beside the extremes of the workload '
+                  'generator.', 'table1', paper.TABLE1, paper.table1(self._datasets))
+
+    def _table3(self) -> None:
+        rows = [row for one in self._datasets for row in paper.table3(one)]
+        self._add('Table 3: the applications alone', 'Rank is that of I/O operations a second '
+                  'among the eight, the published one beside ours. <i>spread</i> is standard '
+                  'deviation over mean of the time of a run, over the windows alone.', 'table3',
+                  paper.TABLE3, rows)
+
+    def _table(self, name: str, title: str, text: str,
+               drawings: typing.Sequence[str] = ()) -> None:
+        """A section with one of :data:`tracon_watcher.lab.tables.TABLES`."""
+        table = tables.TABLES[name]
+        self._add(title, text, name, table.columns, table.rows(self._study), drawings)
+
+    def _errors(self) -> None:
+        drawings = []
+        for host_type in self._study.points:
+            for response in RESPONSES:
+                for test in (evaluation.CROSS_VALIDATION, evaluation.PAIRS):
+                    panel = [row for row in self._study.errors if row.host_type == host_type
+                             and row.response == response and row.tested_on == test
+                             and row.application != evaluation.GENERATOR]
+                    if panel:
+                        drawings.append(figures.errors(panel, ', '.join(
+                            (host_type, response.replace('_', ' '), test))))
+        self._table('errors', 'Fig. 3: prediction errors', '|predicted − actual| / actual. WMM, '
+                    'LM and NLM are the paper’s, one for each application; <i>pairwise</i> is '
+                    'one model for any program. The dashed line is the error that a perfect '
+                    'prediction would have, since measurements scatter.', drawings)
+
+    def _extremes(self) -> None:
+        drawings = []
+        for points, response in self._study.each():
+            found = paper.extremes(points, response)
+            if found:
+                drawings.append(figures.extremes(found, '%s, %s' % (
+                    points.host_type, response.replace('_', ' '))))
+        self._table('extremes', 'Fig. 5 and 6: least slowdown and most IOPS', 'Each '
+                    'application’s best partner as predicted, and the best, mean and worst that '
+                    'were measured. No model was fitted to pairs.', drawings)
+
+    def _adaptation(self) -> None:
+        drawings = [figures.adaptation(found.errors, found.before, found.alarms, found.settled,
+                                       response.replace('_', ' '))
+                    for response, found in self._study.replays.items()]
+        self._table('adaptation', 'Fig. 7: the disk moves from local to remote', 'A model of %s '
+                    'meets points of %s. False alarms are those in a week of unchanged '
+                    'telemetry, which is simulated.' % tables.MOVE, drawings)
+
+    def _crowds(self) -> None:
+        self._table('co-residents', 'Is the background the sum?', 'Two and three co-residents. '
+                    'Every rule but the sum of characteristics starts from what was measured '
+                    'beside each of them alone; <i>excess</i> is what a slowdown is above 1.')
+
+    def _tracking(self) -> None:
+        rows = [row for one in self._datasets for row in counters.tracking(one)]
+        self._add('Slowdown seen from outside', 'How well signals that need no look into a VM '
+                  'follow the slowdown measured inside. <i>both</i> combines vCPU delay and block '
+                  'latency, each with its share of the time. The calibrated error is that of '
+                  'programs which the calibration was not made from.', 'tracking',
+                  counters.TRACKING, rows)
+
+    def _ablation(self) -> None:
+        self._table('ablation', 'What each idea bought',
+                    'Mean errors, with one idea more from row to row.')
+
+    def _design(self) -> None:
+        self._table('design', 'How many backgrounds are needed?', 'Of the generator’s settings '
+                    'some were chosen by an optimal design, or drawn; errors are those of the '
+                    'others, and of pairs of applications.')
+
+    def _events(self) -> None:
+        self._add('Running time and hardware events', 'Time of a unit of work regressed on what '
+                  'the host counts (Lim et al.).', 'events', counters.EVENTS,
+                  [row for one in self._datasets for row in counters.events(one)])
+        self._add('What limits each program', 'Shares of a virtual CPU’s time, alone and in the '
+                  'median beside others.', 'limits', counters.LIMITS,
+                  [row for one in self._datasets for row in counters.limits(one)])
+
+
+def _plain(value: typing.Any) -> typing.Any:
+    if isinstance(value, float):
+        return '' if math.isnan(value) else '%.6g' % value
+    return value
+
+
+def _shown(value: typing.Any) -> typing.Any:
+    if isinstance(value, float | np.floating):
+        return '' if math.isnan(value) else '%.3g' % value
+    return value

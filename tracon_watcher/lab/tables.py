@@ -1,0 +1,166 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The tables of what the models attain; a command prints each, and the report holds all."""
+
+import dataclasses
+import functools
+import typing
+
+import numpy as np
+
+from tracon_watcher.characteristics import RESPONSES
+from tracon_watcher import errors
+from tracon_watcher.lab import paper
+from tracon_watcher.models import ablation
+from tracon_watcher.models import baseline
+from tracon_watcher.models import crowd
+from tracon_watcher.models import dataset
+from tracon_watcher.models import evaluation
+from tracon_watcher.models import fit
+from tracon_watcher.models import points as measured
+from tracon_watcher.models import replay
+from tracon_watcher.models import validation
+
+#: From which host type to which the disk moves in Fig. 7: local, then remote.
+MOVE = ('same-core-raw-disk', 'same-core-remote-volume')
+#: Of programs, by the plan that measures them.
+_COLLECTIONS = {'full': 'programs', 'small': 'programs', 'applications': 'applications',
+                'reduced': 'applications'}
+ADAPTATION = ('response', 'policy', 'alarm_after', 'changed_after', 'error_before', 'error_1_to_40',
+              'error_41_to_160', 'error_161_on', 'settled_error', 'false_alarms_a_week')
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+    """Measurements, and what is worked out from them.
+
+    :param datasets: files that models are fitted to
+    :param tests: files that no model is fitted to
+    :param others: further models for any program, see
+        :func:`tracon_watcher.models.evaluation.evaluate`
+    """
+
+    datasets: typing.Sequence[dataset.Dataset]
+    tests: typing.Sequence[dataset.Dataset] = ()
+    others: typing.Mapping[str, typing.Callable[[typing.Any], validation.Factory]] | None = None
+
+    @functools.cached_property
+    def points(self) -> dict[str, measured.Points]:
+        """By host type, with responses against steady baselines."""
+        return _by_host_type(self.datasets)
+
+    def each(self) -> typing.Iterator[tuple[measured.Points, str]]:
+        """Yield each host type's points with each response that can be fitted."""
+        for points in self.points.values():
+            for response in RESPONSES:
+                if len(points.defined(response, measured.FITTED)) >= measured.LEAST_POINTS:
+                    yield points, response
+
+    @functools.cached_property
+    def errors(self) -> list[evaluation.Row]:
+        """Errors of each model, host type after host type."""
+        tests = _by_host_type(self.tests)
+        return [row for name, points in self.points.items()
+                for row in evaluation.evaluate(points, self.others, tests.get(name),
+                                               self.collections)]
+
+    @functools.cached_property
+    def collections(self) -> dict[str, str]:
+        """By the name of a program, the plan that measured it beside the generator."""
+        return {str(name): _COLLECTIONS.get(one.header.get('plan', ''), one.name)
+                for one in self.datasets
+                for name in np.unique(one.points.target[one.points.kind == 'background'])}
+
+    @functools.cached_property
+    def replays(self) -> dict[str, replay.Replay]:
+        """By response, the move of the disk; none where the two host types were not measured."""
+        old, new = (self.points.get(name) for name in MOVE)
+        found = {}
+        for response in RESPONSES if old is not None and new is not None else ():
+            try:
+                found[response] = replay.replay(old, new, response, 1)
+            except errors.NotEnoughData:
+                continue
+        return found
+
+
+def _by_host_type(datasets: typing.Iterable[dataset.Dataset]) -> dict[str, measured.Points]:
+    return {points.host_type: points for points in measured.by_host_type(
+        baseline.steady(one) for one in datasets)}
+
+
+def _names(row: typing.Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(row))
+
+
+def _errors(study: Study) -> paper.Rows:
+    return [dataclasses.astuple(row) for row in evaluation.ordered(study.errors)]
+
+
+def _ablation(study: Study) -> paper.Rows:
+    return [dataclasses.astuple(row) for row in ablation.ablation(study.datasets)]
+
+
+def _extremes(study: Study) -> paper.Rows:
+    return [row for points, response in study.each() for row in paper.extremes(points, response)]
+
+
+def _design(study: Study) -> paper.Rows:
+    return [row for points, response in study.each() for row in paper.design(points, response)]
+
+
+def _co_residents(study: Study) -> paper.Rows:
+    rows: paper.Rows = []
+    for points, response in study.each():
+        if (points.kind == 'co-residents').any():
+            model = fit.regressor(points.defined(response, measured.FITTED), response,
+                                  measured.capacity(points))
+            rows += [dataclasses.astuple(row) for row in crowd.compare(points, response, model)]
+    return rows
+
+
+def _adaptation(study: Study) -> paper.Rows:
+    rows: paper.Rows = []
+    for response, found in study.replays.items():
+        for policy, wrong in found.errors.items():
+            after = wrong[found.before:]
+            first = [places[policy][0] - found.before + 1.0 if places[policy] else float('nan')
+                     for places in (found.alarms, found.changes)]
+            rows.append((response, policy, *first, float(wrong[:found.before].mean()),
+                         *(float(np.mean(part)) for part in (after[:40], after[40:160],
+                                                             after[160:])),
+                         found.settled, found.false_alarms.get(policy, 0) / replay.WEEKS))
+    return rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """One of them.
+
+    :param title: what it tells
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: typing.Callable[[Study], paper.Rows]
+
+
+#: By the name that commands take.
+TABLES = {
+    'errors': Table('errors of each model', _names(evaluation.Row), _errors),
+    'ablation': Table('what each idea bought', _names(ablation.Row), _ablation),
+    'extremes': Table('best partners, predicted and measured', paper.EXTREMES, _extremes),
+    'design': Table('how many backgrounds are needed', paper.DESIGN, _design),
+    'co-residents': Table('rules for several neighbours', _names(crowd.Row), _co_residents),
+    'adaptation': Table('from a local to a remote disk', ADAPTATION, _adaptation),
+}
