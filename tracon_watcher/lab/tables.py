@@ -36,8 +36,8 @@ MOVE = ('same-core-raw-disk', 'same-core-remote-volume')
 #: Of programs, by the plan that measures them.
 _COLLECTIONS = {'full': 'programs', 'small': 'programs', 'applications': 'applications',
                 'reduced': 'applications'}
-ADAPTATION = ('response', 'policy', 'alarm_after', 'changed_after', 'error_before', 'error_1_to_40',
-              'error_41_to_160', 'error_161_on', 'settled_error', 'false_alarms_a_week')
+ADAPTATION = ('response', 'policy', 'alarm_after', 'changed_after', 'error_before',
+              'error_1_to_40', 'error_41_to_160', 'error_161_on', 'settled_error', 'false_alarms_a_week')
 
 
 @dataclasses.dataclass(frozen=True)

@@ -111,8 +111,9 @@ def _like(old: pairwise.PairwiseRegressor) -> pairwise.PairwiseRegressor:
     Coefficients can be added up only where they belong to the same shares, and so few points
     would choose by chance.
     """
-    return sklearn.base.clone(old).set_params(
+    new: pairwise.PairwiseRegressor = sklearn.base.clone(old).set_params(
         compressions=(tuple(old.compression_),), stiffnesses=(old.stiffness_,))
+    return new
 
 
 def _left_out(way: Callable[[FloatArray, FloatArray], pairwise.PairwiseRegressor], X: FloatArray,

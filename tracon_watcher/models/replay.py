@@ -141,11 +141,11 @@ class Paper(_Watching):
 
 
 class Ours(_Watching):
-    """Asks of the last points, every few of them, whether another model would suit them far better.
+    """Asks of the last points, every few of them, whether another model suits them far better.
 
-    That is as soon as so few points can tell. The detector's alarm, which needs more to be sure, is
-    for people; it has the question asked of fewer points. From the first change on all points since
-    then count, and are looked at ever more seldom.
+    That is as soon as so few points can tell. The detector's alarm, which needs more to be sure,
+    is for people; it has the question asked of fewer points. From the first change on all points
+    since then count, and are looked at ever more seldom.
     """
 
     def __init__(self, model: pairwise.PairwiseRegressor, residuals: FloatArray) -> None:
