@@ -27,6 +27,9 @@ from tracon_watcher.placement import verdict
 #: By this factor the weights are multiplied when every host would be refused and the least harm
 #: must decide. Nova's penalties of a million, for failed builds and foreign cells, stay larger.
 DECISIVE = 1000.0
+#: Harm that halves what little harm weighs: some VMs made twice as slow. With much less, hosts
+#: that are full already would hardly differ any more, and a burst would not spread over them.
+HALVING = 3.0
 _DECIMALS = 6
 
 
@@ -93,7 +96,7 @@ class Judgement:
         return harm
 
     def weights(self) -> FloatArray:
-        """Return weights, (n,), from 0 to 1: half for breaching no limit, half of 1/(1 + harm).
+        """Return weights, (n,), from 0 to 1: half for breaching no limit, half for little harm.
 
         The scale is fixed, so that a difference weighs the same in each request. Hosts whose mode
         is less than ``weigh`` have the median weight of the others; when there are none, and when
@@ -103,7 +106,8 @@ class Judgement:
         judged = self.modes >= policies.Mode.WEIGH
         if harm is None or not judged.any():
             return np.zeros(len(self.states))
-        weights = (self._within_limits() + 1.0 / (1.0 + np.maximum(harm, 0.0))) / 2
+        little = 1.0 / (1.0 + np.maximum(harm, 0.0) / HALVING)
+        weights = (self._within_limits() + little) / 2
         if not judged.all():
             weights[~judged] = np.median(weights[judged])
         if self.least_harm and self.all_refused:

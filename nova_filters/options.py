@@ -34,7 +34,7 @@ class Options:
     confidence: float = 0.8
     margin: float = 0.05
     limits: limits_module.Limits = limits_module.NONE
-    weight_multiplier: float = 20.0
+    weight_multiplier: float = 40.0
     pending_expiry_seconds: float = 300.0
     pending_directory: str = ''
 

@@ -37,7 +37,8 @@ MOVE = ('same-core-raw-disk', 'same-core-remote-volume')
 _COLLECTIONS = {'full': 'programs', 'small': 'programs', 'applications': 'applications',
                 'reduced': 'applications'}
 ADAPTATION = ('response', 'policy', 'alarm_after', 'changed_after', 'error_before',
-              'error_1_to_40', 'error_41_to_160', 'error_161_on', 'settled_error', 'false_alarms_a_week')
+              'error_1_to_40', 'error_41_to_160', 'error_161_on', 'settled_error',
+              'false_alarms_a_week')
 
 
 @dataclasses.dataclass(frozen=True)
