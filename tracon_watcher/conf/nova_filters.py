@@ -80,7 +80,8 @@ POLICY = [
         'weight_multiplier', default=40.0,
         help='Multiplier of the interference weigher. Its weight falls by 1/2 when a limit would '
              'be breached, and with the harm, from 1/2 for none to 1/4 for harm that adds up to '
-             'about four VMs made twice as slow. With the default, one VM made twice as slow outweighs '
+             'about four VMs made twice as slow. With the default, one VM made twice as slow '
+             'outweighs '
              'full differences in free RAM, CPU and disk together. Lower '
              'it to let those count for more; 0 switches the weigher off.'),
 ]

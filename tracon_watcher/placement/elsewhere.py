@@ -54,19 +54,25 @@ def tabulate(model: pairwise.PairwiseModel, sensitivity: FloatArray) -> Tables:
     return tables
 
 
-def excess(model: pairwise.PairwiseModel, tables: Tables, rows: IntArray,
-           io: FloatArray) -> FloatArray:
+def excess(model: pairwise.PairwiseModel, tables: Tables, rows: IntArray, io: FloatArray,
+           which: IntArray | None = None) -> FloatArray:
     """Return the excess of VMs beside I/O from elsewhere, (m,); NaN where that is unknown.
 
     :param tables: as :func:`tabulate` gives
     :param rows: (m,) of each VM its table
-    :param io: (m, 2) reads and writes per second
+    :param io: (m, 2) reads and writes per second; or (k, 2), of which each VM has one
+    :param which: (m,) of each VM its row of ``io``
     """
     top = np.maximum(model.hull.background_maximum[IO], 1e-9)
     share = np.clip(io / top, 0.0, 1.0)
     place = np.clip(np.searchsorted(LEVELS, share, side='right') - 1, 0, _SIZE - 2)
     weight = (share - LEVELS[place]) / (LEVELS[place + 1] - LEVELS[place])
-    (i, j), (u, v) = place.T, weight.T
-    found: FloatArray = ((1 - u) * ((1 - v) * tables[rows, i, j] + v * tables[rows, i, j + 1])
-                         + u * ((1 - v) * tables[rows, i + 1, j] + v * tables[rows, i + 1, j + 1]))
+    corner, (u, v) = place @ np.array([_SIZE, 1]), weight.T
+    if which is not None:
+        corner, u, v = corner[which], u[which], v[which]
+    corner = corner + rows * (_SIZE * _SIZE)
+    values = tables.ravel()
+    low = values[corner] * (1 - v) + values[corner + 1] * v
+    high = values[corner + _SIZE] * (1 - v) + values[corner + _SIZE + 1] * v
+    found: FloatArray = low * (1 - u) + high * u
     return found

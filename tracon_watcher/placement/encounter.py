@@ -83,11 +83,10 @@ class Encounter:
             return self.response.beside(chosen, added)
         # It was among the I/O from elsewhere until it came.
         felt = np.flatnonzero(group.at_pool[chosen] & (behaviour.domain[chosen] == self.pool))
-        beyond = self.response.beyond[chosen].copy()
         own = felt if rows is None else rows[felt]
-        beyond[felt] = self._excess_of(own, np.maximum(
-            self.cluster.io_beyond[group.residents[own]] - profile[IO], 0.0))
-        return self.response.beside(chosen, added, beyond)
+        after = self.response.beside(chosen, added)
+        after[felt] = self.response.beside(own, added[felt], self._excess_of(own, -profile[IO]))
+        return after
 
     def elsewhere(self, profile: FloatArray, rows: IntArray) -> FloatArray:
         """Return the exponents of residents on a pool when the newcomer comes to another host.
@@ -95,11 +94,13 @@ class Encounter:
         :param profile: (4,) of the newcomer
         :param rows: (m,) indices into the group's residents, all of them among ``pooled``
         """
-        io = self.cluster.io_beyond[self.group.residents[rows]] + profile[IO]
-        return self.response.beside(rows, beyond=self._excess_of(rows, io))
+        return self.response.beside(rows, beyond=self._excess_of(rows, profile[IO]))
 
-    def _excess_of(self, rows: IntArray, io: FloatArray) -> FloatArray:
-        return elsewhere.excess(self.model, self.response.tables, self.group.table[rows], io)
+    def _excess_of(self, rows: IntArray, more: FloatArray) -> FloatArray:
+        """Return the excess of residents on a pool with so much more I/O from elsewhere, (m,)."""
+        tables = self.group.table[rows]
+        return elsewhere.excess(self.model, self.response.tables, tables,
+                                np.maximum(self.group.io + more, 0.0), self.group.which[tables])
 
     def _beyond(self, sensitivity: FloatArray, profile: FloatArray,
                 places: IntArray | None) -> FloatArray:

@@ -38,7 +38,8 @@ class Response:
     :param arrival: (n, 14) what each presses a newcomer of its host with
     :param single: (n,) with ``cross`` the sums of the parts of those beside each now, see
         :mod:`tracon_watcher.prediction.pairwise`
-    :param beyond: (n,) excess, also in these sums, due to I/O from other hosts on the same storage
+    :param beyond: the parts, (n,) each, that I/O from other hosts on the same storage has in
+        these sums
     :param tables: of the residents on storage that other hosts share, see :mod:`.elsewhere`
     :param exponent: (n,) what each suffers now
     :param counted: (n,) residents that have this response at all, and are known
@@ -55,7 +56,7 @@ class Response:
     arrival: FloatArray
     single: FloatArray
     cross: FloatArray
-    beyond: FloatArray
+    beyond: tuple[FloatArray, FloatArray]
     tables: elsewhere.Tables
     exponent: FloatArray
     counted: BoolArray
@@ -72,15 +73,15 @@ class Response:
 
         :param rows: which residents
         :param added: (m,) excess that a neighbour adds
-        :param beyond: (m,) what takes the place of ``self.beyond``
+        :param beyond: (m,) excess that takes the place of ``self.beyond``
         """
         sums = self.single[rows], self.cross[rows]
         if added is not None:
             sums = _added(sums, self.model.parts(added))
         if beyond is not None:
-            new, old = self.model.parts(beyond), self.model.parts(self.beyond[rows])
+            new = self.model.parts(beyond)
             # What is taken away was added before; rounding may leave less than nothing.
-            sums = _added(sums, (new[0] - old[0], new[1] - old[1]))
+            sums = _added(sums, (new[0] - self.beyond[0][rows], new[1] - self.beyond[1][rows]))
             sums = np.maximum(sums[0], 0.0), np.maximum(sums[1], 0.0)
         return self.model.total(*sums)
 
@@ -100,6 +101,8 @@ class Group:
     :param has_apart: whether any is
     :param at_pool: (n,) whether they are on that storage, and other hosts share it
     :param pooled: rows of residents on storage that other hosts share, whichever it is
+    :param io: (k, 2) I/O from other hosts on the storage of these; those of one host share it
+    :param which: of each of ``pooled`` its row of ``io``
     :param table: (n,) of each resident its place in ``pooled``; -1 for none
     """
 
@@ -112,6 +115,8 @@ class Group:
     has_apart: bool
     at_pool: BoolArray
     pooled: IntArray
+    io: FloatArray
+    which: IntArray
     table: IntArray
 
 
@@ -150,7 +155,16 @@ def group(cluster: cluster_module.ClusterState, host_type: str,
     table[here.pooled] = np.arange(len(here.pooled))
     return Group(hosts, residents, here.place, (slowdown, iops_ratio),
                  np.searchsorted(here.place, np.arange(len(hosts) + 1)).astype(np.intp),
-                 here.apart, bool(here.apart.any()), pooled & ~here.apart, here.pooled, table)
+                 here.apart, bool(here.apart.any()), pooled & ~here.apart, here.pooled,
+                 *_distinct_io(cluster, residents[here.pooled]), table)
+
+
+def _distinct_io(cluster: cluster_module.ClusterState,
+                 rows: IntArray) -> tuple[FloatArray, IntArray]:
+    """Return the I/O that residents of each host and storage meet, (k, 2), and which is whose."""
+    key = cluster.host[rows] * (len(cluster.io_domains) + 1) + cluster.io_domain[rows]
+    _keys, first, which = np.unique(key, return_index=True, return_inverse=True)
+    return cluster.io_beyond[rows[first]], which.astype(np.intp)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,7 +190,8 @@ def _response(model: pairwise.PairwiseModel, here: _Whereabouts, counted: BoolAr
     beyond[here.pooled] = elsewhere.excess(
         model, tables, np.arange(len(here.pooled)),
         cluster.io_beyond[here.residents[here.pooled]])
-    single, cross = _added(sums, model.parts(beyond))
+    felt = model.parts(beyond)
+    single, cross = _added(sums, felt)
     exponent = model.total(single, cross)
     far = model.far(profiles)
     # An unknown neighbour makes a VM unknown.
@@ -187,7 +202,7 @@ def _response(model: pairwise.PairwiseModel, here: _Whereabouts, counted: BoolAr
         model, limit[limited], confidence) - exponent[limited])
     hosts = here.hosts[here.place]
     return Response(
-        model, behaviour, arrival, single, cross, beyond, tables, exponent, counted, limited,
+        model, behaviour, arrival, single, cross, felt, tables, exponent, counted, limited,
         limit[limited], breached, allowance,
         np.unique(hosts[counted & model.outside(profiles)]), np.unique(hosts[far]))
 
