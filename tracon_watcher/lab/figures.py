@@ -24,7 +24,9 @@ from tracon_watcher.models import evaluation
 
 INK, FAINT = '#22272e', '#c9ced6'
 COLOURS = {'WMM': '#8a8f98', 'LM': '#c9ced6', 'NLM': '#f2b266', 'NLM without host CPU': '#d9741a',
-           'pooled': '#9cc3e6', 'pairwise': '#2f6fb3'}
+           'pairwise': '#2f6fb3'}
+# Names that have room below an axis.
+_SIDE_BY_SIDE = 11
 STYLE = {'font.size': 9, 'axes.edgecolor': FAINT, 'axes.labelcolor': INK, 'text.color': INK,
          'xtick.color': INK, 'ytick.color': INK, 'axes.spines.top': False,
          'axes.spines.right': False, 'axes.titlesize': 10, 'axes.titleweight': 'bold',
@@ -71,11 +73,17 @@ def errors(rows: typing.Sequence[evaluation.Row], title: str) -> str:
                       label='noise floor' if place == 0 else None)
         top = max([row.mean_error for row in rows] + [0.1]) * 100
         axis.set_ylim(0, min(1.7 * top, 150))
-        axis.set_xticks(range(len(names)), names)
+        _name(axis, names)
         axis.set_ylabel('error in %')
         axis.set_title(title)
         axis.legend(fontsize='small', ncols=len(models) + 1, loc='upper left', frameon=False)
         return _drawn(figure, 'Bars of mean prediction errors by application and model')
+
+
+def _name(axis: typing.Any, names: typing.Sequence[str]) -> None:
+    """Write names below the axis, aslant where there are too many to stand side by side."""
+    slant = {'rotation': 25, 'ha': 'right'} if len(names) > _SIDE_BY_SIDE else {}
+    axis.set_xticks(range(len(names)), names, **slant)
 
 
 def extremes(rows: typing.Sequence[typing.Sequence[typing.Any]], title: str) -> str:
@@ -99,7 +107,7 @@ def extremes(rows: typing.Sequence[typing.Sequence[typing.Any]], title: str) -> 
                       for n, name in enumerate(names) if name in own],
                      [own[name] for name in names if name in own], 0.92 * width,
                      color=colours[index], label=label)
-        axis.set_xticks(range(len(names)), names)
+        _name(axis, names)
         axis.set_ylabel('of alone')
         axis.set_title(title)
         axis.set_ylim(0, 1.25 * max(row[7] if row[1] == 'slowdown' else row[5] for row in rows))

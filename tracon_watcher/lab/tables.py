@@ -73,13 +73,12 @@ class Study:
         tests = _by_host_type(self.tests)
         return [row for name, points in self.points.items()
                 for row in evaluation.evaluate(points, self.others, tests.get(name),
-                                               self.collections)]
+                                               self._collections(name))]
 
-    @functools.cached_property
-    def collections(self) -> dict[str, str]:
-        """By the name of a program, the plan that measured it beside the generator."""
+    def _collections(self, host_type: str) -> dict[str, str]:
+        """By the name of a program, what it belongs to: that of the plan it was measured by."""
         return {str(name): _COLLECTIONS.get(one.header.get('plan', ''), one.name)
-                for one in self.datasets
+                for one in self.datasets if one.host_type == host_type
                 for name in np.unique(one.points.target[one.points.kind == 'background'])}
 
     @functools.cached_property
