@@ -146,12 +146,12 @@ def read_all(paths: Iterable[str | os.PathLike[str]]) -> list[Dataset]:
     found = [read(path) for path in paths]
     seen: dict[tuple[str, ...], str] = {}
     for one in found:
-        for moment in (('file', one.sha256), *_moments(one)):
-            if moment in seen:
+        for mark in _marks(one):
+            if mark in seen:
                 raise errors.InvalidDocument(
-                    one.name, 'point' if len(moment) > 2 else 'the file', moment[1],
-                    f'stands in {seen[moment]} as well: name each measurement once')
-        seen.update((moment, one.name) for moment in (('file', one.sha256), *_moments(one)))
+                    one.name, *_told(one, mark),
+                    f'stands in {seen[mark]} as well: name each measurement once')
+        seen.update((mark, one.name) for mark in _marks(one))
     return found
 
 
@@ -162,31 +162,35 @@ def check_held_out(fitted: Iterable[Dataset], tests: Iterable[Dataset]) -> None:
     """
     fitted = list(fitted)
     known = {one.host_type for one in fitted}
-    seen = {moment: one.name for one in fitted for moment in _moments(one)}
-    files = {one.sha256: one.name for one in fitted}
+    seen = {mark: one.name for one in fitted for mark in _marks(one)}
     for test in tests:
         if test.host_type not in known:
             raise errors.InvalidDocument(
                 test.name, 'header host_type', test.host_type,
                 f'nothing is known of it; there are models of {", ".join(sorted(known))}')
-        if test.sha256 in files:
-            raise errors.InvalidDocument(
-                test.name, 'the file', test.sha256,
-                f'stands in {files[test.sha256]} as well, which models are fitted to: no test of '
-                'them')
-        for moment in _moments(test):
-            if moment in seen:
+        for mark in _marks(test):
+            if mark in seen:
                 raise errors.InvalidDocument(
-                    test.name, 'point', moment[1],
-                    f'measured at {moment[2]}, stands in {seen[moment]} as well, which models '
-                    'are fitted to: no test of them')
+                    test.name, *_told(test, mark),
+                    f'stands in {seen[mark]} as well, which models are fitted to: no test of them')
 
 
-def _moments(one: Dataset) -> Iterable[tuple[str, str, str]]:
-    """Return what tells a measured point from all others; nothing where no time is given."""
+def _marks(one: Dataset) -> Iterable[tuple[str, ...]]:
+    """Return what tells a file, and each measured point of it, from all others.
+
+    Points do where their time is given.
+    """
     when = one.text.get('started_at')
-    return () if when is None else [
+    points = () if when is None else [
         (one.host_type, str(point), str(at)) for point, at in zip(one.text['point'], when) if at]
+    return ((one.sha256,), *points)
+
+
+def _told(one: Dataset, mark: tuple[str, ...]) -> tuple[str, str]:
+    """Return field and value that an error names a mark by."""
+    if len(mark) == 1:
+        return 'the file', one.name
+    return 'point', f'{mark[1]}, measured at {mark[2]}'
 
 
 def _header(source: str, lines: list[str]) -> dict[str, str]:

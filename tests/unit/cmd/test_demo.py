@@ -11,11 +11,9 @@
 # under the License.
 
 import json
-import pathlib
-import tempfile
-import unittest
 
 from tests.unit.cmd import test_model
+from tests.unit import folder
 from tests.unit.models import synthetic
 from tracon_watcher.cmd import demo
 from tracon_watcher.demo import arms
@@ -28,14 +26,11 @@ from tracon_watcher.demo import truth
 from tracon_watcher.models import dataset
 
 
-class TestDemoCommand(unittest.TestCase):
+class TestDemoCommand(folder.FolderCase):
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
         cls.measurements = str(cls.folder / 'synthetic.csv')
         synthetic.write(cls.measurements, synthetic.build(generator=10, backgrounds=12))
         data = dataset.read_all([cls.measurements])

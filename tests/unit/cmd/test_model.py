@@ -19,6 +19,7 @@ import tempfile
 import unittest
 from unittest import mock
 
+from tests.unit import folder
 from tests.unit.models import synthetic
 from tracon_watcher.cmd import app
 from tracon_watcher.cmd import packaged
@@ -34,14 +35,11 @@ def run(*arguments):
     return code, out.getvalue(), err.getvalue()
 
 
-class TestModelCommands(unittest.TestCase):
+class TestModelCommands(folder.FolderCase):
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
         cls.measurements = str(cls.folder / 'synthetic.csv')
         points = synthetic.build(generator=6, backgrounds=12, names=('cpu', 'randread', 'mixed'))
         synthetic.write(cls.measurements, points, 'synthetic, same core')

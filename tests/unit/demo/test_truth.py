@@ -12,11 +12,10 @@
 
 import dataclasses
 import os
-import tempfile
-import unittest
 
 import numpy as np
 
+from tests.unit import folder
 from tests.unit.models import synthetic
 from tracon_watcher.demo import truth
 from tracon_watcher import errors
@@ -30,16 +29,13 @@ def write(folder, points, host_type='synthetic'):
     return dataset.read(path)
 
 
-class TestTruth(unittest.TestCase):
+class TestTruth(folder.FolderCase):
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = folder.name
         cls.points = synthetic.build(generator=10, backgrounds=12)
-        cls.data = write(folder.name, cls.points)
+        cls.data = write(cls.folder, cls.points)
         cls.truth = truth.of([cls.data], 'synthetic')
 
     def test_a_pair_is_its_row(self):

@@ -13,12 +13,10 @@
 """The tables and the report, of synthetic points that look like measurements."""
 
 import csv
-import pathlib
-import tempfile
-import unittest
 
 import numpy as np
 
+from tests.unit import folder
 from tests.unit.models import synthetic
 from tracon_watcher.cmd import model
 from tracon_watcher.lab import tables
@@ -27,14 +25,11 @@ from tracon_watcher.models import points as measured
 from tracon_watcher.models import replay
 
 
-class TestTables(unittest.TestCase):
+class TestTables(folder.FolderCase):
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
         cls.datasets = []
         for place, host_type in enumerate(tables.MOVE):
             points = synthetic.build(seed=place, generator=50, backgrounds=60,

@@ -12,11 +12,10 @@
 
 import json
 import os
-import tempfile
-import unittest
 
 import numpy as np
 
+from tests.unit import folder
 from tests.unit.models import synthetic
 from tracon_watcher.characteristics import RESPONSES
 from tracon_watcher import errors
@@ -26,16 +25,13 @@ from tracon_watcher.models import per_application
 from tracon_watcher.prediction import store
 
 
-class TestStoredForms(unittest.TestCase):
+class TestStoredForms(folder.FolderCase):
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = folder.name
         cls.points = synthetic.build()
-        path = os.path.join(folder.name, 'synthetic.csv')
+        path = cls.folder / 'synthetic.csv'
         synthetic.write(path, cls.points)
         cls.models = fit.application_models([dataset.read(path)])
 
