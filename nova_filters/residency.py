@@ -33,6 +33,7 @@ from nova_filters import pending as pending_module
 from tracon_watcher.characteristics import IntArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
+from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
 
 _WINDOW = 128
@@ -40,8 +41,18 @@ _WINDOW = 128
 _KNOWN_AFTER = 120.0
 _UNSEEN = -1
 
+
+@dataclasses.dataclass(frozen=True)
+class Arrival:
+    """A VM on a host that the snapshot does not show there yet."""
+
+    uuid: str
+    profile: newcomer.Profile
+    limits: limits_module.Limits = limits_module.NONE
+
+
 #: VMs that came to a host, by uuid.
-Arrivals = dict[str, assessment.Pending]
+Arrivals = dict[str, Arrival]
 
 
 @dataclasses.dataclass
@@ -118,7 +129,7 @@ class Residency:
             row = cluster.host_index.get(one.node, cluster.host_index.get(one.host))
             if (row is not None and one.uuid != newcomer_uuid
                     and one.uuid not in cluster.resident_index):
-                found.setdefault(row, {})[one.uuid] = assessment.Pending(
+                found.setdefault(row, {})[one.uuid] = Arrival(
                     one.uuid, one.profile, one.limits)
         return found
 
@@ -203,20 +214,20 @@ class Residency:
 
     @staticmethod
     def _arrival(assessor: assessment.Assessor, uuid: str, state,
-                 pending: pending_module.Pending) -> assessment.Pending:
+                 pending: pending_module.Pending) -> Arrival:
         """Return what is expected of a VM that the snapshot does not show on its host."""
         cluster = assessor.cluster
         row = cluster.resident_index.get(uuid)
         if row is not None:
-            return assessment.Pending(uuid, newcomer.own(cluster.profiles[row]),
-                                      cluster.resident_limits(row))
+            return Arrival(uuid, newcomer.own(cluster.profiles[row]),
+                           cluster.resident_limits(row))
         known = pending.known(uuid)
         if known is not None:
-            return assessment.Pending(uuid, *known)
+            return Arrival(uuid, *known)
         instance = state.instances.get(uuid)
         kind = operation.kind_of_instance(instance) if instance is not None else None
         profile = newcomer.expected(cluster.history, *(kind or ('', '', '')))
-        return assessment.Pending(uuid, profile)
+        return Arrival(uuid, profile)
 
     @staticmethod
     def _add_pending(assessor: assessment.Assessor, states: list, position: dict[int, int],
@@ -242,7 +253,7 @@ class Residency:
                 # It runs there, though Nova has not been told yet.
                 change.gone.discard(one.uuid)
             elif one.uuid not in change.arrived:
-                change.arrived[one.uuid] = assessment.Pending(one.uuid, one.profile, one.limits)
+                change.arrived[one.uuid] = Arrival(one.uuid, one.profile, one.limits)
         return explained
 
     @staticmethod
@@ -257,4 +268,4 @@ class Residency:
         if profile.known:
             for index in range(number):
                 uuid = f'{state.nodename}/unknown-{index}'
-                changes.setdefault(row, Change()).arrived[uuid] = assessment.Pending(uuid, profile)
+                changes.setdefault(row, Change()).arrived[uuid] = Arrival(uuid, profile)

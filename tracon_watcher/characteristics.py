@@ -71,23 +71,6 @@ def request_rate(profiles: FloatArray) -> FloatArray:
     return rate
 
 
-def co_residents(profiles: FloatArray, host: IntArray, io_domain: IntArray) -> FloatArray:
-    """Return the background that each VM meets: the sum over the others, minus itself.
-
-    CPU adds up over the VMs of a host, I/O over the VMs of a storage backend, which may be the
-    host's own disk or a pool that many hosts share. A VM is never part of its own background.
-
-    :param profiles: (n, 4), NaN where unknown: it makes unknown whatever shares the domain
-    :param host: (n,) index of each VM's host, from 0
-    :param io_domain: (n,) index of each VM's storage backend, -1 where unknown
-    :returns: (n, 4), same units
-    """
-    background = np.empty_like(profiles)
-    for columns, domain in ((CPU, host), (IO, io_domain)):
-        background[:, columns] = _others(profiles[:, columns], domain)
-    return background
-
-
 def domain_totals(values: FloatArray, domain: IntArray, count: int) -> FloatArray:
     """Sum the rows of ``values`` (n, k) by domain index (n,), giving (count, k).
 
@@ -99,17 +82,3 @@ def domain_totals(values: FloatArray, domain: IntArray, count: int) -> FloatArra
         totals[:, column] = np.bincount(domain[inside], weights=values[inside, column],
                                         minlength=count)[:count]
     return totals
-
-
-def _others(values: FloatArray, domain: IntArray) -> FloatArray:
-    count = int(domain.max(initial=-1)) + 1
-    if count == 0:
-        return np.full_like(values, np.nan)
-    totals = domain_totals(values, domain, count)
-    alone = np.bincount(domain[domain >= 0], minlength=count) == 1
-    others = totals[domain] - values
-    # Subtraction leaves rounding dust where nobody else is there; alone is exactly nothing.
-    others[alone[domain]] = 0.0
-    others = np.maximum(others, 0.0)
-    others[domain < 0] = np.nan
-    return others

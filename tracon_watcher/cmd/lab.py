@@ -45,7 +45,7 @@ class Image(lister.Lister):
         from tracon_watcher.lab import application_image
         from tracon_watcher.lab import image
 
-        cache = parsed_args.cache or image.default_cache()
+        cache = (parsed_args.cache or image.default_cache()).absolute()
         built = image.build(cache)
         applications = application_image.build(cache, _report)
         rows = [('kernel', built.kernel_release), ('initramfs', str(built.initramfs)),
@@ -81,7 +81,7 @@ class Measure(command.Command):
                                  'with the database program')
         return parser
 
-    def take_action(self, parsed_args: argparse.Namespace) -> None:
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
         from tracon_watcher.lab import acceptance
         from tracon_watcher.lab import interruption
         from tracon_watcher.lab import measure
@@ -99,11 +99,14 @@ class Measure(command.Command):
             # where the file lies on this machine is nobody's business elsewhere
             command='tracon ' + shlex.join(sys.argv[1:]).replace(
                 str(parsed_args.output), parsed_args.output.name))
-        measure.measure(settings, _report)
+        if measure.measure(settings, _report):
+            return 0
+        _report('points are missing; the same command goes on with %s' % parsed_args.output)
+        return 1
 
 
 class Show(lister.Lister):
-    """Summarise a file of measurements: its points, slowdowns and noise floor."""
+    """Summarise a file of measurements: its points, slowdowns and how they scatter."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

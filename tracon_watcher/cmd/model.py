@@ -30,9 +30,9 @@ from tracon_watcher.prediction import store
 from tracon_watcher.prediction import weighted_mean
 
 
-# Names that fit into a table.
-#: Names of :data:`tracon_watcher.lab.tables.TABLES`, which takes seconds to import.
+#: Names of :data:`tracon_watcher.models.tables.TABLES`, which takes seconds to import.
 _TABLES = ('errors', 'ablation', 'extremes', 'design', 'co-residents', 'adaptation')
+# Names that fit into a table.
 _SHORT = ('reads', 'writes', 'guest CPU', 'host CPU')
 
 
@@ -114,11 +114,16 @@ class Evaluate(lister.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        from tracon_watcher.lab import tables
         from tracon_watcher.models import dataset
+        from tracon_watcher.models import tables
         if parsed_args.plot and pathlib.Path(parsed_args.plot).suffix not in ('.png', '.html'):
             raise errors.InvalidOption('--plot', parsed_args.plot,
                                        'expected a file name that ends in .png or .html')
+        if parsed_args.table != _TABLES[0]:
+            for name in ('test', 'benchmarks', 'plot'):
+                if getattr(parsed_args, name):
+                    raise errors.InvalidOption('--table', parsed_args.table,
+                                               f'--{name} belongs to the table {_TABLES[0]}')
         others = None
         if parsed_args.benchmarks:
             from tracon_watcher.models import benchmarks
@@ -130,9 +135,9 @@ class Evaluate(lister.Lister):
         table = tables.TABLES[parsed_args.table]
         with _one_thread():
             rows = table.rows(study)
-        if parsed_args.plot:
-            from tracon_watcher.cmd import model_plot
-            model_plot.draw(study.errors, parsed_args.plot)
+            if parsed_args.plot:
+                from tracon_watcher.cmd import model_plot
+                model_plot.draw(study.errors, parsed_args.plot)
         return table.columns, [tuple(packaged.shown(value, parsed_args) for value in row)
                                for row in rows]
 

@@ -60,7 +60,7 @@ POLICY = [
         help='What is done when every host that is left would be refused. Choose refuse only '
              'where no VM is better than a slow one. least_harm needs the weigher.'),
     cfg.FloatOpt(
-        'confidence', default=0.8, min=0.5, max=0.99,
+        'confidence', default=0.8, min=0.5, max=0.975,
         help='Probability of the one-sided bound that must cross a limit before a host is '
              'refused. Raise it when too much is refused on weak evidence.'),
     cfg.FloatOpt(

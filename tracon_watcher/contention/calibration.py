@@ -60,9 +60,13 @@ class Counters:
     switches: FloatArray
 
     def waiting(self) -> FloatArray:
-        """Return the seconds in a second that requests were under way, one after the other."""
-        total: FloatArray = (np.nan_to_num(self.reads * self.read_latency)
-                             + np.nan_to_num(self.writes * self.write_latency))
+        """Return the seconds in a second that requests were under way, one after the other, (n,).
+
+        NaN where a rate is unknown, or the latency of requests that there were.
+        """
+        total: FloatArray = (
+            np.where(self.reads == 0, 0.0, self.reads * self.read_latency)
+            + np.where(self.writes == 0, 0.0, self.writes * self.write_latency))
         return total
 
 
@@ -152,7 +156,8 @@ def calibrate(signal: FloatArray, slowdown: FloatArray,
     """Return the calibration of a signal.
 
     :param slowdown: (n,) as measured inside
-    :param programs: (n,) names; for the error each is left out in turn. Without, error is NaN
+    :param programs: (n,) names; for the error each is left out in turn. Without two of them it is
+        NaN
     :raises tracon_watcher.errors.NotEnoughData: for fewer than :data:`LEAST_POINTS` points
     """
     known = np.isfinite(signal) & np.isfinite(slowdown) & (signal > 0)
@@ -160,7 +165,9 @@ def calibrate(signal: FloatArray, slowdown: FloatArray,
         raise errors.NotEnoughData('a calibration', int(known.sum()), LEAST_POINTS)
     error = float('nan')
     if programs is not None:
-        error = float(np.nanmean(_left_out(signal[known], slowdown[known], programs[known])))
+        wrong = _left_out(signal[known], slowdown[known], programs[known])
+        if np.isfinite(wrong).any():
+            error = float(np.nanmean(wrong))
     return dataclasses.replace(_curve(signal[known], slowdown[known]), error=error)
 
 

@@ -28,7 +28,7 @@ from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.contention import calibration
 
 CPU, CORE, STORAGE, NOTHING = 'virtual CPU', 'core', 'storage', 'nothing'
-#: Share of the time from which on a resource is said to limit.
+#: Share of the time, running or waiting for anything, from which on a VM is limited at all.
 LIMITING = 0.5
 ADVICE = {
     CPU: 'runs nearly all the time: more virtual CPUs help if its program has threads for them, '

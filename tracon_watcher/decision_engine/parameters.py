@@ -53,7 +53,7 @@ SCHEMA: dict[str, Any] = {
         'confidence': {
             'description': 'Probability of the one-sided bound that must cross a limit before '
                            'this counts as a breach.',
-            'type': 'number', 'minimum': 0.5, 'maximum': 0.99, 'default': 0.8},
+            'type': 'number', 'minimum': 0.5, 'maximum': 0.975, 'default': 0.8},
         'snapshot_file': {
             'description': 'The snapshot to judge by. Empty: option snapshot_file of group '
                            '[tracon] in watcher.conf.',

@@ -10,4 +10,4 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The testbed: two guests, their programs, the measuring of one beside the other."""
+"""The testbed: two to four guests, their programs, the measuring of one beside the others."""

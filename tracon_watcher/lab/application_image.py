@@ -17,7 +17,9 @@ of their files only the programs, the libraries those load and what the catalogu
 are kept. Nothing else is downloaded.
 """
 
+import contextlib
 import dataclasses
+import fcntl
 import hashlib
 import json
 import pathlib
@@ -66,16 +68,32 @@ def build(cache: pathlib.Path, report: typing.Callable[[str], None]) -> Applicat
     """
     name = 'applications-%s' % tag()
     disk, facts = cache / (name + '.img'), cache / (name + '.json')
-    if not (disk.exists() and facts.exists()):
-        cache.mkdir(parents=True, exist_ok=True)
-        folder = cache / (name + '.build')
-        shutil.rmtree(folder, ignore_errors=True)
-        try:
-            versions = _build(cache, folder, disk, report)
-        finally:
+    cache.mkdir(parents=True, exist_ok=True)
+    with _only_builder(cache, report):
+        if not (disk.exists() and facts.exists()):
+            folder = cache / (name + '.build')
             shutil.rmtree(folder, ignore_errors=True)
-        facts.write_text(json.dumps(versions, indent=1))
+            try:
+                versions = _build(cache, folder, disk, report)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+            part = facts.with_suffix('.part')
+            part.write_text(json.dumps(versions, indent=1))
+            part.rename(facts)
     return ApplicationImage(disk, json.loads(facts.read_text()))
+
+
+@contextlib.contextmanager
+def _only_builder(cache: pathlib.Path,
+                  report: typing.Callable[[str], None]) -> typing.Iterator[None]:
+    """Wait until nobody else builds in the same cache."""
+    with open(cache / 'build.lock', 'w') as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            report('waiting for another process that builds the disk in %s' % cache)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _build(cache: pathlib.Path, folder: pathlib.Path, disk: pathlib.Path,
@@ -127,7 +145,10 @@ def _version(package: pathlib.Path) -> tuple[str, str]:
 
 def select(unpacked: pathlib.Path, root: pathlib.Path) -> None:
     """Copy what the catalogue names, and the libraries it needs, to an empty root."""
-    shutil.copytree(unpacked / 'lib64', _made(root) / 'lib64', symlinks=False)
+    if not (unpacked / LOADER).is_symlink() and not (unpacked / LOADER).exists():
+        raise errors.TestbedError('no %s in the packages: this distribution has its loader '
+                                  'elsewhere' % LOADER)
+    _copy(unpacked, unpacked / LOADER, root)
     for one in applications.CATALOGUE.values():
         for pattern in one.programs:
             for path in _found(unpacked, pattern, one):

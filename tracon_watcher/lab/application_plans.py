@@ -31,6 +31,7 @@ from tracon_watcher.lab import applications
 from tracon_watcher.lab import host_types
 from tracon_watcher.lab import plan as plans
 from tracon_watcher.lab import programs
+from tracon_watcher.models import naming
 from tracon_watcher.models import optimal_design
 
 INTENSITIES = (0, 25, 50, 75, 100)      # per cent, of CPU, reads and writes each
@@ -118,17 +119,15 @@ def co_residents(host_type: host_types.HostType, seed: int) -> plans.Plan:
         targets = itertools.cycle(rng.sample(applications.NAMES, len(applications.NAMES)))
         for target in itertools.islice(targets, count):
             crowd = rng.choices(applications.NAMES, k=others)
-            windows.append(plans.Window(plans.CO_RESIDENTS, target, programs.AND.join(crowd),
+            windows.append(plans.Window(plans.CO_RESIDENTS, target, naming.AND.join(crowd),
                                         back=plans.CO_RESIDENTS))
             settings = rng.sample(light, others)
             windows.append(plans.Window(plans.CO_RESIDENTS, target,
-                                        programs.AND.join(settings)))
+                                        naming.AND.join(settings)))
     unique = list({window.key: window for window in windows}.values())
     rng.shuffle(unique)
     return plans.Plan('co-residents', seed, tuple(unique), applications=True)
 
 
 def _load(host_type: host_types.HostType, name: str) -> float:
-    match = programs.GENERATOR.match(name)
-    assert match
-    return host_type.load(*map(int, match.groups()))
+    return host_type.load(*naming.setting(name))

@@ -17,7 +17,6 @@ import typing
 
 import matplotlib
 import matplotlib.figure
-import matplotlib.ticker
 import numpy as np
 
 from tracon_watcher.models import evaluation
@@ -89,7 +88,7 @@ def _name(axis: typing.Any, names: typing.Sequence[str]) -> None:
 def extremes(rows: typing.Sequence[typing.Sequence[typing.Any]], title: str) -> str:
     """Fig. 5 and 6: predicted best beside measured best, mean and worst.
 
-    :param rows: of `paper.extremes`, of one host type and response
+    :param rows: of :data:`tracon_watcher.models.partners.COLUMNS`, of one host type and response
     """
     names = list(dict.fromkeys(row[2] for row in rows))
     models = list(dict.fromkeys(row[3] for row in rows))
@@ -110,7 +109,7 @@ def extremes(rows: typing.Sequence[typing.Sequence[typing.Any]], title: str) -> 
         _name(axis, names)
         axis.set_ylabel('of alone')
         axis.set_title(title)
-        axis.set_ylim(0, 1.25 * max(row[7] if row[1] == 'slowdown' else row[5] for row in rows))
+        axis.set_ylim(0, 1.25 * max(max(row[4:8]) for row in rows))
         axis.legend(fontsize='small', ncols=len(series), loc='upper left', frameon=False)
         return _drawn(figure, 'Bars of predicted and measured best by application')
 
@@ -143,32 +142,3 @@ def adaptation(series: typing.Mapping[str, np.ndarray], moved: int,
         axis.set_title(title)
         axis.legend(fontsize='small', ncols=4, loc='upper left', frameon=False)
         return _drawn(figure, 'Prediction error before and after the storage changed')
-
-
-def scatter(actual: np.ndarray, predicted: np.ndarray, groups: np.ndarray, title: str) -> str:
-    """Predicted against measured, a colour a group."""
-    with matplotlib.rc_context(STYLE):
-        figure = _figure(4.6, 4.2)
-        axis = figure.subplots()
-        low = 0.9 * min(actual.min(), predicted.min())
-        high = 1.1 * max(actual.max(), predicted.max())
-        axis.plot([low, high], [low, high], color=INK, linewidth=1)
-        for index, name in enumerate(np.unique(groups)):
-            own = groups == name
-            axis.scatter(actual[own], predicted[own], 14, color='C%d' % (index % 10), alpha=0.7,
-                         linewidth=0, label=str(name))
-        if low > 0 and high / low > 4:
-            axis.set_xscale('log')
-            axis.set_yscale('log')
-        ticks = [tick for tick in (0.1, 0.2, 0.5, 1, 1.5, 2, 3, 5, 10, 20) if low <= tick <= high]
-        for which in (axis.xaxis, axis.yaxis):
-            which.set_ticks(ticks, ['%g' % tick for tick in ticks])
-            which.set_minor_locator(matplotlib.ticker.NullLocator())
-        axis.set_xlim(low, high)
-        axis.set_ylim(low, high)
-        axis.set_aspect('equal')
-        axis.set_xlabel('measured')
-        axis.set_ylabel('predicted')
-        axis.set_title(title)
-        axis.legend(fontsize='x-small', loc='upper left', frameon=False)
-        return _drawn(figure, 'Predicted against measured')

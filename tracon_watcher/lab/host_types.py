@@ -23,12 +23,13 @@ from tracon_watcher.lab import errors
 class HostType:
     """A kind of host.
 
+    :param device: what makes the disks, in a folder
     :param emulated: "no", or "yes: " and how; goes into the data's header
     :param open_reads: and open_writes: rates of the open-loop programs, a second
-    :param queries: of the database program, a unit
     :param levels: of the generator: CPU percent, reads and writes a second
-    :param costs: share of the scarcest resource that a percent of CPU, a read and a
-        write a second take, roughly; only used to choose settings
+    :param cpu_costs: share of the core that a percent of CPU, a read and a write a second take,
+        roughly; only used to choose settings
+    :param device_costs: the same of the device, of a read and a write a second
     :param most_load: up to which combinations of levels are measured
     :param separate_cores: the guests beside the target have another core than it
     """
@@ -38,7 +39,6 @@ class HostType:
     device: typing.Callable[[pathlib.Path, devices.Contents], devices.Device]
     open_reads: int
     open_writes: int
-    queries: int
     levels: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
     cpu_costs: tuple[float, float, float]
     device_costs: tuple[float, float]
@@ -54,27 +54,31 @@ class HostType:
 
 _FAST = ((0, 30, 60, 100), (0, 250, 800), (0, 200, 600))
 HOST_TYPES = {kind.name: kind for kind in (
-    HostType('same-core-raw-disk', 'no', devices.RawFiles, 500, 300, 1, _FAST,
+    HostType('same-core-raw-disk', 'no', devices.RawFiles, 500, 300, _FAST,
              (0.01, 0.0005, 0.0005), (0.0, 0.0), 1.33),
     HostType('shared-slow-device',
              'yes: one spindle of %d MB/s, %.1f ms a turn, %.1f ms a full seek, served by nbdkit'
              % (devices.Spindle.RATE // 10**6, devices.Spindle.TURN / 1000,
                 devices.Spindle.SEEK / 1000),
-             devices.Spindle, 15, 15, 1,
+             devices.Spindle, 15, 15,
              ((0, 40, 90), (0, 10, 30, 80), (0, 10, 40)),
              (0.01, 0.0006, 0.0006), (0.009, 0.009), 1.1),
-    HostType('separate-cores-raw-disk', 'no', devices.RawFiles, 500, 300, 1, _FAST,
+    HostType('separate-cores-raw-disk', 'no', devices.RawFiles, 500, 300, _FAST,
              (0.01, 0.0005, 0.0005), (0.0, 0.0), 1.33, separate_cores=True),
     HostType('same-core-remote-volume',
              'yes: a network that delays each request by %d ms, by nbdkit'
              % devices.RemoteVolume.DELAY_MS,
-             devices.RemoteVolume, 100, 100, 1,
+             devices.RemoteVolume, 100, 100,
              ((0, 30, 60, 100), (0, 80, 250), (0, 60, 200)),
              (0.01, 0.0006, 0.0006), (0.002, 0.002), 1.33),
 )}
 
 
 def named(name: str) -> HostType:
+    """The host type of that name.
+
+    :raises TestbedError: naming those that there are
+    """
     if name not in HOST_TYPES:
         raise errors.TestbedError('unknown host type %r: it is one of %s'
                                   % (name, ', '.join(sorted(HOST_TYPES))))

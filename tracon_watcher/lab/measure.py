@@ -68,6 +68,8 @@ def measure(settings: Settings, report: typing.Callable[[str], None],
     """
     host_type = host_types.named(settings.host_type)
     plan = plan or PLANS[settings.plan](host_type, settings.seed)
+    if host_type.separate_cores:
+        plan = plan.one_sided()
     file = rows.File(settings.output)
     limits = settings.limits
     cores = os.sched_getaffinity(0)
@@ -78,7 +80,7 @@ def measure(settings: Settings, report: typing.Callable[[str], None],
     os.sched_setaffinity(0, cores - {settings.core})
     try:
         with contextlib.ExitStack() as stack:
-            cache = settings.cache or image.default_cache()
+            cache = (settings.cache or image.default_cache()).absolute()
             applications = application_image.build(cache, report) if plan.applications else None
             bed = stack.enter_context(testbed.Testbed(
                 host_type, cache, settings.core, _accelerator(settings, file), plan.guests,
@@ -87,8 +89,7 @@ def measure(settings: Settings, report: typing.Callable[[str], None],
             iterations = _iterations(file, bed)
             file.begin(_header(settings, plan, limits, bed, iterations))
             catalogue = (programs.real_applications() if plan.applications else
-                         programs.programs(host_type.open_reads, host_type.open_writes,
-                                           host_type.queries))
+                         programs.programs(host_type.open_reads, host_type.open_writes))
             with interruption.signals.held():
                 observer = window.Observer(bed, catalogue, iterations, settings.window_seconds,
                                            limits)

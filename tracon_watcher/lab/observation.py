@@ -17,10 +17,8 @@ import math
 import pathlib
 import typing
 
-#: libvirt's names of the perf events that models of running time know.
-EVENTS = ('cpu_cycles', 'instructions', 'cache_references', 'cache_misses', 'context_switches',
-          'cpu_migrations')
-NAMES = ('read_requests_per_second', 'write_requests_per_second', 'guest_cpu', 'host_cpu')
+from tracon_watcher.characteristics import NAMES
+from tracon_watcher.models import dataset
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +41,8 @@ class Observation:
 
     Latency is NaN where there was no request.
 
-    :param events: a second, those of :data:`EVENTS` that this host counts
+    :param events: a second, those of :data:`tracon_watcher.models.dataset.EVENTS` that this host
+        counts
     """
 
     read_requests_per_second: float
@@ -79,7 +78,7 @@ def sample(stats: typing.Mapping[str, typing.Any], vcpu_seconds: float | None = 
         summed('rd.reqs'), summed('wr.reqs'), summed('rd.times') * 1e-9,
         summed('wr.times') * 1e-9, stats['cpu.time'] * 1e-9, vcpu_seconds,
         sum(stats['vcpu.%d.delay' % n] for n in vcpus) * 1e-9,
-        {name: stats['perf.' + name] for name in EVENTS if 'perf.' + name in stats})
+        {name: stats['perf.' + name] for name in dataset.EVENTS if 'perf.' + name in stats})
 
 
 def observe(before: Sample, after: Sample, seconds: float) -> Observation:

@@ -11,7 +11,7 @@
 # under the License.
 """What is measured, and in which order.
 
-A plan names windows in which two programs run together; windows alone are not
+A plan names windows in which two to four programs run together; windows alone are not
 planned, the run takes one whenever the last one of a program has become old.
 A plan depends on its arguments and seed alone. It comes in blocks, each a
 balanced sample of the whole, so that a run cut short is still usable.
@@ -27,6 +27,7 @@ from scipy.stats import qmc
 
 from tracon_watcher.lab import host_types
 from tracon_watcher.lab import programs
+from tracon_watcher.models import naming
 
 SOLO, BACKGROUND, GENERATOR, PAIR, REPEAT, REVERSE, CO_RESIDENTS = (
     'solo', 'background', 'generator', 'pair', 'repeat', 'reverse', 'co-residents')
@@ -61,7 +62,7 @@ class Window:
 
     @property
     def backgrounds(self) -> tuple[str, ...]:
-        return tuple(self.background.split(programs.AND))
+        return tuple(self.background.split(naming.AND))
 
     def directions(self) -> list['Direction']:
         """The rows that the window gives, the one of its target first."""
@@ -70,7 +71,7 @@ class Window:
         for number in range(1, len(names)) if self.back else ():
             others = tuple(n for n in range(len(names)) if n != number)
             point = '%s/%s/%s' % (self.back, names[number],
-                                  programs.AND.join(names[n] for n in others))
+                                  naming.AND.join(names[n] for n in others))
             # Equal programs give rows of equal names.
             taken = sum(point == old.point.split('/back')[0] for old in found)
             assert self.back is not None
@@ -114,6 +115,22 @@ class Plan:
     def guests(self) -> int:
         """How many it needs at a time, two at least."""
         return max([2, *(1 + len(window.backgrounds) for window in self.windows)])
+
+    def one_sided(self) -> 'Plan':
+        """The same for a testbed that watches the target's core alone.
+
+        Only the target's row of a window is kept. What both its programs are measured by, as those
+        of a pair are, takes a window for each.
+        """
+        windows: dict[tuple[str, int], Window] = {}
+        for window in self.windows:
+            ways = [dataclasses.replace(window, back=None)]
+            if window.back in (PAIR, GENERATOR):
+                ways.append(dataclasses.replace(
+                    ways[0], target=window.background, background=window.target))
+            for one in ways:
+                windows.setdefault(one.key, one)
+        return dataclasses.replace(self, windows=tuple(windows.values()))
 
 
 def again(window: Window, repetition: int) -> Window:
@@ -202,7 +219,10 @@ def _meetings(group: typing.Sequence[str], rng: random.Random) -> list[Window]:
 
 def _repeated(names: typing.Sequence[str], backgrounds: typing.Sequence[str],
               pairs: typing.Sequence[tuple[str, str]], rng: random.Random) -> list[Window]:
-    """Twelve points: every program once beside the generator, four programs beside programs."""
+    """Twelve points: every program once beside the generator, four programs beside programs.
+
+    It is enough to see that the testbed works, and too little to fit a model to.
+    """
     found = [Window(REPEAT, name, rng.choice(backgrounds)) for name in names]
     found += [Window(REPEAT, *pair, back=REPEAT)
               for pair in rng.sample([pair for pair in pairs if pair[0] != pair[1]], 4)]

@@ -19,14 +19,11 @@ more than the host can do, it becomes a closed loop.
 """
 
 import dataclasses
-import re
 
 from tracon_watcher.lab import applications
 from tracon_watcher.lab import errors
+from tracon_watcher.models import naming
 
-#: Between the names of co-residents that are one background.
-AND = '+'
-GENERATOR = re.compile(r'gen-c(\d{3})-r(\d+)-w(\d+)\Z')
 GENERATOR_PERIOD = 20_000
 
 
@@ -73,11 +70,7 @@ def generator(cpu_percent: int, reads_per_second: int, writes_per_second: int) -
     return 'gen-c%03d-r%d-w%d' % (cpu_percent, reads_per_second, writes_per_second)
 
 
-def is_generator(name: str) -> bool:
-    return GENERATOR.match(name) is not None
-
-
-def programs(open_reads: int, open_writes: int, queries: int = 2) -> dict[str, Unit]:
+def programs(open_reads: int, open_writes: int) -> dict[str, Unit]:
     """The targets, by name; the open-loop ones at the given rates a second.
 
     `database` is the sqlite3 shell on a table larger than the guest's memory.
@@ -92,7 +85,7 @@ def programs(open_reads: int, open_writes: int, queries: int = 2) -> dict[str, U
         'mixed': Unit(cpu_seconds=0.002, reads=2, writes=1),
         'openread': Unit(reads=open_reads * period * 1e-6, period=period),
         'openwrite': Unit(writes=open_writes * period * 1e-6, period=period),
-        'database': Unit(queries=queries),
+        'database': Unit(queries=1),
     }
 
 
@@ -103,9 +96,8 @@ def real_applications() -> dict[str, Unit]:
 
 def unit(name: str, catalogue: dict[str, Unit]) -> Unit:
     """What runs under `name`: a program of the catalogue or a generator setting."""
-    match = GENERATOR.match(name)
-    if match:
-        cpu, reads, writes = (int(group) for group in match.groups())
+    if naming.is_generator(name):
+        cpu, reads, writes = naming.setting(name)
         seconds = GENERATOR_PERIOD * 1e-6
         return Unit(cpu_seconds=cpu / 100 * seconds, reads=reads * seconds,
                     writes=writes * seconds, period=GENERATOR_PERIOD)

@@ -27,9 +27,10 @@ from tracon_watcher.characteristics import RESPONSES
 from tracon_watcher.lab import counters
 from tracon_watcher.lab import figures
 from tracon_watcher.lab import paper
-from tracon_watcher.lab import tables
 from tracon_watcher.models import dataset
 from tracon_watcher.models import evaluation
+from tracon_watcher.models import partners
+from tracon_watcher.models import tables
 from tracon_watcher import page
 
 
@@ -44,9 +45,9 @@ class Report:
                  progress: typing.Callable[[str], None]) -> None:
         self._datasets = datasets
         self._progress = progress
-        self._study = tables.Study(datasets)
+        self._study = tables.Study(datasets, lenient=True)
         self._parts: list[str] = []
-        self.tables: dict[str, tuple[tuple[str, ...], paper.Rows]] = {}
+        self.tables: dict[str, tuple[tuple[str, ...], tables.Rows]] = {}
 
     def write(self, folder: pathlib.Path) -> pathlib.Path:
         """Write report.html and the CSV files; returns the page's path."""
@@ -63,10 +64,10 @@ class Report:
             'how many backgrounds are needed': self._design,
             'hardware events and limits': self._events,
         }
+        folder.mkdir(parents=True, exist_ok=True)       # before all the work
         for number, (title, step) in enumerate(steps.items(), 1):
             self._progress('%d/%d %s' % (number, len(steps), title))
             step()
-        folder.mkdir(parents=True, exist_ok=True)
         for name, (columns, rows) in self.tables.items():
             with open(folder / (name + '.csv'), 'w', newline='', encoding='utf-8') as out:
                 writer = csv.writer(out, lineterminator='\n')
@@ -77,7 +78,7 @@ class Report:
         path.write_text('\n'.join(parts), encoding='utf-8')
         return path
 
-    def _add(self, title: str, text: str, name: str, columns: tuple[str, ...], rows: paper.Rows,
+    def _add(self, title: str, text: str, name: str, columns: tuple[str, ...], rows: tables.Rows,
              drawings: typing.Sequence[str] = ()) -> None:
         """A section with figures and a table, which is kept as CSV as well."""
         if not rows:
@@ -119,7 +120,7 @@ class Report:
 
     def _table(self, name: str, title: str, text: str,
                drawings: typing.Sequence[str] = ()) -> None:
-        """A section with one of :data:`tracon_watcher.lab.tables.TABLES`."""
+        """A section with one of :data:`tracon_watcher.models.tables.TABLES`."""
         table = tables.TABLES[name]
         self._add(title, text, name, table.columns, table.rows(self._study), drawings)
 
@@ -142,7 +143,7 @@ class Report:
     def _extremes(self) -> None:
         drawings = []
         for points, response in self._study.each():
-            found = paper.extremes(points, response)
+            found = partners.partners(points, response)
             if found:
                 drawings.append(figures.extremes(found, '%s, %s' % (
                     points.host_type, response.replace('_', ' '))))

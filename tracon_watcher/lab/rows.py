@@ -19,11 +19,12 @@ import os
 import pathlib
 import typing
 
+from tracon_watcher.characteristics import NAMES
 from tracon_watcher.lab import errors
 from tracon_watcher.lab import observation
 from tracon_watcher.lab import plan
-from tracon_watcher.lab import programs
 from tracon_watcher.models import dataset
+from tracon_watcher.models import naming
 
 MINIMUM_IOPS = 5.0      # below this, alone, an IOPS ratio is not defined
 
@@ -46,7 +47,7 @@ def together(sides: typing.Sequence[Side]) -> Side:
     """Co-residents as the one background they are; its units count nothing."""
     if len(sides) == 1:
         return sides[0]
-    return Side(programs.AND.join(side.name for side in sides), 0, math.nan,
+    return Side(naming.AND.join(side.name for side in sides), 0, math.nan,
                 observation.together([side.seen for side in sides]))
 
 
@@ -129,7 +130,7 @@ def _against(time_per_unit: float, iops: float, alone: Side) -> dict[str, typing
 
 def _characterise(values: dict[str, typing.Any], prefix: str,
                   seen: observation.Observation) -> None:
-    for name, value in zip(observation.NAMES, seen.characteristics, strict=True):
+    for name, value in zip(NAMES, seen.characteristics, strict=True):
         values[prefix + name] = value
 
 
@@ -223,13 +224,13 @@ def _lines(rows: typing.Iterable[dict[str, str]]) -> str:
 
 
 BRACKET = 60.0          # seconds within which a later solo window counts as well
-_OF_TARGET = {'target_alone_' + name: 'target_observed_' + name for name in observation.NAMES}
+_OF_TARGET = {'target_alone_' + name: 'target_observed_' + name for name in NAMES}
 _OF_TARGET.update({'solo_time_per_unit': 'time_per_unit', 'solo_iops': 'iops',
                    'solo_canary': 'canary_during',
                    'target_alone_vcpu_delay': 'target_vcpu_delay',
                    'target_alone_read_latency': 'target_read_latency',
                    'target_alone_write_latency': 'target_write_latency'})
-_OF_TARGET.update({'target_alone_' + name: 'target_' + name for name in observation.EVENTS})
+_OF_TARGET.update({'target_alone_' + name: 'target_' + name for name in dataset.EVENTS})
 
 
 def nearest_solo(rows: typing.Sequence[dict[str, str]]) -> list[dict[str, str]]:
@@ -251,8 +252,8 @@ def nearest_solo(rows: typing.Sequence[dict[str, str]]) -> list[dict[str, str]]:
             new[name] = _mean(of_target, source)
         if old['background']:
             others = [_nearest(solos[name], float(old['started_at']))
-                      for name in old['background'].split(programs.AND)]
-            for name in observation.NAMES:
+                      for name in old['background'].split(naming.AND)]
+            for name in NAMES:
                 new['background_alone_' + name] = _text(sum(
                     float(_mean(other, 'target_observed_' + name)) for other in others))
         new['slowdown'] = _text(float(old['time_per_unit']) / float(new['solo_time_per_unit']))

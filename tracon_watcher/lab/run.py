@@ -72,15 +72,17 @@ class Run:
         finished = self._work_off(left, begin, limit_seconds)
         if finished and self.failed:
             again, self.failed = self.failed, []
-            finished = self._work_off(again, begin, limit_seconds)
+            finished = self._work_off(again, begin, limit_seconds, again)
         self._file.complete([item.point for item in self.failed])
         return finished and not self.failed
 
     def _work_off(self, left: typing.Sequence[plans.Window], begin: float,
-                  limit_seconds: float | None) -> bool:
+                  limit_seconds: float | None,
+                  retried: typing.Sequence[plans.Window] = ()) -> bool:
         for number, item in enumerate(left):
             if limit_seconds is not None and self._clock() - begin > limit_seconds:
                 self._report('out of time with %d points left' % (len(left) - number))
+                self.failed += retried[number:]
                 return False
             if not self._measure(item):
                 self.failed.append(item)
@@ -141,7 +143,11 @@ class Run:
             except errors.GuestError as exc:
                 self._note(point, attempt, [str(exc)])
                 self.rejected += 1
-                self._recover()
+                try:
+                    self._recover()
+                except errors.GuestError as again:
+                    # It counts as one more attempt; the next window finds out whether it hangs.
+                    self._note(point, attempt, ['not started anew: %s' % again])
                 continue
             if not watched.objections:
                 return watched

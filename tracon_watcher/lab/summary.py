@@ -9,20 +9,21 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
 # License for the specific language governing permissions and limitations
 # under the License.
-"""A file of measurements in a few numbers: points, slowdowns, noise floor."""
+"""A file of measurements in a few numbers: points, slowdowns, how they scatter."""
 
 import typing
 
 import numpy as np
 
 from tracon_watcher.models import dataset
+from tracon_watcher.models import naming
 
 COLUMNS = ('Kind', 'Target', 'Points', 'Slowdown median', 'Slowdown max', 'IOPS ratio median',
-           'Noise')
+           'Spread')
 
 
-def noise(data: dataset.Dataset) -> dict[str, float]:
-    """The noise floor of each repeated point: standard deviation of its slowdown over its mean.
+def spread(data: dataset.Dataset) -> dict[str, float]:
+    """How each repeated point scatters: standard deviation of its slowdown over its mean.
 
     :returns: point → coefficient of variation, for points repeated at least three times
     """
@@ -38,6 +39,8 @@ def noise(data: dataset.Dataset) -> dict[str, float]:
 def solo_spread(data: dataset.Dataset, name: str) -> float:
     """Standard deviation over mean of a program's time per unit alone; NaN if measured once."""
     chosen = (data.text['kind'] == 'solo') & (data.text['target'] == name)
+    if 'time_per_unit' not in data.numbers:
+        return float('nan')
     times = data.numbers['time_per_unit'][chosen]
     return float(times.std(ddof=1) / times.mean()) if len(times) > 1 else float('nan')
 
@@ -45,11 +48,11 @@ def solo_spread(data: dataset.Dataset, name: str) -> float:
 def summarise(data: dataset.Dataset) -> list[tuple[typing.Any, ...]]:
     """Rows of :data:`COLUMNS`; generator settings are one line a kind.
 
-    The noise of a solo line is the spread of the time per unit alone, that of a repeat
-    line the mean spread of the slowdown of its repeated points.
+    The spread of a solo line is that of the time per unit alone, of a repeat line the mean of
+    its repeated points' slowdowns.
     """
-    floor = noise(data)
-    generated = np.char.startswith(data.text['target'], 'gen-')
+    spreads = spread(data)
+    generated = naming.generated(data.text['target'])
     names = np.where(generated, 'generator', data.text['target'])
     result: list[tuple[typing.Any, ...]] = []
     for kind in dataset.KINDS:
@@ -58,17 +61,17 @@ def summarise(data: dataset.Dataset) -> list[tuple[typing.Any, ...]]:
             slowdown = data.numbers['slowdown'][chosen]
             ratio = data.numbers['iops_ratio'][chosen]
             ratio = ratio[np.isfinite(ratio)]
-            spread = float('nan')
+            scatter = float('nan')
             if kind == 'solo' and name != 'generator':
-                spread = solo_spread(data, str(name))
+                scatter = solo_spread(data, str(name))
             elif kind == 'repeat':
-                of_name = [floor[point] for point in np.unique(data.text['point'][chosen])
-                           if point in floor]
-                spread = float(np.mean(of_name)) if of_name else spread
+                of_name = [spreads[point] for point in np.unique(data.text['point'][chosen])
+                           if point in spreads]
+                scatter = float(np.mean(of_name)) if of_name else scatter
             result.append((
                 kind, str(name), int(chosen.sum()), _rounded(np.median(slowdown)),
                 _rounded(slowdown.max()), _rounded(np.median(ratio)) if len(ratio) else None,
-                _rounded(spread)))
+                _rounded(scatter)))
     return result
 
 

@@ -11,6 +11,7 @@
 # under the License.
 """Guests beside each other, set up and taken down whole."""
 
+import contextlib
 import fcntl
 import os
 import pathlib
@@ -32,6 +33,7 @@ from tracon_watcher.lab import host_types
 from tracon_watcher.lab import image
 from tracon_watcher.lab import interruption
 from tracon_watcher.lab import observation
+from tracon_watcher.models import dataset
 
 BOOT_TIMEOUT = {'kvm': 20.0, 'qemu': 40.0}
 # the most each cgroup version allows; 1024 and 100 are one process's
@@ -116,6 +118,8 @@ class Testbed:
         for side in self.sides:
             self.boot(side)
         self._undo.append(self._raise_shares())
+        if self.host_type.separate_cores:
+            self._undo.append(self._watch_first())
 
     def __exit__(self, *unused: object) -> None:
         with interruption.signals.held():
@@ -155,7 +159,7 @@ class Testbed:
         """The perf events that this host counts for a guest; a running one tells."""
         guest = self.boot('target')
         found = []
-        for name in observation.EVENTS:
+        for name in dataset.EVENTS:
             try:
                 guest.domain.setPerfEvents({name: True}, libvirt.VIR_DOMAIN_AFFECT_LIVE)
                 found.append(name)
@@ -233,6 +237,24 @@ class Testbed:
                         for side in self.guests}
         except KeyError as exc:
             raise errors.GuestError('no domain statistics for %s' % exc) from exc
+
+    def _watch_first(self) -> typing.Callable[[], None]:
+        """Let whoever watches run before guests do; returns what undoes it.
+
+        On separate cores the watchers share theirs with the background, and a bulk call waits for
+        its turn again and again, half a second in all.
+        """
+        tasks = [int(task.name) for pid in (os.getpid(), *self._libvirtd.processes())
+                 for task in pathlib.Path('/proc/%d/task' % pid).iterdir()]
+        for task in tasks:
+            # What they start, guests among it, is scheduled as ever.
+            os.sched_setscheduler(task, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+
+        def undo() -> None:
+            for task in tasks:
+                with contextlib.suppress(ProcessLookupError):
+                    os.sched_setscheduler(task, os.SCHED_OTHER, os.sched_param(0))
+        return undo
 
     def helpers(self) -> list[int]:
         """Processes that serve the testbed; their CPU time is no foreign load."""

@@ -29,6 +29,7 @@ from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import RESPONSES
 from tracon_watcher.models import baseline
 from tracon_watcher.models import dataset
+from tracon_watcher.models import naming
 from tracon_watcher.models import pairwise
 from tracon_watcher.models import points as measured
 from tracon_watcher.models import pooled
@@ -59,7 +60,7 @@ def _quadratic(capacity: FloatArray) -> pairwise.PairwiseRegressor:
 
 
 IDEAS = (
-    Idea('anchored quadratic, least squares', False,
+    Idea('quadratic, least squares', False,
          lambda capacity: _quadratic(capacity).set_params(alphas=_NONE)),
     Idea('+ a ridge chosen by leaving programs out', False, _quadratic),
     Idea('+ responses against a steady baseline', True, _quadratic),
@@ -119,7 +120,7 @@ def _row(host_type: str, points: measured.Points, response: str, idea: Idea) -> 
         if hasattr(whole, 'stiffness_'):
             chosen |= {'stiffnesses': (whole.stiffness_,), 'compressions': (whole.compression_,)}
         return idea.maker(capacity).set_params(**chosen)
-    named = ~np.char.startswith(fitted.target, 'gen-')
+    named = ~naming.generated(fitted.target)
 
     def error(points: measured.Points, exponent: FloatArray, chosen: Any) -> float:
         known = np.isfinite(exponent) & chosen

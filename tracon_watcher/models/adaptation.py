@@ -93,7 +93,7 @@ def corrected(old: pairwise.PairwiseRegressor, X: FloatArray,
               y: FloatArray) -> pairwise.PairwiseRegressor:
     """Return the rescaled model plus what a ridge finds in what it leaves unexplained."""
     new = rescaled(old, X, y)
-    rest = _like(old).fit(X, y - new.predict(X))
+    rest = _like(old).set_params(signed=True).fit(X, y - new.predict(X))
     new.coefficients_ = new.coefficients_ + rest.coefficients_
     new.low_, new.high_ = np.minimum(old.low_, rest.low_), np.maximum(old.high_, rest.high_)
     new.top_ = np.maximum(old.top_, rest.top_)

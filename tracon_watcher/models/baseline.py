@@ -21,6 +21,7 @@ core, and the baseline is the median over all windows of the program alone.
 from __future__ import annotations
 
 import dataclasses
+import warnings
 
 import numpy as np
 
@@ -37,6 +38,8 @@ def steady(data: dataset.Dataset) -> measured.Points:
     """Return the points of a file with responses and profiles against steady baselines.
 
     What was not measured by the testbed, and lacks times of units, stays as the file has it.
+
+    :raises tracon_watcher.errors.InvalidDocument: for a file that lacks what models learn from
     """
     points = data.points
     if not _NEEDED <= set(data.numbers):
@@ -50,22 +53,29 @@ def steady(data: dataset.Dataset) -> measured.Points:
     for name in np.unique(points.target[alone]):
         windows = alone & (points.target == name)
         own = (points.target == name) & np.isfinite(seconds)
-        slowdown[own] = seconds[own] / np.median(seconds[windows])
+        slowdown[own] = seconds[own] / _usual(seconds[windows])
         # Undefined stays undefined: too few requests alone make no ratio.
-        usual = np.median(operations[windows])
+        usual = _usual(operations[windows])
         defined = own & np.isfinite(ratio) & (usual > 0)
         ratio[defined] = operations[defined] / usual
-        profile = np.median(observed[windows], axis=0)
+        profile = _usual(observed[windows])
         target[points.target == name] = profile
         background[points.background == name] = profile
     return dataclasses.replace(points, slowdown=slowdown, iops_ratio=ratio, target_alone=target,
                                background_alone=background)
 
 
+def _usual(values: FloatArray) -> FloatArray:
+    """Return the median over windows, the first axis, of what was measured; NaN for nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', RuntimeWarning)         # of columns that are all NaN
+        return np.asarray(np.nanmedian(values, axis=0))
+
+
 def _at_usual_speed(data: dataset.Dataset, alone: BoolArray) -> FloatArray:
     """Return what each unit would have taken on a core of the usual speed, seconds (n,)."""
     canary = data.numbers['canary_during']
-    slower = canary / np.median(canary[alone]) if alone.any() else np.full(len(canary), np.nan)
+    slower = canary / _usual(canary[alone])
     slower = np.where(np.isfinite(slower) & (slower > 0), slower, 1.0)
     # Running, and waiting behind others that run: both take as long as the core is slow.
     share = np.clip(data.numbers['target_observed_guest_cpu']

@@ -65,9 +65,6 @@ class Kinks:
         return Kinks(self.target[index], self.background[index], self.threshold[index])
 
 
-NO_KINKS = Kinks(np.empty((0, COUNT)), np.empty((0, COUNT)), np.empty(0))
-
-
 @dataclasses.dataclass(frozen=True)
 class Box:
     """The hull, divided by capacity: target low and high, background top; (4,) each."""

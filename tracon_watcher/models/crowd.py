@@ -30,12 +30,10 @@ import numpy as np
 import scipy.optimize
 
 from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.models import naming
 from tracon_watcher.models import points as measured
 from tracon_watcher.prediction import pairwise
 
-#: Between the names of co-residents in a background's name.
-AND = '+'
-_GENERATOR = 'gen-'
 CHARACTERISTICS = 'sum of characteristics'
 #: From the exponents of each neighbour alone, (n,), to that of all of them.
 RULES: dict[str, Callable[[FloatArray], float]] = {
@@ -71,18 +69,20 @@ def compare(points: measured.Points, response: str, model: Any) -> list[Row]:
     """Return a row for each number of neighbours and rule.
 
     :param model: fitted to points of one neighbour; predicts exponents of (n, 8)
+    :returns: none where nothing was measured beside several
     """
     crowding = fitted_crowding(points, response)
     crowds = points.defined(response, ('co-residents',))
     # What the crowding was learnt from judges no rule.
-    crowds = crowds.take(~np.array([_generated(name) for name in crowds.background], dtype=bool))
+    crowds = crowds.take(~np.array(
+        [naming.all_generated(name) for name in crowds.background], dtype=bool))
     alone = _alone(points, response, (*measured.FITTED, 'pair', 'repeat'))
     profiles = _profiles(points)
-    counts = np.array([name.count(AND) + 1 for name in crowds.background])
+    counts = np.array([name.count(naming.AND) + 1 for name in crowds.background])
     rows = []
     for count in np.unique(counts):
         own = crowds.take(counts == count)
-        each = [[alone.get((target, name)) for name in background.split(AND)]
+        each = [[alone.get((target, name)) for name in background.split(naming.AND)]
                 for target, background in zip(own.target, own.background)]
         known = np.array([None not in one for one in each], dtype=bool)
         if not known.any():
@@ -94,7 +94,7 @@ def compare(points: measured.Points, response: str, model: Any) -> list[Row]:
         predicted[CROWDING] = np.array([float(pairwise.together(one, crowding))
                                         for one in exponents])
         predicted[PREDICTED] = pairwise.together(np.column_stack([model.predict(np.hstack(
-            [own.target_alone, [profiles[background.split(AND)[place]]
+            [own.target_alone, [profiles[background.split(naming.AND)[place]]
                                 for background in own.background]]))
             for place in range(count)]), crowding)
         predicted[CHARACTERISTICS] = model.predict(measured.design(own))
@@ -113,15 +113,18 @@ def fitted_crowding(points: measured.Points, response: str) -> float:
 
     Points whose neighbours are programs are what the rule is judged by. Without any point of
     several settings it is 0.
+
+    :param response: ``slowdown`` or ``iops_ratio``
+    :returns: 0 to 1
     """
     crowds = points.defined(response, ('co-residents',))
     alone = _alone(points, response, measured.FITTED)
     each, actual = [], []
     for target, background, exponent in zip(crowds.target, crowds.background,
                                             crowds.exponent(response)):
-        names = background.split(AND)
+        names = background.split(naming.AND)
         found = [alone.get((target, name)) for name in names]
-        if None not in found and _generated(background):
+        if None not in found and naming.all_generated(background):
             each.append(np.array(found, dtype=np.float64))
             actual.append(exponent)
     if not each:
@@ -131,11 +134,6 @@ def fitted_crowding(points: measured.Points, response: str) -> float:
         together = [float(pairwise.together(one, crowding)) for one in each]
         return float(np.mean(np.abs(np.array(together) - np.array(actual))))
     return float(scipy.optimize.minimize_scalar(wrong, bounds=(0.0, 1.0), method='bounded').x)
-
-
-def _generated(background: str) -> bool:
-    """Say whether all neighbours are settings of the generator."""
-    return all(name.startswith(_GENERATOR) for name in background.split(AND))
 
 
 def _alone(points: measured.Points, response: str,

@@ -40,8 +40,9 @@ SCHEMA = 'tracon-measurements/2'
 #: What else can be read: version 1 has no perf events, and two guests at a time.
 READABLE = ('tracon-measurements/1', SCHEMA)
 #: What a point may be: a program alone; a named target beside a setting of the generator; the
-#: generator as target; two programs side by side; a point measured again, for the noise; the
-#: generator as target beside a named program, the other direction of a `background` point.
+#: generator as target beside itself; two programs side by side; a point measured again, for the
+#: noise; the generator as target beside a named program, the other direction of a `background`
+#: point; several beside the target.
 KINDS = ('solo', 'background', 'generator', 'pair', 'repeat', 'reverse',
          'co-residents')
 
@@ -49,8 +50,9 @@ _CHARACTERISTICS = {
     f'{whose}_{when}': tuple(f'{whose}_{when}_{name}' for name in NAMES)
     for when in ('alone', 'observed') for whose in ('target', 'background')}
 _TEXT = ('point', 'kind', 'target', 'background', 'started_at')
-_EVENTS = ('cpu_cycles', 'instructions', 'cache_references', 'cache_misses',
-           'context_switches', 'cpu_migrations')
+#: Hardware and software events, as libvirt names them.
+EVENTS = ('cpu_cycles', 'instructions', 'cache_references', 'cache_misses',
+          'context_switches', 'cpu_migrations')
 #: The columns, in the order in which they are written.
 COLUMNS = (
     'point', 'kind', 'target', 'background', 'repetition', 'started_at', 'window_seconds',
@@ -60,8 +62,8 @@ COLUMNS = (
     *_CHARACTERISTICS['background_observed'], 'target_vcpu_delay', 'target_read_latency',
     'target_write_latency', 'background_vcpu_delay', 'background_read_latency',
     'background_write_latency', 'target_alone_vcpu_delay', 'target_alone_read_latency',
-    'target_alone_write_latency', *(f'target_{name}' for name in _EVENTS),
-    *(f'target_alone_{name}' for name in _EVENTS), 'foreign_cpu', 'foreign_cpu_other', 'steal',
+    'target_alone_write_latency', *(f'target_{name}' for name in EVENTS),
+    *(f'target_alone_{name}' for name in EVENTS), 'foreign_cpu', 'foreign_cpu_other', 'steal',
     'canary_before', 'canary_during', 'canary_after', 'solo_canary', 'attempts')
 #: Columns that a file must have to be learnt from; the others are for people.
 NEEDED = ('point', 'kind', 'target', 'background', 'repetition', 'slowdown', 'iops_ratio',

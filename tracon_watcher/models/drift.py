@@ -44,23 +44,25 @@ class Detector(Protocol):
 
 
 class PageHinkley:
-    """The two-sided Page–Hinkley test (Page, Biometrika 1954) against a known mean of zero.
+    """The Page–Hinkley test (Page, Biometrika 1954) against a known mean of zero.
 
     It sums what errors exceed a tolerance by; a sum that has risen by more than the threshold from
-    its lowest is no chance any more. Deviation on either side is enough.
+    its lowest is no chance any more.
 
     :param tolerance: drift not worth an alarm, in standard deviations
     :param threshold: of the sum, in standard deviations. The mean time between false alarms grows
         as exp(2 · tolerance · threshold), the delay as threshold / (shift − tolerance)
     :param most: errors are cut off there, lest one outlier be an alarm
+    :param both: whether a fall is drift as well as a rise
     """
 
     def __init__(self, tolerance: float = 0.75, threshold: float = 46.0,
-                 most: float = 4.0) -> None:
+                 most: float = 4.0, both: bool = True) -> None:
         for name, value in (('tolerance', tolerance), ('threshold', threshold), ('most', most)):
             if not value > 0:
                 raise errors.InvalidOption(name, value, 'expected a number above 0')
         self.tolerance, self.threshold, self.most = tolerance, threshold, most
+        self.both = both
         self._above = self._below = 0.0
 
     def update(self, error: float) -> bool:
@@ -70,7 +72,7 @@ class PageHinkley:
         error = min(max(error, -self.most), self.most)
         self._above = max(0.0, self._above + error - self.tolerance)
         self._below = max(0.0, self._below - error - self.tolerance)
-        if max(self._above, self._below) <= self.threshold:
+        if max(self._above, self._below if self.both else 0.0) <= self.threshold:
             return False
         self._above = self._below = 0.0
         return True
@@ -113,7 +115,8 @@ class Watch:
     """A detector, and what turns an error into what it watches.
 
     :param magnitude: whether the size of an error counts, not its sign
-    :param mean: usual, of what counts, and ``deviation``
+    :param mean: of what counts, in exponents, while nothing drifts; its standard deviation is
+        ``deviation``
     """
 
     detector: Detector
@@ -128,12 +131,12 @@ class Watch:
 
 
 def ours(residuals: FloatArray) -> Watch:
-    """Return the Page–Hinkley test of how large errors are.
+    """Return the Page–Hinkley test of how large errors are; smaller ones are no reason for alarm.
 
-    :param residuals: (n,) errors of points left out while the model was fitted
+    :param residuals: (n,) exponents measured minus predicted, of points left out of the fit
     """
     sizes = np.abs(residuals)
-    return Watch(PageHinkley(), True, float(sizes.mean()),
+    return Watch(PageHinkley(both=False), True, float(sizes.mean()),
                  max(float(sizes.std()), _LEAST_DEVIATION))
 
 

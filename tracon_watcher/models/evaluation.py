@@ -32,6 +32,7 @@ from tracon_watcher.models import fit
 from tracon_watcher.models import per_application
 from tracon_watcher.models import points as measured
 from tracon_watcher.models import validation
+from tracon_watcher.prediction import interval as intervals
 
 CROSS_VALIDATION, NEW_PROGRAM, PAIRS, FILE = (
     'cross-validation', 'new-program', 'pairs', 'file')
@@ -74,7 +75,8 @@ def evaluate(points: measured.Points,
 
     :param others: further models for any program, by name; each gets the capacity (4,) and
         returns what makes unfitted ones
-    :param test: points of another file; all but programs alone are predicted
+    :param test: points of another file; those with one neighbour are predicted (several are
+        compared by :func:`tracon_watcher.models.crowd.compare`)
     :param collections: which collection of programs each belongs to, by name; where there are
         several, each has a row of its own beside the one of all programs
     :raises tracon_watcher.errors.NotEnoughData: when not even a slowdown can be fitted
@@ -215,7 +217,7 @@ def _any_program(table: _Table, fitted: measured.Points, model: str,
     if not any(map(len, table.tests.values())):
         return
     whole = validation.fit_one(factory, fitted, response)
-    known, unknown = (validation.interval(held_out.get(name, held_out[tests[0]]), actual)
+    known, unknown = (_interval(held_out.get(name, held_out[tests[0]]), actual)
                       for name in (CROSS_VALIDATION, NEW_PROGRAM))
     seen = np.unique(np.concatenate([fitted.target, fitted.background]))
     for tested_on, points in table.tests.items():
@@ -224,10 +226,19 @@ def _any_program(table: _Table, fitted: measured.Points, model: str,
             # A program that was measured is predicted more exactly than one never seen.
             covered = np.where(
                 np.isin(points.target, seen) & np.isin(points.background, seen),
-                *(validation.inside(width, exponent, points.exponent(response))
+                *(np.nan if width is None
+                  else validation.inside(width, exponent, points.exponent(response))
                   for width in (known, unknown)))
             table.add_each(points, model, tested_on, measured.from_exponent(exponent, response),
                            covered)
+
+
+def _interval(predicted: FloatArray, actual: FloatArray) -> intervals.Interval | None:
+    """Return the width of predictions; None where too few points were kept out to tell."""
+    try:
+        return validation.interval(predicted, actual)
+    except errors.NotEnoughData:
+        return None
 
 
 def ordered(rows: Iterable[Row]) -> list[Row]:

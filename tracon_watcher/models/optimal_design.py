@@ -34,7 +34,7 @@ _MOST_SWEEPS = 20
 def terms(settings: FloatArray) -> FloatArray:
     """Return what a response may depend on: (n, p) of (n, d) intensities between 0 and 1.
 
-    All terms of degree one and two without the constant, which an anchored model does not have,
+    All terms of degree one and two without the constant, since nobody beside it does nothing,
     and two kinks in the sum of the intensities.
     """
     count = settings.shape[1]
@@ -83,7 +83,7 @@ def _exchange(columns: FloatArray, wanted: FloatArray, chosen: list[int]) -> boo
     """Swap chosen points for better ones, one after the other; says whether any was."""
     changed = False
     for place, old in enumerate(chosen):
-        others = np.array([one for one in chosen if one != old])
+        others = np.array([one for one in chosen if one != old], dtype=np.intp)
         information = (_RIDGE * np.eye(columns.shape[1])
                        + columns[others].T @ columns[others])
         left = [i for i in range(len(columns)) if i not in chosen]

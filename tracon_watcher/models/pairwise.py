@@ -50,6 +50,8 @@ class PairwiseRegressor(BaseEstimator):  # type: ignore[misc]
     :param stiffnesses: factors of the ridge of terms of the third degree, likewise
     :param compressions: of characteristics, likewise
     :param degree: of the terms, 2 or 3
+    :param signed: whether exponents may be negative, as those of a correction are, while the
+        ridge is chosen
 
     After ``fit``: ``coefficients_`` (see :mod:`tracon_watcher.prediction.pairwise`), ``low_``,
     ``high_`` and ``top_`` (the hull over capacity), ``ceiling_``, ``alpha_``,
@@ -59,12 +61,13 @@ class PairwiseRegressor(BaseEstimator):  # type: ignore[misc]
     def __init__(self, capacity: FloatArray, alphas: Sequence[float] = ALPHAS,
                  stiffnesses: Sequence[float] = STIFFNESSES,
                  compressions: Sequence[Sequence[float]] = COMPRESSIONS,
-                 degree: int = 3) -> None:
+                 degree: int = 3, signed: bool = False) -> None:
         self.capacity = capacity
         self.alphas = alphas
         self.stiffnesses = stiffnesses
         self.compressions = compressions
         self.degree = degree
+        self.signed = signed
 
     def fit(self, X: FloatArray, y: FloatArray, groups: Any = None) -> PairwiseRegressor:
         """Fit to X (n, 8) and exponents (n,).
@@ -91,8 +94,9 @@ class PairwiseRegressor(BaseEstimator):  # type: ignore[misc]
         choices = [(one, *ridge) for one in columns for ridge in ridges]
         chosen = choices[0]
         if len(choices) > 1 and len(np.unique(fold)) > 1:
-            wrong = np.concatenate([_held_out(columns[one], y, fold, list(ridges.values()))
-                                    for one in columns])
+            wrong = np.concatenate([
+                _held_out(columns[one], y, fold, list(ridges.values()), self.signed)
+                for one in columns])
             chosen = choices[int(np.argmin(wrong))]
         self.compression_, self.alpha_, self.stiffness_ = np.array(chosen[0]), *chosen[1:]
         self.coefficients_ = np.zeros(pairwise.SHAPE)
@@ -156,7 +160,7 @@ def _solve(columns: FloatArray, y: FloatArray, ridges: Sequence[FloatArray]) -> 
 
 
 def _held_out(columns: FloatArray, y: FloatArray, fold: IntArray,
-              ridges: Sequence[FloatArray]) -> FloatArray:
+              ridges: Sequence[FloatArray], signed: bool) -> FloatArray:
     """Return how wrong exponents are whose fold was left out, for each ridge.
 
     Errors are relative, and alike in both directions: twice too much is as wrong as half.
@@ -167,6 +171,8 @@ def _held_out(columns: FloatArray, y: FloatArray, fold: IntArray,
         # As it will predict: neither below nothing nor beyond what it has seen.
         most = max(float(np.max(y[~out])), 0.0)
         for index, coefficients in enumerate(_solve(columns[~out], y[~out], ridges)):
-            predicted = np.clip(columns[out] @ coefficients, 0.0, most)
+            predicted = columns[out] @ coefficients
+            if not signed:
+                predicted = np.clip(predicted, 0.0, most)
             total[index] += np.expm1(np.abs(y[out] - predicted)).sum()
     return total

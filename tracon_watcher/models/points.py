@@ -35,8 +35,8 @@ StringArray = npt.NDArray[np.str_]
 FITTED = ('background', 'generator', 'reverse')
 #: Fewest of them that a model for any program is fitted to.
 LEAST_POINTS = 30
-#: All kinds with somebody beside the target.
-BESIDE = (*FITTED, 'pair', 'repeat', 'co-residents')
+#: All kinds with one other beside the target.
+BESIDE = (*FITTED, 'pair', 'repeat')
 
 
 @dataclasses.dataclass(frozen=True)

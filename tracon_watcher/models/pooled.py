@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""An anchored model with kinks that never falls when a background grows, to compare with.
+"""A model with kinks that never falls when a background grows, to compare with.
 
 An empty background gives exactly 1; that the exponent never falls inside the hull comes from
 :mod:`.basis`. It takes the sum of all neighbours' characteristics for the background. Production
@@ -51,7 +51,7 @@ class PooledRegressor(BaseEstimator):  # type: ignore[misc]
     :param most_kinks: how many kinks the model may keep
 
     After ``fit``: ``box_`` (the hull over capacity), ``kinks_``, ``raw_`` (their coefficients,
-    see :mod:`.basis`), ``alpha_`` and ``atoms_``, the number of pieces with weight.
+    see :mod:`.basis`) and ``alpha_``.
     """
 
     def __init__(self, capacity: FloatArray, alphas: Sequence[float] = ALPHAS,
@@ -87,7 +87,7 @@ class PooledRegressor(BaseEstimator):  # type: ignore[misc]
             first = np.argsort(-importance, kind='stable')[:self.most_kinks]
             kinks = kinks.take(np.sort(first))
         self.kinks_, self.raw_ = kinks, raw
-        self.alpha_, self.atoms_ = solver.alpha_, int(np.count_nonzero(solver.coef_))
+        self.alpha_ = solver.alpha_
         return self
 
     def predict(self, X: FloatArray) -> FloatArray:

@@ -60,7 +60,8 @@ class Replay:
         moment, (n,)
     :param alarms: by policy, the points at which drift was noticed
     :param changes: by policy, the points at which another model was taken
-    :param settled: mean error on the new host type of a model fitted to all of its other points
+    :param settled: mean error on the new host type of models fitted to its own points, on
+        backgrounds kept out of them
     :param false_alarms: by policy, alarms in :data:`WEEKS` weeks of unchanged telemetry, which is
         simulated
     """
@@ -192,8 +193,7 @@ def replay(old: measured.Points, new: measured.Points, response: str, seed: int)
     still = still.take(rng.permutation(len(still)))
     coming = coming.take(np.lexsort((np.arange(len(coming)), _shuffled(_windows(coming), rng))))
     # On the first day nobody knows what the new storage can do.
-    capacity = measured.capacity(old)
-    model = fit.regressor(fitted, response, capacity)
+    model = fit.regressor(fitted, response, measured.capacity(fitted))
     X, y = measured.design(fitted), fitted.exponent(response)
     residuals = y - validation.by_background(fitted, response, fit.factory_like(model))
     residuals = residuals[np.isfinite(residuals)]

@@ -30,6 +30,7 @@ import scipy.optimize
 from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import IntArray
+from tracon_watcher import errors
 from tracon_watcher.models import points as measured
 from tracon_watcher.prediction import interval as intervals
 
@@ -41,6 +42,8 @@ LEVELS = (0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975)
 SHARE = 0.9
 # No width is smaller than this: a share of a percent of the response.
 _LEAST_WIDTH = 0.003
+#: Fewest residuals that an interval is made of: it has a quantile at 1/40.
+LEAST_RESIDUALS = 20
 _GENERATOR_FOLDS = 3
 
 #: Anything that is fitted to (n, 8) columns and exponents and predicts exponents.
@@ -152,18 +155,23 @@ def _held_out(points: measured.Points, response: str, factory: Factory,
 
 
 def interval(predicted: FloatArray, actual: FloatArray) -> intervals.Interval:
-    """Return the width of predictions, from held-out exponents (n,); NaN is left out."""
+    """Return the width of predictions, from held-out exponents (n,); NaN is left out.
+
+    :raises tracon_watcher.errors.NotEnoughData: for fewer than :data:`LEAST_RESIDUALS`: a model
+        of unknown width would seem to be certain
+    """
     known = np.isfinite(predicted) & np.isfinite(actual)
     predicted, residual = predicted[known], (actual - predicted)[known]
-    if len(residual):
-        columns = np.column_stack([np.ones(len(predicted)), predicted])
-        offset, slope = scipy.optimize.nnls(columns, np.abs(residual))[0]
-    else:
-        offset, slope = 0.0, 0.0
+    if len(residual) < LEAST_RESIDUALS:
+        raise errors.NotEnoughData(
+            'the interval of a model, of points on programs and backgrounds kept out of its fit,',
+            len(residual), LEAST_RESIDUALS)
+    columns = np.column_stack([np.ones(len(predicted)), predicted])
+    offset, slope = scipy.optimize.nnls(columns, np.abs(residual))[0]
     offset = max(float(offset), _LEAST_WIDTH)
     normalised = residual / (offset + slope * predicted)
-    quantiles = np.quantile(normalised, LEVELS) if len(normalised) else np.zeros(len(LEVELS))
-    return intervals.Interval(offset, float(slope), np.array(LEVELS), quantiles)
+    return intervals.Interval(offset, float(slope), np.array(LEVELS),
+                              np.quantile(normalised, LEVELS))
 
 
 def inside(width: intervals.Interval, predicted: FloatArray, actual: FloatArray,
@@ -178,14 +186,15 @@ def inside(width: intervals.Interval, predicted: FloatArray, actual: FloatArray,
 def inside_held_out(predicted: FloatArray, actual: FloatArray, groups: IntArray) -> FloatArray:
     """Say, (n,), which exponents lie in intervals made of the residuals of all other groups.
 
-    1 for inside, 0 for outside, NaN where nothing was predicted.
+    1 for inside, 0 for outside, NaN where nothing was predicted or too little is left to make an
+    interval of.
     """
     found = np.full(len(actual), np.nan)
     known = np.isfinite(predicted)
     for group in np.unique(groups[known]):
         out = known & (groups == group)
         kept = known & ~out
-        if kept.any():
+        if kept.sum() >= LEAST_RESIDUALS:
             found[out] = inside(interval(predicted[kept], actual[kept]), predicted[out],
                                 actual[out])
     return found

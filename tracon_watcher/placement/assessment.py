@@ -77,15 +77,6 @@ class Settings:
     maximum_age: float = math.inf
 
 
-@dataclasses.dataclass(frozen=True)
-class Pending:
-    """A placement that the snapshot does not show yet."""
-
-    uuid: str
-    profile: newcomers.Profile
-    limits: limits_module.Limits = limits_module.NONE
-
-
 class Assessor:
     """A cluster with its models, prepared for requests.
 
@@ -205,13 +196,15 @@ class Assessor:
         does_io = newcomer.mean[IO].sum() >= characteristics.MINIMUM_IOPS
         for index, response in enumerate(group.responses):
             profile = newcomer.mean[None, :]
-            if response.model.outside(profile)[0]:
-                result.flagged[group.hosts] = True
-            if response.model.far(profile)[0]:
-                known = group.hosts[result.status[group.hosts] == Status.KNOWN]
-                result.status[known] = Status.OUTSIDE_HULL
             meeting = encounter.Encounter(self.cluster, group, response, pool)
-            if index == 0 or does_io:
+            # Without I/O it is no target of the second response, only a neighbour of targets.
+            target = index == 0 or does_io
+            if (response.model.outside if target else response.model.beyond)(profile)[0]:
+                result.clamped[group.hosts] = True
+            if target:
+                if response.model.far(profile)[0]:
+                    known = group.hosts[result.status[group.hosts] == Status.KNOWN]
+                    result.status[known] = Status.OUTSIDE_HULL
                 exponent = meeting.newcomer(newcomer.mean)
                 result.exponent[index, group.hosts] = exponent
                 result.score[group.hosts] += exponent
@@ -241,8 +234,12 @@ class Assessor:
         """Fill in the newcomer's confidence bounds, (2, h) each, when somebody asks for them."""
         hosts = meeting.group.hosts
         spread = encounter.spread(meeting.newcomer, newcomer, exponent)
-        lower[index, hosts] = self.lower(meeting.model, exponent, spread)
-        upper[index, hosts] = self.upper(meeting.model, exponent, spread)
+        # Beside nobody there is no interference, which needs no model.
+        somebody = (np.diff(meeting.group.first) > 0) | (
+            self.cluster.host_io_beyond[hosts] > 0).any(axis=1)
+        for bounds_of, found in ((self.lower, lower), (self.upper, upper)):
+            found[index, hosts] = np.where(
+                somebody, bounds_of(meeting.model, exponent, spread), 0.0)
 
     def _assess_residents(self, meeting: encounter.Encounter, index: int,
                           newcomer: newcomers.Profile, result: verdict.Assessment) -> None:

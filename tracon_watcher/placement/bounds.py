@@ -28,13 +28,13 @@ def lower(model: pairwise.PairwiseModel, exponent: FloatArray, spread: FloatArra
 
     :param spread: (n,) standard deviation due to an uncertain profile, in exponents
     """
-    return _bound(model, exponent, spread, 1 - confidence)
+    return _bound(model, exponent, spread, 1 - confidence, -1)
 
 
 def upper(model: pairwise.PairwiseModel, exponent: FloatArray, spread: FloatArray | float,
           confidence: float) -> FloatArray:
     """Return upper bounds of exponents, (n,); parameters as for :func:`lower`."""
-    return _bound(model, exponent, spread, confidence)
+    return _bound(model, exponent, spread, confidence, 1)
 
 
 def exponent_at(model: pairwise.PairwiseModel, bound: FloatArray,
@@ -50,10 +50,10 @@ def exponent_at(model: pairwise.PairwiseModel, bound: FloatArray,
 
 
 def _bound(model: pairwise.PairwiseModel, exponent: FloatArray, spread: FloatArray | float,
-           level: float) -> FloatArray:
-    distance = model.interval.bound(exponent, level) - exponent
+           level: float, sign: int) -> FloatArray:
+    # A lower bound is never above the prediction, however the residuals lie.
+    distance = np.maximum(sign * (model.interval.bound(exponent, level) - exponent), 0.0)
     if np.any(spread):
-        score = statistics.NormalDist().inv_cdf(level)
-        distance = np.sign(score) * np.hypot(distance, score * spread)
-    bound: FloatArray = np.maximum(exponent + distance, 0.0)
+        distance = np.hypot(distance, statistics.NormalDist().inv_cdf(level) * spread)
+    bound: FloatArray = np.maximum(exponent + sign * distance, 0.0)
     return bound

@@ -122,16 +122,20 @@ def spread(exponents: Callable[[FloatArray], FloatArray], newcomer: newcomers.Pr
            expected: FloatArray) -> FloatArray | float:
     """Return the standard deviations, (m,), that an uncertain profile gives exponents.
 
-    Each characteristic is put one standard deviation higher, apart from the others.
+    Each characteristic is put one standard deviation higher and lower, apart from the others,
+    and what changes more counts: at the edge of the hull only one of the two changes anything.
 
     :param exponents: of a (4,) profile, (m,)
     :param expected: (m,) those of the newcomer's mean
     """
     square = np.zeros(len(expected))
     for column in np.flatnonzero(newcomer.deviation):
-        profile = newcomer.mean.copy()
-        profile[column] += newcomer.deviation[column]
-        square += (exponents(profile) - expected) ** 2
+        change = np.zeros(len(expected))
+        for step in (newcomer.deviation[column], -newcomer.deviation[column]):
+            profile = newcomer.mean.copy()
+            profile[column] = max(profile[column] + step, 0.0)
+            change = np.maximum(change, np.abs(exponents(profile) - expected))
+        square += change ** 2
     return np.sqrt(square) if square.any() else 0.0
 
 

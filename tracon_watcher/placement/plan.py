@@ -100,11 +100,6 @@ class Move:
     changes: tuple[Change, ...]
     after: tuple[int, ...] = ()
 
-    @property
-    def net_gain(self) -> float:
-        """The gain beyond the cost."""
-        return self.gain - self.cost
-
 
 @dataclasses.dataclass(frozen=True)
 class Outlook:

@@ -106,12 +106,14 @@ def _doubt(assessor: assessment.Assessor) -> FloatArray:
     cluster = assessor.cluster
     doubt = np.zeros((2, len(cluster.uuids)))
     exponents = assessor.exponents()
+    alone = (np.bincount(cluster.host, minlength=len(cluster.hosts))[cluster.host] == 1) & (
+        cluster.io_beyond == 0).all(axis=1)
     for group in assessor.groups:
         for index, response in enumerate(group.responses):
             rows = group.residents[np.isin(cluster.host[group.residents], response.flagged)]
             exponent = exponents[index][rows]
             upper = assessor.upper(response.model, exponent)
-            doubt[index, rows] = np.nan_to_num(upper - exponent)
+            doubt[index, rows] = np.where(alone[rows], 0.0, np.nan_to_num(upper - exponent))
     return doubt
 
 

@@ -19,16 +19,15 @@ from typing import Callable
 
 import numpy as np
 
-from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
+from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray, RESPONSES
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import newcomer as newcomers
 
 NEWCOMER = 'newcomer'
-RESPONSES = ('slowdown', 'iops_ratio')
 
 # What a copy of an assessment has for itself.
-_CHANGING = ('status', 'exponent', 'score', 'excess', 'flagged', 'elsewhere', 'excess_elsewhere',
-             '_found', '_postponed', '_replaced')
+_CHANGING = ('status', 'exponent', 'score', 'excess', 'flagged', 'clamped', 'elsewhere',
+             'excess_elsewhere', '_found', '_postponed', '_replaced')
 
 #: Fills in lower and upper confidence bounds, (2, h) each.
 Filling = Callable[[FloatArray, FloatArray], None]
@@ -86,7 +85,8 @@ class Assessment:
         NaN where unknown
     :param excess: (h,) by how much the worst VM's exponent rises beyond what its limit allows;
         > 0 is a breach
-    :param flagged: (h,) predictions clamped to the hull: the harm is at least what is predicted
+    :param flagged: (h,) a resident was clamped to the hull: the harm is at least what is predicted
+    :param clamped: (h,) the newcomer itself was, to the hull of this type of host
     :param elsewhere: (h,) the part of the score that residents of other hosts have in it
     :param excess_elsewhere: (h,) as ``excess``, of those residents alone
     """
@@ -98,6 +98,7 @@ class Assessment:
     score: FloatArray
     excess: FloatArray
     flagged: BoolArray
+    clamped: BoolArray
     elsewhere: FloatArray
     excess_elsewhere: FloatArray
     _found: list[Found] = dataclasses.field(default_factory=list)
@@ -112,7 +113,7 @@ class Assessment:
         count = len(cluster.hosts)
         return cls(cluster, newcomer, status.copy(), np.full((2, count), np.nan),
                    np.zeros(count), np.full(count, -np.inf), np.zeros(count, dtype=bool),
-                   np.zeros(count), np.full(count, -np.inf))
+                   np.zeros(count, dtype=bool), np.zeros(count), np.full(count, -np.inf))
 
     def copy(self) -> Assessment:
         """Return an equal one that can be changed apart from this."""
@@ -154,31 +155,37 @@ class Assessment:
     def ranked(self, among: IntArray | None = None) -> FloatArray:
         """Return the scores with each unknown one replaced by the median of the known.
 
-        A flagged host's clamped score is a lower bound only, so it never ranks better than the
-        median either: an overloaded host must not look harmless.
+        Where somebody was clamped to the hull the score is a lower bound only, so such a host
+        never ranks better than the median of the others either: an overloaded host must not look
+        harmless. A newcomer that is clamped everywhere says nothing of one host against another,
+        and lifts none.
 
         :param among: indices of a request's hosts; None for all
         :returns: (len(among),) scores; all 0 when none is known
         """
         chosen = slice(None) if among is None else among
-        score, flagged = self.score[chosen], self.flagged[chosen]
+        score, sound = self.score[chosen], self._sound(chosen)
         median = self.typical(among)
         return np.where(np.isnan(score), median,
-                        np.where(flagged, np.maximum(score, median), score))
+                        np.where(sound, score, np.maximum(score, median)))
 
     def typical(self, among: IntArray | None = None) -> float:
-        """Return what an unknown host ranks by: the median of those known and not flagged.
+        """Return what an unknown host ranks by: the median of those known best.
 
         :param among: indices of a request's hosts; None for all
         :returns: 0 when none is known
         """
         chosen = slice(None) if among is None else among
-        score, flagged = self.score[chosen], self.flagged[chosen]
-        known = ~np.isnan(score)
-        if not known.any():
-            return 0.0
-        sound = known & ~flagged
-        return float(np.median(score[sound if sound.any() else known]))
+        sound = self._sound(chosen)
+        return float(np.median(self.score[chosen][sound])) if sound.any() else 0.0
+
+    def _sound(self, chosen: slice | IntArray) -> BoolArray:
+        """Say which of the chosen hosts, (n,), are known with the least doubt there is."""
+        known = ~np.isnan(self.score[chosen])
+        for doubted in (self.flagged[chosen] | self.clamped[chosen], self.flagged[chosen]):
+            if (known & ~doubted).any():
+                return np.asarray(known & ~doubted)
+        return np.asarray(known)
 
     def breach(self, host: int) -> Breach:
         """Return the worst breach on a refused host.
@@ -255,6 +262,7 @@ class Assessment:
         self.excess[hosts] = np.where(
             known, np.maximum(other.excess[first], self.excess_elsewhere[hosts]), -np.inf)
         self.flagged[hosts] = other.flagged[first]
+        self.clamped[hosts] = other.clamped[first]
         for place, host in enumerate(hosts):
             self._replaced.pop(int(host), None)
             if known[place] and other.refused[place] and (

@@ -25,7 +25,6 @@ from typing import Any, Mapping
 
 import numpy as np
 
-from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import NAMES
 from tracon_watcher.characteristics import RESPONSES
@@ -60,11 +59,6 @@ class Head:
         return np.hstack([
             np.clip(target, self.hull.target_minimum, self.hull.target_maximum),
             np.minimum(background, self.hull.background_maximum)])
-
-    def outside(self, target: FloatArray, background: FloatArray) -> BoolArray:
-        """Say, (n,), which targets or backgrounds lie outside the hull."""
-        inside = self.clamp(target, background)
-        return np.asarray(~np.isclose(np.hstack([target, background]), inside).all(axis=1))
 
     def to_document(self, form: str) -> dict[str, Any]:
         """Return the common part of the JSON form, not yet sealed."""

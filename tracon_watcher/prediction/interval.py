@@ -48,12 +48,12 @@ class Interval:
     def bound(self, exponent: FloatArray, level: float) -> FloatArray:
         """Return the exponent at probability ``level``; never below 0, which is no interference.
 
+        That of a VM beside nobody is known exactly, which its exponent alone doesn't tell.
+
         :param exponent: predicted exponents, shape (n,)
         """
         width = self.offset + self.slope * exponent
-        # An empty neighbourhood predicts exactly 1 and is certain of it.
-        bound: FloatArray = np.where(
-            exponent > 0, np.maximum(exponent + self.quantile(level) * width, 0.0), 0.0)
+        bound: FloatArray = np.maximum(exponent + self.quantile(level) * width, 0.0)
         return bound
 
     def to_document(self) -> dict[str, Any]:

@@ -198,7 +198,11 @@ class PairwiseModel:
         return np.asarray((neighbour > most).any(axis=1))
 
     def far(self, profile: FloatArray) -> BoolArray:
-        """Return whether (n, 4) profiles lie so far outside that nothing is known of them."""
+        """Return whether (n, 4) profiles lie so far outside that nothing is known of them.
+
+        That is at more than twice of what was measured, and 5 % of the host type's capacity: twice
+        next to nothing is next to nothing.
+        """
         return np.asarray((profile > _FAR * self.hull.target_maximum
                            + _IDLE * self.capacity).any(axis=1))
 

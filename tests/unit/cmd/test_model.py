@@ -41,7 +41,7 @@ class TestModelCommands(folder.FolderCase):
     def setUpClass(cls):
         super().setUpClass()
         cls.measurements = str(cls.folder / 'synthetic.csv')
-        points = synthetic.build(generator=6, backgrounds=12, names=('cpu', 'randread', 'mixed'))
+        points = synthetic.build(generator=6, backgrounds=24, names=('cpu', 'randread', 'mixed'))
         synthetic.write(cls.measurements, points, 'synthetic, same core')
 
     def test_fit_then_show(self):
@@ -100,6 +100,13 @@ class TestModelCommands(folder.FolderCase):
         code, out, err = run('model', 'evaluate', self.measurements, '--test', self.measurements)
         self.assertEqual(2, code)
         self.assertIn('stands in synthetic.csv as well', err)
+
+    def test_options_of_another_table_are_refused_not_passed_over(self):
+        for option, value in (('--test', 'other.csv'), ('--plot', 'x.html')):
+            code, _out, err = run('model', 'evaluate', self.measurements, '--table', 'design',
+                                  option, value)
+            self.assertEqual(2, code)
+            self.assertIn(f'{option} belongs to the table errors', err)
 
     def test_bad_measurements_say_what_is_wrong(self):
         lines = pathlib.Path(self.measurements).read_text().splitlines()

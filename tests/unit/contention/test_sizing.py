@@ -37,6 +37,11 @@ class TestSizing(unittest.TestCase):
 
     def test_unknown_is_not_idle(self):
         self.assertIsNone(self.limit(np.nan))
+        self.assertIsNone(self.limit(0.1, reads=50, read_latency=np.nan))
+        self.assertIsNone(self.limit(0.1, reads=np.nan))
+
+    def test_no_request_has_no_latency_to_know(self):
+        self.assertEqual(sizing.NOTHING, self.limit(0.1, reads=0, read_latency=np.nan))
 
     def test_shares_add_up_even_with_overlapping_requests(self):
         time = sizing.spent(test_calibration.counters(0.5, delay=0.2, reads=900,

@@ -19,6 +19,7 @@ from tracon_watcher.lab import application_plans
 from tracon_watcher.lab import applications
 from tracon_watcher.lab import host_types
 from tracon_watcher.lab import programs
+from tracon_watcher.models import naming
 
 
 class TestPlans(unittest.TestCase):
@@ -69,7 +70,7 @@ class TestPlans(unittest.TestCase):
         self.assertEqual(4, plan.guests)
         sizes = collections.Counter(len(window.backgrounds) for window in plan.windows)
         self.assertEqual({2, 3}, set(sizes))
-        generated = sum(all(map(programs.is_generator, window.backgrounds))
+        generated = sum(all(map(naming.is_generator, window.backgrounds))
                         for window in plan.windows)
         self.assertGreater(generated, 30)
         self.assertGreater(len(plan.windows) - generated, 30)

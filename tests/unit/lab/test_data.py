@@ -96,7 +96,7 @@ class TestData(unittest.TestCase):
         for found in self.each():
             if found.header['plan'] == 'co-residents':
                 continue
-            noise = summary.noise(found)
+            noise = summary.spread(found)
             self.assertGreaterEqual(len(noise), 12)
             # A run of an application takes as long as a window, a unit of a program far less.
             most = 0.08 if found.header['plan'] == 'full' else 0.12

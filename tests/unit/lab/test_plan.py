@@ -15,6 +15,7 @@ import unittest
 from tracon_watcher.lab import host_types
 from tracon_watcher.lab import plan
 from tracon_watcher.lab import programs
+from tracon_watcher.models import naming
 
 
 class TestFullPlan(unittest.TestCase):
@@ -104,7 +105,7 @@ class TestSettings(unittest.TestCase):
 
     def test_grid_reaches_saturation_and_stays_below_it_mostly(self):
         for kind in host_types.HOST_TYPES.values():
-            loads = [kind.load(*map(int, programs.GENERATOR.match(name).groups()))
+            loads = [kind.load(*naming.setting(name))
                      for name in plan.grid(kind)]
             self.assertGreater(max(loads), 1.0)
             self.assertLess(sum(load > 1 for load in loads), len(loads) / 2)
@@ -117,3 +118,33 @@ class TestSettings(unittest.TestCase):
     def test_small_plan_has_every_kind(self):
         kinds = {w.kind for w in plan.small(host_types.named('same-core-raw-disk'), 1).windows}
         self.assertEqual({'background', 'pair', 'repeat'}, kinds)
+
+
+class TestOneSided(unittest.TestCase):
+    """On separate cores only the target's is watched."""
+
+    def test_what_counted_for_both_is_measured_for_each(self):
+        two = plan.Plan('p', 1, (
+            plan.Window('background', 'calc', 'gen-c030-r0-w0', back='reverse'),
+            plan.Window('pair', 'calc', 'seqread', back='pair'),
+            plan.Window('pair', 'calc', 'calc', back='pair'),
+            plan.Window('co-residents', 'calc', 'calc+seqread', back='co-residents'),
+            plan.Window('repeat', 'calc', 'seqread', 3, back='repeat')))
+        one = two.one_sided()
+        self.assertEqual(
+            [('background/calc/gen-c030-r0-w0', 0), ('pair/calc/seqread', 0),
+             ('pair/seqread/calc', 0), ('pair/calc/calc', 0),
+             ('co-residents/calc/calc+seqread', 0), ('repeat/calc/seqread', 3)],
+            [window.key for window in one.windows])
+        self.assertEqual({1}, {len(window.directions()) for window in one.windows})
+
+    def test_all_plans_have_such_a_form(self):
+        kind = host_types.named('separate-cores-raw-disk')
+        for make in (plan.full, plan.small):
+            two = make(kind, 1)
+            rows = {row.point for window in two.windows for row in window.directions()
+                    if row.kind not in ('reverse', 'repeat')
+                    and not row.point.endswith('/back')}
+            one = {row.point for window in two.one_sided().windows
+                   for row in window.directions()}
+            self.assertEqual(set(), rows - one)

@@ -13,6 +13,7 @@ import unittest
 
 from tracon_watcher.lab import errors
 from tracon_watcher.lab import programs
+from tracon_watcher.models import naming
 
 
 class TestPrograms(unittest.TestCase):
@@ -24,7 +25,7 @@ class TestPrograms(unittest.TestCase):
     def test_generator_name_and_setting_agree(self):
         name = programs.generator(50, 200, 100)
         self.assertEqual('gen-c050-r200-w100', name)
-        self.assertTrue(programs.is_generator(name))
+        self.assertTrue(naming.is_generator(name))
         unit = programs.unit(name, self.catalogue)
         self.assertAlmostEqual(0.010, unit.cpu_seconds)
         self.assertAlmostEqual(4, unit.reads)

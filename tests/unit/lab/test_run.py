@@ -13,6 +13,7 @@ import json
 import pathlib
 import tempfile
 import unittest
+from unittest import mock
 
 from tests.unit.lab import test_rows
 from tracon_watcher.lab import errors
@@ -139,6 +140,20 @@ class TestRun(unittest.TestCase):
         self.assertTrue(self.run_of(replay).work())
         self.assertEqual(1, self.recovered)
         self.assertEqual([['guest target did not answer']], self.reasons())
+
+    def test_a_guest_that_does_not_come_up_again_is_one_more_attempt(self):
+        self.recover = mock.Mock(side_effect=[errors.GuestError('no answer'), None])
+        replay = Replay([], errors.GuestError('hung'), errors.GuestError('hung'))
+        self.assertTrue(self.run_of(replay).work())
+        self.assertEqual(2, self.recover.call_count)
+        self.assertIn(['not started anew: no answer'], self.reasons())
+
+    def test_what_was_not_tried_again_in_time_is_given_up_too(self):
+        # Three attempts of ten seconds for each of four points, and time for one more point.
+        replay = Replay(*[['steal 9 %']] * 1000, seconds=10.0)
+        self.assertFalse(self.run_of(replay).work(limit_seconds=130.0))
+        self.assertIn('out of time with 3 points left', self.lines)
+        self.assertTrue(rows.File(self.path).header['given_up'].startswith('4: '))
 
     def test_resumed_run_skips_what_is_done(self):
         self.assertFalse(self.run_of(Replay()).work(limit_seconds=8))

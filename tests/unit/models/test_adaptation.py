@@ -65,6 +65,15 @@ class TestAdapt(unittest.TestCase):
         self.assertLess(self.wrong(found.model, rest, changed),
                         0.25 * self.wrong(self.old, rest, changed))
 
+    def test_a_correction_may_be_negative(self):
+        # Half of the interference went away, more of it where the neighbour does I/O.
+        busy = self.columns[:, 4:6].sum(axis=1) / synthetic.CAPACITY[:2].sum()
+        changed = np.maximum(self.old.predict(self.columns) * (1 - 0.8 * busy), 0.0)
+        new, rest = self.few(60)
+        found = adaptation.corrected(self.old, self.columns[new], changed[new])
+        scaled = adaptation.rescaled(self.old, self.columns[new], changed[new])
+        self.assertLess(self.wrong(found, rest, changed), 0.6 * self.wrong(scaled, rest, changed))
+
     def test_too_few(self):
         with self.assertRaisesRegex(errors.NotEnoughData, 'at least 5 points.*there are 4'):
             adaptation.adapt(self.old, self.columns[:4], self.exponents[:4])

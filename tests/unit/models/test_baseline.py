@@ -22,23 +22,28 @@ from tracon_watcher.models import baseline
 from tracon_watcher.models import dataset
 
 
-def drifting(rng, slow=0.1, noise=0.0):
+def drifting(rng, slow=0.1, noise=0.0, computing=1.0):
     """A program alone 40 times, then beside another, which takes it twice as long, 20 times.
 
-    The machine's speed varies, which the canary sees; the program's work is all CPU.
+    The machine's speed varies, which the canary sees.
+
+    :param computing: share of the program's time that it computes; the rest is as long as ever
     """
     count = 60
     speed = 1 + slow * rng.uniform(0, 1, count)
     beside = np.arange(count) >= 40
-    seconds = np.where(beside, 2.0, 1.0) * speed * np.exp(noise * rng.normal(size=count))
+    usual = np.median(speed[~beside])
+    # What is spent on the core is a share of the time as it is, so a slow machine has more of it.
+    seconds = np.where(beside, 2.0, 1.0) / (1 - computing * (1 - usual / speed))
+    seconds *= np.exp(noise * rng.normal(size=count))
     kinds = np.where(beside, 'background', 'solo')
     numbers = {name: np.ones(count) for name in dataset.COLUMNS if name not in (
         'point', 'kind', 'target', 'background', 'started_at')}
     numbers.update(
         time_per_unit=seconds, canary_during=3e-4 * speed, iops=100 / seconds,
         slowdown=seconds / seconds[0], iops_ratio=seconds[0] / seconds,
-        target_vcpu_delay=np.where(beside, 0.5, 0.0),
-        target_observed_guest_cpu=np.where(beside, 0.5, 1.0))
+        target_vcpu_delay=computing * np.where(beside, 0.5, 0.0),
+        target_observed_guest_cpu=computing * np.where(beside, 0.5, 1.0))
     for name in NAMES:
         numbers.setdefault(f'target_observed_{name}', np.ones(count))
     text = {'kind': kinds, 'target': np.array(['p'] * count),
@@ -54,6 +59,20 @@ class TestSteady(unittest.TestCase):
         beside = found.kind == 'background'
         np.testing.assert_allclose(found.slowdown[beside], 2.0, rtol=1e-6)
         np.testing.assert_allclose(found.iops_ratio[beside], 0.5, rtol=1e-6)
+
+    def test_only_time_on_the_core_changes_with_its_speed(self):
+        found = baseline.steady(drifting(np.random.default_rng(1), slow=0.3, computing=0.4))
+        beside = found.kind == 'background'
+        np.testing.assert_allclose(found.slowdown[beside], 2.0, rtol=1e-6)
+
+    def test_a_gap_in_one_window_leaves_the_others(self):
+        data = drifting(np.random.default_rng(1))
+        for column in ('canary_during', 'target_observed_guest_cpu', 'iops'):
+            data.numbers[column][7] = np.nan
+        found = baseline.steady(data)
+        beside = found.kind == 'background'
+        np.testing.assert_allclose(found.slowdown[beside], 2.0, rtol=1e-2)
+        self.assertTrue(np.isfinite(found.target_alone).all())
 
     def test_one_noisy_window_alone_is_no_baseline(self):
         data = drifting(np.random.default_rng(2), slow=0.0, noise=0.1)

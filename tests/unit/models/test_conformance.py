@@ -30,7 +30,7 @@ class TestStoredModels(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.points = synthetic.build(generator=6, backgrounds=12,
+        cls.points = synthetic.build(generator=6, backgrounds=24,
                                      names=('cpu', 'randread', 'mixed'))
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, 'synthetic.csv')

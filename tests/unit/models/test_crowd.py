@@ -12,6 +12,7 @@
 
 """Rules for several co-residents, on points that follow one of them (synthetic)."""
 
+import dataclasses
 import unittest
 
 import numpy as np
@@ -65,6 +66,23 @@ class TestCompare(unittest.TestCase):
         rows = self.rows(pairwise.together)
         self.assertLess(rows[crowd.CHARACTERISTICS].bias, -0.1)
 
+    def test_what_the_crowding_is_learnt_from_judges_no_rule(self):
+        points = self.build(lambda each: pairwise.together(each, 0.3))
+        settings = ['gen-c040-r0-w0', 'gen-c070-r0-w0']
+        single = points.take(np.flatnonzero(points.kind == 'background')[:2])
+        single = dataclasses.replace(single, background=np.array(settings),
+                                     target=np.array(['cpu'] * 2))
+        crowd_of_them = points.take(np.flatnonzero(points.kind == 'co-residents')[:1])
+        crowd_of_them = dataclasses.replace(
+            crowd_of_them, target=np.array(['cpu']), background=np.array(['+'.join(settings)]),
+            slowdown=np.exp(pairwise.together(np.log(single.slowdown), 0.3))[None])
+        together = measured.join([points, single, crowd_of_them])
+        self.assertAlmostEqual(0.3, crowd.fitted_crowding(together, 'slowdown'), places=3)
+        rows = {row.rule: row for row in crowd.compare(together, 'slowdown', Nothing())}
+        self.assertEqual({27}, {row.points for row in rows.values()})
+        self.assertLess(rows[crowd.CROWDING].mean_error, 1e-4)
+        self.assertLess(rows['sum of excess'].bias, -0.01)
+
     def test_neighbours_never_met_alone_leave_a_point_out(self):
         points = self.build(pairwise.together)
         stranger = points.take(points.kind == 'co-residents')
@@ -75,7 +93,7 @@ class TestCompare(unittest.TestCase):
 
     def test_crowding_is_learnt_from_settings_of_the_generator_only(self):
         alone = {'p': 0.9, 'q': 0.5}
-        settings = {'gen-a': 0.4, 'gen-b': 0.7}
+        settings = {'gen-c040-r0-w0': 0.4, 'gen-c070-r0-w0': 0.7}
 
         def row(kind, target, background, exponent):
             value = np.exp([exponent])
@@ -87,12 +105,12 @@ class TestCompare(unittest.TestCase):
         rows += [row('pair', 'p', 'q', 0.5), row('pair', 'p', 'p', 0.6)]
         for target, f in alone.items():
             each = np.array([f * g for g in settings.values()])
-            rows.append(row('co-residents', target, 'gen-a+gen-b',
+            rows.append(row('co-residents', target, 'gen-c040-r0-w0+gen-c070-r0-w0',
                             float(pairwise.together(each, 0.3))))
         # programs follow another rule, and are not asked
         rows.append(row('co-residents', 'p', 'q+p', 5.0))
         # nor are repeats, which tell the noise and nothing else
-        rows.append(row('repeat', 'p', 'gen-a', 0.1))
+        rows.append(row('repeat', 'p', 'gen-c040-r0-w0', 0.1))
         points = measured.join(rows)
         self.assertAlmostEqual(0.3, crowd.fitted_crowding(points, 'slowdown'), places=3)
         self.assertEqual(0.0, crowd.fitted_crowding(

@@ -36,6 +36,11 @@ class TestPageHinkley(unittest.TestCase):
     def test_both_sides(self):
         self.assertEqual([4], alarms(drift.PageHinkley(0.5, threshold=2.0), [-1.0] * 5))
 
+    def test_a_fall_may_be_no_drift(self):
+        detector = drift.PageHinkley(0.5, threshold=2.0, both=False)
+        self.assertEqual([], alarms(detector, [-1.0] * 50))
+        self.assertEqual([4], alarms(detector, [1.0] * 5))
+
     def test_a_week_of_chance_is_no_alarm(self):
         for seed in range(10):
             errors_ = np.random.default_rng(seed).normal(size=WEEK)
@@ -79,6 +84,28 @@ class TestMeanAndVariance(unittest.TestCase):
     def test_silent_until_its_window_is_full(self):
         self.assertEqual([19], alarms(drift.MeanAndVariance(), [5.0] * 20))
 
+    def test_after_an_alarm_its_window_fills_anew(self):
+        self.assertEqual([19, 39], alarms(drift.MeanAndVariance(), [5.0] * 45))
+
     def test_bad_window(self):
         with self.assertRaisesRegex(errors.InvalidOption, 'window=1'):
             drift.MeanAndVariance(window=1)
+
+
+class TestWatches(unittest.TestCase):
+    """What is watched: the size of errors by ours, their sign as well by the paper's."""
+
+    RESIDUALS = np.random.default_rng(3).normal(0, 0.1, 400)
+
+    def test_errors_that_grow_on_both_sides_are_noticed_by_ours(self):
+        wrong = np.tile([0.5, -0.5], 60)
+        self.assertTrue(alarms(drift.ours(self.RESIDUALS), wrong))
+        self.assertEqual([], alarms(drift.ours(self.RESIDUALS), self.RESIDUALS))
+
+    def test_a_better_model_is_no_alarm(self):
+        self.assertEqual([], alarms(drift.ours(self.RESIDUALS), np.zeros(WEEK)))
+
+    def test_the_papers_rule_sees_a_bias(self):
+        self.assertTrue(alarms(drift.paper(self.RESIDUALS), self.RESIDUALS[:60] + 0.2))
+        # one that the residuals had already is none
+        self.assertEqual([], alarms(drift.paper(self.RESIDUALS + 5.0), self.RESIDUALS + 5.0))

@@ -13,11 +13,13 @@
 import dataclasses
 import math
 import unittest
+from unittest import mock
 
 import numpy as np
 
 from tests.unit.models import synthetic
 from tracon_watcher.models import evaluation
+from tracon_watcher.models import points as measured
 from tracon_watcher.models import validation
 
 
@@ -82,10 +84,68 @@ class TestEvaluate(unittest.TestCase):
 
     def test_order_is_by_test_with_the_sum_last(self):
         tests = [r.tested_on for r in evaluation.ordered(self.rows) if r.response == 'slowdown']
-        self.assertEqual(sorted(tests), sorted(tests, key=lambda t: t))
+        places = [evaluation.TESTS.index(one) for one in tests]
+        self.assertEqual(sorted(places), places)
+        self.assertEqual(3, len(set(places)))
         last = [r.application for r in evaluation.ordered(self.rows)
                 if r.response == 'slowdown' and r.tested_on == 'pairs'][-1]
         self.assertEqual('all', last)
+
+    def test_without_host_cpu_nothing_depends_on_it(self):
+        # The paper's models of one program see its background's host CPU alone.
+        other = dataclasses.replace(self.points, background_alone=np.array(
+            self.points.background_alone))
+        other.background_alone[:, 3] = np.random.default_rng(1).uniform(0, 0.5, len(other))
+        changed = {}
+        for row in evaluation.evaluate(other):
+            key = (row.response, row.application, row.tested_on)
+            before = self.row(response=row.response, application=row.application,
+                              model=row.model, tested_on=row.tested_on)
+            changed.setdefault(row.model, {})[key] = repr(row) != repr(before)
+        self.assertFalse(any(changed['NLM without host CPU'].values()))
+        self.assertTrue(any(changed['NLM'].values()))
+
+    def test_a_stranger_is_covered_by_the_wider_interval(self):
+        # It suffers a third more than the model thinks; that is within the interval of unknown
+        # programs if those were as far off, and not within that of known ones.
+        rng = np.random.default_rng(5)
+        fitted = self.points.defined('slowdown', measured.FITTED)
+        table = mock.Mock(tests={}, response='slowdown')
+        pairs = self.points.defined('slowdown', ('pair',))
+        stranger = dataclasses.replace(pairs, target=np.array(['stranger'] * len(pairs)))
+        table.tests = {evaluation.PAIRS: measured.join([pairs, stranger])}
+        exponent = fitted.exponent('slowdown')
+        narrow = exponent + rng.normal(0, 1e-3, len(exponent))
+        wide = exponent + rng.normal(0, 10.0, len(exponent))
+        with mock.patch.object(validation, 'by_background', autospec=True,
+                               return_value=narrow), \
+                mock.patch.object(validation, 'by_target', autospec=True, return_value=wide):
+            evaluation._any_program(table, fitted, 'some', lambda: mock.Mock(
+                fit=lambda _X, _y: mock.Mock(predict=lambda X: np.full(len(X), 2.0))))
+        covered = table.add_each.call_args.args[-1]
+        self.assertEqual(1.0, covered[len(pairs):].mean())
+        self.assertEqual(0.0, covered[:len(pairs)].mean())
+
+    def test_several_beside_the_target_are_no_test_of_a_model_of_one(self):
+        other = synthetic.build(seed=2, names=NAMES[:2], backgrounds=5, generator=2)
+        crowd = other.take(other.kind == 'pair')
+        crowd = dataclasses.replace(crowd, kind=np.array(['co-residents'] * len(crowd)))
+        counts = [sum(row.points for row in evaluation.evaluate(self.points, test=test)
+                      if row.tested_on == 'file' and row.model == 'pairwise')
+                  for test in (other, measured.join([other, crowd]))]
+        self.assertEqual(counts[0], counts[1])
+
+    def test_collections_have_their_own_noise(self):
+        repeated = self.points.kind == 'repeat'
+        noisy = np.array(self.points.slowdown)
+        rows = np.flatnonzero(repeated & (self.points.target == NAMES[0]))
+        noisy[rows] *= np.exp(np.random.default_rng(1).normal(0, 0.3, len(rows)))
+        found = {row.application: row.noise_floor for row in evaluation.evaluate(
+            dataclasses.replace(self.points, slowdown=noisy),
+            collections={NAMES[0]: 'loud', NAMES[1]: 'still', NAMES[2]: 'still'})
+            if (row.response, row.model, row.tested_on) == ('slowdown', 'pairwise', 'pairs')}
+        self.assertGreater(found['all of loud'], 2 * found['all of still'])
+        self.assertTrue(found['all of still'] < found['all'] < found['all of loud'])
 
     def test_errors_are_relative_to_what_was_measured(self):
         found = validation.Errors.of(np.array([1.1, 1.8]), np.array([1.0, 2.0]))

@@ -67,7 +67,7 @@ class TestFit(unittest.TestCase):
                                               model.exponents(columns[:, :4], columns[:, 4:]))
 
     def test_pairs_and_repeats_are_never_fitted(self):
-        points = synthetic.build(generator=8, backgrounds=10, names=FEW)
+        points = synthetic.build(generator=8, backgrounds=24, names=FEW)
         never = np.isin(points.kind, ('pair', 'repeat'))
         self.assertGreater(never.sum(), 40)
         corrupted = dataclasses.replace(
@@ -98,8 +98,12 @@ class TestFit(unittest.TestCase):
             held = (actual <= predicted + width.quantile(level)
                     * (width.offset + width.slope * predicted)).mean()
             self.assertAlmostEqual(level, held, delta=0.005)
-        nothing = validation.interval(np.empty(0), np.empty(0))
-        self.assertEqual(0.0, nothing.quantile(0.8))
+
+    def test_few_residuals_make_no_interval_that_seems_certain(self):
+        with self.assertRaisesRegex(errors.NotEnoughData, 'at least 20 points.* 19'):
+            validation.interval(np.append(np.ones(19), np.nan), np.ones(20))
+        self.assertGreater(validation.interval(np.ones(20), np.linspace(0.5, 1.5, 20)
+                                               ).quantile(0.9), 0.5)
 
     def test_capacity_is_the_most_that_was_seen(self):
         np.testing.assert_allclose(self.models['slowdown'].capacity,

@@ -49,6 +49,9 @@ class TestDesign(unittest.TestCase):
     def test_all_when_there_are_no_more(self):
         self.assertEqual(list(range(10)), optimal_design.choose(LEVELS[:10], 25).tolist())
 
+    def test_a_single_one(self):
+        self.assertEqual(1, len(optimal_design.choose(LEVELS, 1)))
+
     def test_twice_the_same(self):
         np.testing.assert_array_equal(optimal_design.choose(LEVELS, 20),
                                       optimal_design.choose(LEVELS, 20))

@@ -83,3 +83,38 @@ class TestNoise(unittest.TestCase):
         again.slowdown[:] = [1.0, 1.2]
         np.testing.assert_allclose(validation.noise(again, 'slowdown'),
                                    np.array([0.1 / 1.0, 0.1 / 1.2]) * np.sqrt(2))
+
+
+class TestIntervals(unittest.TestCase):
+
+    def test_a_group_is_not_covered_by_its_own_residuals(self):
+        rng = np.random.default_rng(1)
+        predicted = rng.uniform(0.5, 1.0, 200)
+        actual = predicted + rng.normal(0, 0.02, 200)
+        groups = np.repeat(np.arange(4), 50)
+        actual[groups == 3] += 1.0
+        found = validation.inside_held_out(predicted, actual, groups)
+        self.assertEqual(0.0, found[groups == 3].mean())
+        self.assertGreater(found[groups == 0].mean(), 0.8)
+
+    def test_what_was_not_predicted_is_neither_in_nor_out(self):
+        predicted = np.append(np.linspace(0, 1, 60), np.nan)
+        found = validation.inside_held_out(predicted, np.append(np.linspace(0, 1, 60), 0.5),
+                                           np.arange(61) % 3)
+        self.assertTrue(np.isnan(found[60]))
+        self.assertEqual(1.0, found[:60].mean())
+
+    def test_too_few_others_make_no_interval(self):
+        values = np.linspace(0, 1, 30)
+        groups = np.repeat([0, 1], [25, 5])
+        found = validation.inside_held_out(values, values, groups)
+        self.assertTrue(np.isnan(found[groups == 0]).all())
+        self.assertTrue(np.isfinite(found[groups == 1]).all())
+
+    def test_next_to_no_interference_is_uncertain_as_well(self):
+        # The model sees none, and there is some.
+        rng = np.random.default_rng(2)
+        actual = np.abs(rng.normal(0, 0.1, 400))
+        width = validation.interval(np.zeros(400), actual)
+        self.assertAlmostEqual(0.9, validation.inside(width, np.zeros(400), actual).mean(),
+                               delta=0.06)

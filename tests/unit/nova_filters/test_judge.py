@@ -15,7 +15,11 @@
 import gc
 import os
 import time
+from unittest import mock
 
+import numpy as np
+
+from nova_filters import judgement
 from tests.unit.nova_filters import base
 from tracon_watcher.placement import limits
 
@@ -340,6 +344,15 @@ class NeutralTest(base.JudgeCase):
         self.assertGreater(weights[1], 0.5)
         self.assertEqual(1.0, weights[2])
         self.assertTrue(weights[1] <= weights[3] <= weights[2], weights)
+
+    def test_half_of_the_weight_is_for_little_harm(self):
+        self.write({'a': {}, 'b': {'vm-b': None}})
+        judge = self.judge(mode='weigh')
+        states = [base.host_state(name) for name in ('a', 'b')]
+        for harm, weight in ((3.0, 0.75), (1.0, 0.875), (9.0, 0.625)):
+            with mock.patch.object(judgement.Judgement, 'harm',
+                                   lambda _self, harm=harm: np.array([0.0, harm])):
+                self.assertEqual([1.0, weight], judge.weights(states, base.request_spec()))
 
     def test_off_and_advise_weigh_nothing(self):
         self.write({'a': {}, 'b': {'vm-b': 2.0}})

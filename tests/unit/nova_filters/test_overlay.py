@@ -33,7 +33,7 @@ MODELS = synthetic.models()
 
 def arrived(uuid, profile, tolerated=limits.NONE):
     return residency.Change(arrived={
-        uuid: assessment.Pending(uuid, newcomer.own(profile), tolerated)})
+        uuid: residency.Arrival(uuid, newcomer.own(profile), tolerated)})
 
 
 class TestOverlay(unittest.TestCase):

@@ -12,6 +12,7 @@
 
 """The properties that every judgement must have, whatever the cluster."""
 
+import dataclasses
 import unittest
 
 import hypothesis
@@ -22,6 +23,7 @@ from tests import synthetic
 from tracon_watcher import characteristics
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
+from tracon_watcher.placement import encounter
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
 
@@ -279,6 +281,63 @@ class Unknown(unittest.TestCase):
         self.assertEqual([True, False, False, False], verdict.flagged.tolist())
         self.assertGreaterEqual(verdict.ranked()[0], np.median(verdict.score[1:]))
         self.assertEqual(assessment.Status.KNOWN, verdict.status[0])
+
+    def test_a_newcomer_outside_the_hull_of_all_hosts_changes_no_order(self):
+        busy = [cluster.Host(f'h{count}', tuple(
+            cluster.Resident(f'{count}-{row}', self.VM) for row in range(count)),
+            synthetic.HOST_TYPE) for count in range(4)]
+        verdict = self.assess([*busy, cluster.Host('huge', (
+            cluster.Resident('huge', 5 * synthetic.CAPACITY),), synthetic.HOST_TYPE)],
+            vm=newcomer.own(5 * synthetic.CAPACITY))
+        self.assertTrue(verdict.clamped.all())
+        self.assertEqual([False] * 4 + [True], verdict.flagged.tolist())
+        ranks = verdict.ranked()
+        self.assertEqual(verdict.score[:4].tolist(), ranks[:4].tolist())
+        self.assertTrue((np.diff(ranks[:4]) > 0).all())
+        # The one whose resident is too large as well is still no better than half of them.
+        self.assertGreaterEqual(ranks[4], np.median(ranks[:4]))
+
+    def test_a_vm_without_io_is_no_target_of_the_io_model(self):
+        models = synthetic.models()
+        pair = models[synthetic.HOST_TYPE]
+        ratio = dataclasses.replace(pair.iops_ratio, hull=dataclasses.replace(
+            pair.iops_ratio.hull, target_maximum=0.5 * synthetic.CAPACITY))
+        models = {synthetic.HOST_TYPE: assessment.Models(pair.slowdown, ratio)}
+        state = cluster.build([cluster.Host('h', (), synthetic.HOST_TYPE)])
+        for vm, clamped in (([0, 0, 0.9, 0.1], False), ([300.0, 0, 0.9, 0.1], True),
+                            ([0, 0, 4.5, 0.1], True)):
+            verdict = assessment.Assessor(state, models).assess(newcomer.own(np.array(vm)))
+            self.assertEqual([clamped], verdict.clamped.tolist(), vm)
+
+    def test_some_hosts_alone_are_judged_as_among_all(self):
+        busy = cluster.build([cluster.Host(f'h{count}', tuple(
+            cluster.Resident(f'{count}-{row}', self.VM * (1 + row) / 3) for row in range(count)),
+            synthetic.HOST_TYPE, 'pool', 1.0) for count in (2, 0, 3, 1)])
+        group = assessment.Assessor(busy, MODELS).groups[0]
+        for response in group.responses:
+            meeting = encounter.Encounter(busy, group, response)
+            everywhere = meeting.newcomer(self.VM)
+            for places in ([0, 2], [3], [1, 0, 3, 2]):
+                np.testing.assert_allclose(meeting.newcomer(self.VM, np.array(places)),
+                                           everywhere[places])
+            rows = np.array([4, 1])
+            np.testing.assert_allclose(meeting.residents(self.VM, rows),
+                                       meeting.residents(self.VM)[rows])
+
+    def test_intervals_hold_the_prediction_and_are_exact_beside_nobody(self):
+        hosts = [cluster.Host('empty', (), synthetic.HOST_TYPE),
+                 cluster.Host('busy', (cluster.Resident('a', self.VM),), synthetic.HOST_TYPE),
+                 cluster.Host('unknown')]
+        verdict = self.assess(hosts)
+        for index in range(2):
+            self.assertEqual([0.0, 0.0], [verdict.lower[index, 0], verdict.upper[index, 0]])
+            self.assertLess(verdict.lower[index, 1], verdict.exponent[index, 1])
+            self.assertGreater(verdict.upper[index, 1], verdict.exponent[index, 1])
+            model = (MODELS[synthetic.HOST_TYPE].slowdown,
+                     MODELS[synthetic.HOST_TYPE].iops_ratio)[index]
+            self.assertAlmostEqual(verdict.upper[index, 1], float(model.interval.bound(
+                verdict.exponent[index, 1:2], 0.8)[0]))
+        self.assertTrue(np.isnan(verdict.upper[:, 2]).all())
 
     def test_all_unknown_ranks_all_alike(self):
         self.assertEqual([0.0, 0.0], self.assess(

@@ -58,6 +58,17 @@ class TestElsewhere(unittest.TestCase):
                 self.assertAlmostEqual(said, self.excess(self.tame, target, io),
                                        delta=1e-5 * (1 + said))
 
+    def test_between_levels_it_is_their_mean(self):
+        target = synthetic.CAPACITY * 0.3
+        levels = elsewhere.LEVELS
+        for i, j in ((0, 3), (2, 2), (5, 4)):
+            corners = [self.excess(self.tame, target, np.array([a, b]) * self.top)
+                       for a in levels[i:i + 2] for b in levels[j:j + 2]]
+            middle = np.array([levels[i:i + 2].mean(), levels[j:j + 2].mean()]) * self.top
+            found = self.excess(self.tame, target, middle)
+            self.assertAlmostEqual(np.mean(corners), found, places=6)
+            self.assertTrue(min(corners) < found < max(corners))
+
     def test_beyond_what_was_measured_it_stays(self):
         target = synthetic.CAPACITY * 0.3
         self.assertEqual(self.excess(self.tame, target, self.top),

@@ -9,4 +9,4 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
 # License for the specific language governing permissions and limitations
 # under the License.
-"""The first measurements, a CSV file a host type."""
+"""The measurements that come with the package, a CSV file for each host type and plan."""

@@ -16,8 +16,8 @@ import unittest
 
 import numpy as np
 
+from tracon_watcher.contention import hardware_events
 from tracon_watcher import errors
-from tracon_watcher.models import hardware_events
 
 
 class TestRegression(unittest.TestCase):
@@ -59,6 +59,16 @@ class TestRegression(unittest.TestCase):
         self.assertEqual(['fitted', 'not available', 'constant'],
                          [slope.status for slope in found.slopes])
         self.assertTrue(np.isfinite(found.predict(events)).all())
+
+    def test_what_varies_only_where_others_are_unknown_is_constant(self):
+        events = {name: counted.copy() for name, counted in self.events.items()}
+        events['cpu_migrations'][:] = 0.0
+        events['cpu_migrations'][:5] = 7.0
+        events['cache_misses'][:5] = np.nan
+        found = hardware_events.fit(self.seconds, events)
+        self.assertEqual({'cache_references': 'fitted', 'cache_misses': 'fitted',
+                          'cpu_migrations': 'constant'},
+                         {slope.event: slope.status for slope in found.slopes})
 
     def test_too_few(self):
         few = {name: counted[:5] for name, counted in self.events.items()}

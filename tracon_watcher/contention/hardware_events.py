@@ -25,7 +25,7 @@ from typing import Mapping
 import numpy as np
 import scipy.stats
 
-from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.characteristics import BoolArray, FloatArray
 from tracon_watcher import errors
 
 FITTED, NOT_AVAILABLE, CONSTANT = 'fitted', 'not available', 'constant'
@@ -77,11 +77,8 @@ def fit(seconds: FloatArray, events: Mapping[str, FloatArray]) -> EventRegressio
     :param events: by name, each (n,), counted per unit; NaN where the host does not count it
     :raises tracon_watcher.errors.NotEnoughData: for fewer points than terms and two more
     """
-    status = {name: _status(counted, seconds) for name, counted in events.items()}
+    status, known = _chosen(seconds, events)
     used = [name for name, found in status.items() if found == FITTED]
-    known = np.isfinite(seconds)
-    for name in used:
-        known &= np.isfinite(events[name])
     needed = len(used) + 3
     if known.sum() < needed:
         raise errors.NotEnoughData('a regression on hardware events', int(known.sum()), needed)
@@ -110,8 +107,18 @@ def fit(seconds: FloatArray, events: Mapping[str, FloatArray]) -> EventRegressio
     return EventRegression(len(y), float(solution[0]), tuple(slopes), explained)
 
 
-def _status(counted: FloatArray, seconds: FloatArray) -> str:
-    known = counted[np.isfinite(counted) & np.isfinite(seconds)]
-    if not len(known):
-        return NOT_AVAILABLE
-    return CONSTANT if np.ptp(known) == 0 else FITTED
+def _chosen(seconds: FloatArray, events: Mapping[str, FloatArray],
+            ) -> tuple[dict[str, str], BoolArray]:
+    """Return each event's status, and the points, (n,), at which all that are fitted are known."""
+    status = {name: FITTED if np.isfinite(counted[np.isfinite(seconds)]).any() else NOT_AVAILABLE
+              for name, counted in events.items()}
+    while True:
+        used = [name for name, found in status.items() if found == FITTED]
+        known = np.isfinite(seconds)
+        for name in used:
+            known &= np.isfinite(events[name])
+        constant = [name for name in used if not known.any() or np.ptp(events[name][known]) == 0]
+        if not constant:
+            return status, known
+        # Without these, more points may be left, and others vary again: one at a time.
+        status[constant[0]] = CONSTANT

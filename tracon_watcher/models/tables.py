@@ -12,6 +12,8 @@
 
 """The tables of what the models attain; a command prints each, and the report holds all."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import typing
@@ -20,15 +22,16 @@ import numpy as np
 
 from tracon_watcher.characteristics import RESPONSES
 from tracon_watcher import errors
-from tracon_watcher.lab import paper
 from tracon_watcher.models import ablation
 from tracon_watcher.models import baseline
 from tracon_watcher.models import crowd
 from tracon_watcher.models import dataset
 from tracon_watcher.models import evaluation
 from tracon_watcher.models import fit
+from tracon_watcher.models import partners
 from tracon_watcher.models import points as measured
 from tracon_watcher.models import replay
+from tracon_watcher.models import subsets
 from tracon_watcher.models import validation
 
 #: From which host type to which the disk moves in Fig. 7: local, then remote.
@@ -41,6 +44,9 @@ ADAPTATION = ('response', 'policy', 'alarm_after', 'changed_after', 'error_befor
               'false_alarms_a_week')
 
 
+Rows = list[tuple[typing.Any, ...]]
+
+
 @dataclasses.dataclass(frozen=True)
 class Study:
     """Measurements, and what is worked out from them.
@@ -49,11 +55,13 @@ class Study:
     :param tests: files that no model is fitted to
     :param others: further models for any program, see
         :func:`tracon_watcher.models.evaluation.evaluate`
+    :param lenient: whether host types with too few points are left out; otherwise they are errors
     """
 
     datasets: typing.Sequence[dataset.Dataset]
     tests: typing.Sequence[dataset.Dataset] = ()
     others: typing.Mapping[str, typing.Callable[[typing.Any], validation.Factory]] | None = None
+    lenient: bool = False
 
     @functools.cached_property
     def points(self) -> dict[str, measured.Points]:
@@ -69,11 +77,21 @@ class Study:
 
     @functools.cached_property
     def errors(self) -> list[evaluation.Row]:
-        """Errors of each model, host type after host type."""
+        """Errors of each model, host type after host type.
+
+        :raises tracon_watcher.errors.NotEnoughData: unless ``lenient``
+        :raises tracon_watcher.errors.InvalidDocument: for a response that is the same everywhere
+        """
         tests = _by_host_type(self.tests)
-        return [row for name, points in self.points.items()
-                for row in evaluation.evaluate(points, self.others, tests.get(name),
-                                               self._collections(name))]
+        rows: list[evaluation.Row] = []
+        for name, points in self.points.items():
+            try:
+                rows += evaluation.evaluate(points, self.others, tests.get(name),
+                                            self._collections(name))
+            except errors.NotEnoughData:
+                if not self.lenient:
+                    raise
+        return rows
 
     def _collections(self, host_type: str) -> dict[str, str]:
         """By the name of a program, what it belongs to: that of the plan it was measured by."""
@@ -85,8 +103,10 @@ class Study:
     def replays(self) -> dict[str, replay.Replay]:
         """By response, the move of the disk; none where the two host types were not measured."""
         old, new = (self.points.get(name) for name in MOVE)
-        found = {}
-        for response in RESPONSES if old is not None and new is not None else ():
+        found: dict[str, replay.Replay] = {}
+        if old is None or new is None:
+            return found
+        for response in RESPONSES:
             try:
                 found[response] = replay.replay(old, new, response, 1)
             except errors.NotEnoughData:
@@ -103,24 +123,26 @@ def _names(row: typing.Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(row))
 
 
-def _errors(study: Study) -> paper.Rows:
+def _errors(study: Study) -> Rows:
     return [dataclasses.astuple(row) for row in evaluation.ordered(study.errors)]
 
 
-def _ablation(study: Study) -> paper.Rows:
+def _ablation(study: Study) -> Rows:
     return [dataclasses.astuple(row) for row in ablation.ablation(study.datasets)]
 
 
-def _extremes(study: Study) -> paper.Rows:
-    return [row for points, response in study.each() for row in paper.extremes(points, response)]
+def _extremes(study: Study) -> Rows:
+    return [row for points, response in study.each()
+            for row in partners.partners(points, response)]
 
 
-def _design(study: Study) -> paper.Rows:
-    return [row for points, response in study.each() for row in paper.design(points, response)]
+def _design(study: Study) -> Rows:
+    return [row for points, response in study.each()
+            for row in subsets.subsets(points, response)]
 
 
-def _co_residents(study: Study) -> paper.Rows:
-    rows: paper.Rows = []
+def _co_residents(study: Study) -> Rows:
+    rows: Rows = []
     for points, response in study.each():
         if (points.kind == 'co-residents').any():
             model = fit.regressor(points.defined(response, measured.FITTED), response,
@@ -129,18 +151,23 @@ def _co_residents(study: Study) -> paper.Rows:
     return rows
 
 
-def _adaptation(study: Study) -> paper.Rows:
-    rows: paper.Rows = []
+def _adaptation(study: Study) -> Rows:
+    rows: Rows = []
     for response, found in study.replays.items():
         for policy, wrong in found.errors.items():
             after = wrong[found.before:]
-            first = [places[policy][0] - found.before + 1.0 if places[policy] else float('nan')
+            first = [_first_after(found.before, places[policy])
                      for places in (found.alarms, found.changes)]
             rows.append((response, policy, *first, float(wrong[:found.before].mean()),
                          *(float(np.mean(part)) for part in (after[:40], after[40:160],
                                                              after[160:])),
                          found.settled, found.false_alarms.get(policy, 0) / replay.WEEKS))
     return rows
+
+
+def _first_after(before: int, places: typing.Sequence[int]) -> float:
+    """Return after how many points of the new storage something first happened; NaN for never."""
+    return float(min((place - before + 1 for place in places if place >= before), default=np.nan))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,15 +179,16 @@ class Table:
 
     title: str
     columns: tuple[str, ...]
-    rows: typing.Callable[[Study], paper.Rows]
+    rows: typing.Callable[[Study], Rows]
 
 
 #: By the name that commands take.
 TABLES = {
     'errors': Table('errors of each model', _names(evaluation.Row), _errors),
     'ablation': Table('what each idea bought', _names(ablation.Row), _ablation),
-    'extremes': Table('best partners, predicted and measured', paper.EXTREMES, _extremes),
-    'design': Table('how many backgrounds are needed', paper.DESIGN, _design),
+    'extremes': Table('best partners, predicted and measured', partners.COLUMNS,
+                      _extremes),
+    'design': Table('how many backgrounds are needed', subsets.COLUMNS, _design),
     'co-residents': Table('rules for several neighbours', _names(crowd.Row), _co_residents),
     'adaptation': Table('from a local to a remote disk', ADAPTATION, _adaptation),
 }

@@ -10,19 +10,20 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The tables and the report, of synthetic points that look like measurements."""
+"""The tables, of synthetic points that look like measurements."""
 
-import csv
+import dataclasses
 
 import numpy as np
 
 from tests.unit import folder
 from tests.unit.models import synthetic
 from tracon_watcher.cmd import model
-from tracon_watcher.lab import tables
+from tracon_watcher import errors
 from tracon_watcher.models import dataset
 from tracon_watcher.models import points as measured
 from tracon_watcher.models import replay
+from tracon_watcher.models import tables
 
 
 class TestTables(folder.FolderCase):
@@ -87,17 +88,45 @@ class TestTables(folder.FolderCase):
         self.assertEqual(2 * 2 * 6, len(rows))
         self.assertTrue(all(0 < row['pairs'] < 1 for row in rows))
 
-    def test_extremes_are_measured_ones(self):
-        for row in self.rows('extremes'):
-            if row['response'] == 'slowdown':
-                self.assertLessEqual(row['measured_best'], row['measured_with_it'])
-                self.assertLessEqual(row['measured_mean'], row['measured_worst'])
+    def test_extremes_of_each_host_type_and_response(self):
+        rows = self.rows('extremes')
+        self.assertEqual({(host, response) for host in tables.MOVE
+                          for response in ('slowdown', 'iops_ratio')},
+                         {(row['host_type'], row['response']) for row in rows})
 
     def test_design_needs_the_settings_of_the_generator(self):
-        self.assertEqual([], self.rows_of_design())
+        self.assertEqual([], tables.TABLES['design'].rows(self.both))   # they have other names
 
-    def rows_of_design(self):
-        return tables.TABLES['design'].rows(self.both)      # synthetic settings have other names
+    def test_an_event_counts_from_the_move_on(self):
+        self.assertEqual(1.0, tables._first_after(100, [100, 130]))
+        self.assertEqual(31.0, tables._first_after(100, [40, 130]))
+        self.assertTrue(np.isnan(tables._first_after(100, [40])))
+
+    def test_collections_have_a_row_each(self):
+        collections = [dataclasses.replace(self.datasets[0], header=self.datasets[0].header | {
+            'plan': plan}) for plan in ('full', 'applications')]
+        names = {part: one.text['target'] == name for part, (one, name) in enumerate(
+            zip(collections, ('cpu', 'mixed')))}
+        for part, own in names.items():
+            keep = own | ((collections[part].text['kind'] == 'generator') & (part == 0))
+            collections[part] = dataclasses.replace(
+                collections[part],
+                text={key: value[keep] for key, value in collections[part].text.items()},
+                numbers={key: value[keep] for key, value in collections[part].numbers.items()})
+        applications = {row['application'] for row in self.rows(
+            'errors', tables.Study(collections))}
+        for whole in ('all', 'all of programs', 'all of applications'):
+            self.assertIn(whole, applications)
+
+    def test_a_host_type_with_too_few_points_is_an_error_unless_it_may_be_left_out(self):
+        few = synthetic.build(generator=1, backgrounds=3, names=('cpu',))
+        path = self.folder / 'few.csv'
+        synthetic.write(path, few, 'few')
+        both = [self.datasets[0], dataset.read(path)]
+        with self.assertRaisesRegex(errors.NotEnoughData, 'few'):
+            tables.Study(both).errors
+        self.assertEqual({tables.MOVE[0]},
+                         {row.host_type for row in tables.Study(both, lenient=True).errors})
 
     def test_co_residents_follow_the_sum_of_excess(self):
         rows = {row['rule']: row for row in self.rows('co-residents')
@@ -115,22 +144,3 @@ class TestTables(folder.FolderCase):
         self.assertEqual(0, ours['false_alarms_a_week'])
         self.assertLess(ours['error_41_to_160'], rows[replay.NOTHING]['error_41_to_160'])
         self.assertTrue(0 < ours['changed_after'] <= 40, ours)
-
-    def test_report(self):
-        try:
-            import matplotlib  # noqa: F401
-        except ImportError:
-            self.skipTest('matplotlib is not installed')
-        from tracon_watcher.lab import report
-        said = []
-        path = report.Report(self.datasets[:1], said.append).write(self.folder / 'report')
-        text = path.read_text(encoding='utf-8')
-        self.assertIn('<svg', text)
-        self.assertIn('Fig. 3', text)
-        # What was not measured is said, not left out.
-        self.assertIn('Nothing was measured for this', text)
-        self.assertTrue(said[0].startswith('1/'))
-        with open(self.folder / 'report' / 'errors.csv', encoding='utf-8') as stream:
-            columns, *rows = csv.reader(stream)
-        self.assertEqual(tables.TABLES['errors'].columns, tuple(columns))
-        self.assertGreater(len(rows), 20)

@@ -1,0 +1,102 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""How few of the generator's settings suffice: chosen by design, and by chance."""
+
+from __future__ import annotations
+
+from typing import Any
+from typing import Iterable
+
+import numpy as np
+
+from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.models import fit
+from tracon_watcher.models import naming
+from tracon_watcher.models import optimal_design
+from tracon_watcher.models import points as measured
+from tracon_watcher.models import validation
+
+COLUMNS = ('host_type', 'response', 'backgrounds', 'chosen', 'held_out_error', 'pair_error',
+           'noise_floor')
+#: How many backgrounds a design has; all of them come last.
+DESIGNS = (10, 15, 20, 25)
+_DRAWN = 10             # random subsets of the same size, to see what choosing is worth
+
+
+def subsets(points: measured.Points, response: str, seed: int = 1) -> list[tuple[Any, ...]]:
+    """Return a row of :data:`COLUMNS` for each number of settings and way to choose them.
+
+    The held-out error is that of programs beside settings that are not in the subset; for all of
+    them it is that of cross-validation by background.
+
+    :returns: nothing for fewer settings than twice the largest of :data:`DESIGNS`
+    """
+    fitted = points.defined(response, measured.FITTED)
+    beside = fitted.background[fitted.kind == 'background']
+    names = sorted({str(name) for name in beside if naming.is_generator(str(name))})
+    if len(names) < 2 * max(DESIGNS):
+        return []
+    intensities = np.array([naming.setting(name) for name in names], dtype=np.float64)
+    intensities = intensities / intensities.max(axis=0)
+    noise = validation.noise(points, response)
+    floor = float(np.nanmean(noise)) if np.isfinite(noise).any() else float('nan')
+    pairs = points.defined(response, ('pair',))
+    capacity = measured.capacity(points)
+    rng = np.random.default_rng(seed)
+    rows: list[tuple[Any, ...]] = []
+    for count in DESIGNS:
+        chosen = [names[n] for n in optimal_design.choose(intensities, count)]
+        rows.append((points.host_type, response, count, 'by design',
+                     *_errors_with(fitted, pairs, response, capacity, chosen), floor))
+        drawn = np.array([
+            _errors_with(fitted, pairs, response, capacity,
+                         [str(name) for name in rng.choice(names, count, replace=False)])
+            for _ in range(_DRAWN)])
+        rows.append((points.host_type, response, count, f'by chance, mean of {_DRAWN}',
+                     *map(float, drawn.mean(axis=0)), floor))
+    rows.append((points.host_type, response, len(names), 'all',
+                 *_errors_with_all(fitted, pairs, response, capacity), floor))
+    return rows
+
+
+def split(fitted: measured.Points, chosen: Iterable[str]) -> tuple[measured.Points,
+                                                                   measured.Points]:
+    """Return the points that can be measured with these settings, and programs beside others."""
+    own = list(chosen)
+    known = [~naming.generated(names) | np.isin(names, own)
+             for names in (fitted.target, fitted.background)]
+    return (fitted.take(known[0] & known[1]),
+            fitted.take((fitted.kind == 'background') & ~known[1]))
+
+
+def _errors_with(fitted: measured.Points, pairs: measured.Points, response: str,
+                 capacity: FloatArray, chosen: Iterable[str]) -> tuple[float, float]:
+    """Return the errors of programs beside other settings, and beside each other."""
+    kept, held = split(fitted, chosen)
+    model = fit.regressor(kept, response, capacity)
+    return tuple(_error(model.predict(measured.design(part)), part, response)  # type: ignore
+                 for part in (held, pairs))
+
+
+def _errors_with_all(fitted: measured.Points, pairs: measured.Points, response: str,
+                     capacity: FloatArray) -> tuple[float, float]:
+    model = fit.regressor(fitted, response, capacity)
+    exponents = validation.by_background(fitted, response, fit.factory_like(model))
+    tested = np.isfinite(exponents) & (fitted.kind == 'background')
+    return (_error(exponents[tested], fitted.take(tested), response),
+            _error(model.predict(measured.design(pairs)), pairs, response))
+
+
+def _error(exponents: FloatArray, points: measured.Points, response: str) -> float:
+    return validation.Errors.of(measured.from_exponent(exponents, response),
+                                points.response(response)).mean
