@@ -73,7 +73,8 @@ def full(host_type: host_types.HostType, seed: int) -> plans.Plan:
 def reduced(host_type: host_types.HostType, seed: int) -> plans.Plan:
     """The settings that tell most about all of them."""
     names = levels(host_type)
-    chosen = optimal_design.choose(np.array(SHARES) / 100, REDUCED)
+    chosen = optimal_design.choose(np.array(SHARES) / 100, REDUCED,
+                                   optimal_design.with_kinks)
     return _beside_the_generator('reduced', host_type, [names[n] for n in chosen], 2, seed)
 
 

@@ -19,37 +19,58 @@ its predictions for all the others least uncertain (an I-optimal design, found b
 
 from __future__ import annotations
 
+from typing import Callable
+
 import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import IntArray
 
-#: Loads above which more load is another matter, in shares of the largest sum of intensities.
-_KINKS = (1 / 3, 1 / 2)
 # Keeps the first few points, too few for all terms, comparable.
 _RIDGE = 1e-3
 _MOST_SWEEPS = 20
+# Of reads and writes, as the production model mostly compresses them.
+_COMPRESSION = 100.0
+_KINKS = (1 / 3, 1 / 2)
+
+#: What a response may depend on: (n, p) of (n, d) intensities between 0 and 1, CPU first.
+Terms = Callable[[FloatArray], FloatArray]
 
 
-def terms(settings: FloatArray) -> FloatArray:
-    """Return what a response may depend on: (n, p) of (n, d) intensities between 0 and 1.
+def as_predicted(settings: FloatArray) -> FloatArray:
+    """Return the terms by which the production model tells settings of the generator apart.
 
-    All terms of degree one and two without the constant, since nobody beside it does nothing,
-    and two kinks in the sum of the intensities.
+    Those of degree one and two, of CPU as it is and of compressed reads and writes. There is no
+    constant, since nobody beside it does nothing.
     """
-    count = settings.shape[1]
-    columns = [settings[:, i] for i in range(count)]
-    columns += [settings[:, i] * settings[:, j] for i in range(count) for j in range(i, count)]
+    compressed = settings.copy()
+    compressed[:, 1:] = np.log1p(_COMPRESSION * settings[:, 1:]) / np.log1p(_COMPRESSION)
+    return _to_degree_two(compressed)
+
+
+def with_kinks(settings: FloatArray) -> FloatArray:
+    """Return terms of degree one and two, and two kinks in the mean of the intensities.
+
+    The plan ``reduced`` of the lab was chosen by these, and stays what it was.
+    """
     total = settings.mean(axis=1)
-    columns += [np.maximum(total - kink, 0.0) for kink in _KINKS]
+    return np.column_stack([_to_degree_two(settings),
+                            *(np.maximum(total - kink, 0.0) for kink in _KINKS)])
+
+
+def _to_degree_two(values: FloatArray) -> FloatArray:
+    count = values.shape[1]
+    columns = [values[:, i] for i in range(count)]
+    columns += [values[:, i] * values[:, j] for i in range(count) for j in range(i, count)]
     return np.column_stack(columns)
 
 
-def choose(settings: FloatArray, count: int) -> IntArray:
+def choose(settings: FloatArray, count: int, terms: Terms = as_predicted) -> IntArray:
     """Return the indices, (count,), of the settings to measure, ascending.
 
     :param settings: (n, d) all that could be measured, intensities between 0 and 1
     :param count: how many may be; all of them if that is no fewer
+    :param terms: of the model whose predictions are to be least uncertain
     """
     if count >= len(settings):
         return np.arange(len(settings))
@@ -68,7 +89,7 @@ def choose(settings: FloatArray, count: int) -> IntArray:
     return np.sort(np.array(chosen, dtype=np.intp))
 
 
-def uncertainty(settings: FloatArray, chosen: IntArray) -> float:
+def uncertainty(settings: FloatArray, chosen: IntArray, terms: Terms = as_predicted) -> float:
     """Return the mean variance of predictions for all settings, in those of one measurement."""
     columns = terms(settings)
     information = _RIDGE * np.eye(columns.shape[1]) + columns[chosen].T @ columns[chosen]
