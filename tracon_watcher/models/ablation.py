@@ -111,8 +111,11 @@ def _row(host_type: str, points: measured.Points, response: str, idea: Idea) -> 
         return None
     pairs = points.defined(response, ('pair',))
     capacity = measured.capacity(points)
-    whole = idea.maker(capacity).fit(measured.design(fitted), fitted.exponent(response),
-                                     validation.program_folds(fitted))
+    model = idea.maker(capacity)
+    tested = ({'tested': fitted.kind != 'reverse'}
+              if isinstance(model, pairwise.PairwiseRegressor) else {})
+    whole = model.fit(measured.design(fitted), fitted.exponent(response),
+                      validation.program_folds(fitted), **tested)
 
     def factory() -> Any:
         # The ridge is not chosen anew in each fold.

@@ -132,9 +132,13 @@ def learnable(points: measured.Points, response: str) -> measured.Points:
 
 def regressor(fitted: measured.Points, response: str,
               capacity: FloatArray) -> pairwise.PairwiseRegressor:
-    """Fit the pairwise regressor, its ridge chosen by programs kept out in turn."""
+    """Fit the pairwise regressor, its ridge chosen by programs kept out in turn.
+
+    They are asked for as targets, as in validation: points of kind ``reverse`` only help to fit.
+    """
     return pairwise.PairwiseRegressor(capacity).fit(
-        measured.design(fitted), fitted.exponent(response), validation.program_folds(fitted))
+        measured.design(fitted), fitted.exponent(response), validation.program_folds(fitted),
+        fitted.kind != 'reverse')
 
 
 def factory_like(model: pairwise.PairwiseRegressor) -> validation.Factory:

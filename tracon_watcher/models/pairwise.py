@@ -24,6 +24,7 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.characteristics import COUNT
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import IntArray
@@ -69,10 +70,13 @@ class PairwiseRegressor(BaseEstimator):  # type: ignore[misc]
         self.degree = degree
         self.signed = signed
 
-    def fit(self, X: FloatArray, y: FloatArray, groups: Any = None) -> PairwiseRegressor:
+    def fit(self, X: FloatArray, y: FloatArray, groups: Any = None,
+            tested: BoolArray | None = None) -> PairwiseRegressor:
         """Fit to X (n, 8) and exponents (n,).
 
         :param groups: (n,) folds for the choice of the ridge
+        :param tested: (n,) points that it is chosen by; the others only help to fit. By default
+            all are
         :raises tracon_watcher.errors.NotEnoughData: for fewer than
             :data:`~tracon_watcher.models.points.LEAST_POINTS` points
         """
@@ -95,7 +99,8 @@ class PairwiseRegressor(BaseEstimator):  # type: ignore[misc]
         chosen = choices[0]
         if len(choices) > 1 and len(np.unique(fold)) > 1:
             wrong = np.concatenate([
-                _held_out(columns[one], y, fold, list(ridges.values()), self.signed)
+                _held_out(columns[one], y, fold, list(ridges.values()), self.signed,
+                          np.ones(len(y), dtype=bool) if tested is None else tested)
                 for one in columns])
             chosen = choices[int(np.argmin(wrong))]
         self.compression_, self.alpha_, self.stiffness_ = np.array(chosen[0]), *chosen[1:]
@@ -160,7 +165,7 @@ def _solve(columns: FloatArray, y: FloatArray, ridges: Sequence[FloatArray]) -> 
 
 
 def _held_out(columns: FloatArray, y: FloatArray, fold: IntArray,
-              ridges: Sequence[FloatArray], signed: bool) -> FloatArray:
+              ridges: Sequence[FloatArray], signed: bool, tested: BoolArray) -> FloatArray:
     """Return how wrong exponents are whose fold was left out, for each ridge.
 
     Errors are relative, and alike in both directions: twice too much is as wrong as half.
@@ -168,11 +173,12 @@ def _held_out(columns: FloatArray, y: FloatArray, fold: IntArray,
     total = np.zeros(len(ridges))
     for name in np.unique(fold):
         out = fold == name
+        asked = out & tested
         # As it will predict: neither below nothing nor beyond what it has seen.
         most = max(float(np.max(y[~out])), 0.0)
         for index, coefficients in enumerate(_solve(columns[~out], y[~out], ridges)):
-            predicted = columns[out] @ coefficients
+            predicted = columns[asked] @ coefficients
             if not signed:
                 predicted = np.clip(predicted, 0.0, most)
-            total[index] += np.expm1(np.abs(y[out] - predicted)).sum()
+            total[index] += np.expm1(np.abs(y[asked] - predicted)).sum()
     return total

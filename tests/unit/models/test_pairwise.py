@@ -64,6 +64,27 @@ class TestTogether(unittest.TestCase):
                                    pairwise.together(np.array(exponents[::-1])), atol=1e-12)
 
 
+class TestChoice(unittest.TestCase):
+
+    def test_the_ridge_is_chosen_by_the_points_that_are_tested(self):
+        # Half of the points are noise alone, for which the strongest ridge is best.
+        points = synthetic.build(generator=0, names=('cpu', 'randread', 'mixed'), noise=0.0
+                                 ).defined('slowdown', ('background',))
+        columns, exponents = measured.design(points), points.exponent('slowdown')
+        loud = np.arange(len(points)) % 2 == 0
+        noisy = np.where(loud, exponents + np.random.default_rng(1).normal(0, 2.0, len(points)),
+                         exponents)
+        chosen = []
+        for tested in (None, loud, ~loud):
+            model = fitting.PairwiseRegressor(measured.capacity(points), alphas=(1e-4, 1e2))
+            model.fit(columns, noisy, np.arange(len(points)) % 5, tested)
+            chosen.append(model)
+        self.assertEqual([1e2, 1e-4], [model.alpha_ for model in chosen[1:]])
+        quiet = fitting.PairwiseRegressor(measured.capacity(points), alphas=(1e-4, 1e2)).fit(
+            columns, exponents, np.arange(len(points)) % 5)
+        self.assertEqual(1e-4, quiet.alpha_)
+
+
 class TestTerms(unittest.TestCase):
 
     def test_counts(self):
