@@ -80,7 +80,7 @@ class TestPaper(unittest.TestCase):
 class TestOurs(unittest.TestCase):
 
     def drive(self, exponents, ratio):
-        """Drive it through a stream in which another model errs by ``ratio`` of the present one."""
+        """Drive it through a stream in which another model errs by a ratio of the present one."""
         self.asked = []
 
         def adapt(first, X, y):
@@ -125,8 +125,8 @@ class TestWindows(unittest.TestCase):
         names = np.array(['web', 'gen-c050-r0-w0', 'web', 'email'])
         beside = np.array(['gen-c050-r0-w0', 'web', 'email', 'gen-c050-r0-w0'])
         four, one = np.ones((4, 4)), np.ones(4)
-        points = measured.Points('made-up', np.array(['background'] * 4), names, beside, four, four,
-                                 one, one, four)
+        points = measured.Points('made-up', np.array(['background'] * 4), names, beside, four,
+                                 four, one, one, four)
         numbers = replay._windows(points)
         self.assertEqual(numbers[0], numbers[1])
         self.assertEqual(3, len(set(numbers)))
