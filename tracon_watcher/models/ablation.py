@@ -38,6 +38,7 @@ from tracon_watcher.models import validation
 # No ridge to speak of, yet a solution where terms cannot be told apart.
 _NONE = (1e-9,)
 _UNCOMPRESSED = pairwise.COMPRESSIONS[:1]
+_ALIKE = pairwise.WEIGHTS[:1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +57,8 @@ class Idea:
 
 
 def _quadratic(capacity: FloatArray) -> pairwise.PairwiseRegressor:
-    return pairwise.PairwiseRegressor(capacity, compressions=_UNCOMPRESSED, degree=2)
+    return pairwise.PairwiseRegressor(capacity, compressions=_UNCOMPRESSED, degree=2,
+                                      weights=_ALIKE)
 
 
 IDEAS = (
@@ -65,8 +67,12 @@ IDEAS = (
     Idea('+ a ridge chosen by leaving programs out', False, _quadratic),
     Idea('+ responses against a steady baseline', True, _quadratic),
     Idea('+ terms of the third degree', True,
-         lambda capacity: pairwise.PairwiseRegressor(capacity, compressions=_UNCOMPRESSED)),
-    Idea('+ compressed rates (in production)', True, pairwise.PairwiseRegressor),
+         lambda capacity: pairwise.PairwiseRegressor(capacity, compressions=_UNCOMPRESSED,
+                                                     weights=_ALIKE)),
+    Idea('+ compressed rates', True,
+         lambda capacity: pairwise.PairwiseRegressor(capacity, weights=_ALIKE)),
+    Idea('+ less weight of settings as targets (in production)', True,
+         pairwise.PairwiseRegressor),
     Idea('instead: kinks, never falling in a characteristic', True, pooled.PooledRegressor,
          quick=False),
 )
@@ -112,16 +118,17 @@ def _row(host_type: str, points: measured.Points, response: str, idea: Idea) -> 
     pairs = points.defined(response, ('pair',))
     capacity = measured.capacity(points)
     model = idea.maker(capacity)
-    tested = ({'tested': fitted.kind != 'reverse'}
-              if isinstance(model, pairwise.PairwiseRegressor) else {})
+    helping = ({'helping': validation.helping(fitted)}
+               if isinstance(model, pairwise.PairwiseRegressor) else {})
     whole = model.fit(measured.design(fitted), fitted.exponent(response),
-                      validation.program_folds(fitted), **tested)
+                      validation.program_folds(fitted), **helping)
 
     def factory() -> Any:
         # The ridge is not chosen anew in each fold.
         chosen = {'alphas': (whole.alpha_,)}
         if hasattr(whole, 'stiffness_'):
-            chosen |= {'stiffnesses': (whole.stiffness_,), 'compressions': (whole.compression_,)}
+            chosen |= {'stiffnesses': (whole.stiffness_,), 'compressions': (whole.compression_,),
+                       'weights': (whole.weight_,)}
         return idea.maker(capacity).set_params(**chosen)
     named = ~naming.generated(fitted.target)
 

@@ -105,7 +105,8 @@ def pairwise_model(points: measured.Points, response: str,
                 for name, exponents in (('by_background', known),
                                         ('by_target_and_background', unknown))}
     training = {**origin, 'points': len(fitted), **model.identified(measured.design(fitted)),
-                'ridge': model.alpha_, 'stiffness': model.stiffness_}
+                'ridge': model.alpha_, 'stiffness': model.stiffness_,
+                'weight_of_generator_targets': model.weight_}
     return model.to_model(response, points.host_type, validation.interval(unknown, exponent),
                           training, held_out, crowd.fitted_crowding(points, response))
 
@@ -134,11 +135,12 @@ def regressor(fitted: measured.Points, response: str,
               capacity: FloatArray) -> pairwise.PairwiseRegressor:
     """Fit the pairwise regressor, its ridge chosen by programs kept out in turn.
 
-    They are asked for as targets, as in validation: points of kind ``reverse`` only help to fit.
+    They are asked for as targets, as in validation: points whose target is the generator beside
+    them only help to fit.
     """
     return pairwise.PairwiseRegressor(capacity).fit(
         measured.design(fitted), fitted.exponent(response), validation.program_folds(fitted),
-        fitted.kind != 'reverse')
+        validation.helping(fitted))
 
 
 def factory_like(model: pairwise.PairwiseRegressor) -> validation.Factory:
@@ -148,7 +150,7 @@ def factory_like(model: pairwise.PairwiseRegressor) -> validation.Factory:
     """
     return lambda: pairwise.PairwiseRegressor(
         model.capacity, (model.alpha_,), (model.stiffness_,), (tuple(model.compression_),),
-        model.degree)
+        model.degree, weights=(model.weight_,))
 
 
 def provenance(parts: Iterable[dataset.Dataset]) -> dict[str, Any]:

@@ -40,6 +40,10 @@ STIFFNESSES = (1.0, 10.0, 100.0, 1000.0)
 #: Compressions of the four characteristics that are tried: of none, of the two rates of requests,
 #: and of the host's work for them as well.
 COMPRESSIONS = ((0.0, 0.0, 0.0, 0.0), (100.0, 100.0, 0.0, 0.0), (100.0, 100.0, 0.0, 10.0))
+#: Weights that are tried of points that only help to fit.
+WEIGHTS = (1.0, 0.3, 0.1, 0.03)
+# Share of the error with the first weight below which another one is taken: less is chance.
+_CONVINCING = 0.98
 _FOLDS = 5
 
 
@@ -53,30 +57,33 @@ class PairwiseRegressor(BaseEstimator):  # type: ignore[misc]
     :param degree: of the terms, 2 or 3
     :param signed: whether exponents may be negative, as those of a correction are, while the
         ridge is chosen
+    :param weights: of points that only help to fit, likewise
 
     After ``fit``: ``coefficients_`` (see :mod:`tracon_watcher.prediction.pairwise`), ``low_``,
     ``high_`` and ``top_`` (the hull over capacity), ``ceiling_``, ``alpha_``,
-    ``stiffness_`` and ``compression_``.
+    ``stiffness_``, ``compression_`` and ``weight_``.
     """
 
     def __init__(self, capacity: FloatArray, alphas: Sequence[float] = ALPHAS,
                  stiffnesses: Sequence[float] = STIFFNESSES,
                  compressions: Sequence[Sequence[float]] = COMPRESSIONS,
-                 degree: int = 3, signed: bool = False) -> None:
+                 degree: int = 3, signed: bool = False,
+                 weights: Sequence[float] = WEIGHTS) -> None:
         self.capacity = capacity
         self.alphas = alphas
         self.stiffnesses = stiffnesses
         self.compressions = compressions
         self.degree = degree
         self.signed = signed
+        self.weights = weights
 
     def fit(self, X: FloatArray, y: FloatArray, groups: Any = None,
-            tested: BoolArray | None = None) -> PairwiseRegressor:
+            helping: BoolArray | None = None) -> PairwiseRegressor:
         """Fit to X (n, 8) and exponents (n,).
 
         :param groups: (n,) folds for the choice of the ridge
-        :param tested: (n,) points that it is chosen by; the others only help to fit. By default
-            all are
+        :param helping: (n,) points that only help to fit: they choose nothing, and weigh less
+            where the others are predicted better so. By default none
         :raises tracon_watcher.errors.NotEnoughData: for fewer than
             :data:`~tracon_watcher.models.points.LEAST_POINTS` points
         """
@@ -95,17 +102,25 @@ class PairwiseRegressor(BaseEstimator):  # type: ignore[misc]
                   for stiffness in (self.stiffnesses if third.any() else (1.0,))}
         columns = {tuple(map(float, one)): self._columns(X, np.asarray(one))
                    for one in self.compressions}
-        choices = [(one, *ridge) for one in columns for ridge in ridges]
+        if helping is None:
+            helping = np.zeros(len(y), dtype=bool)
+        weighed = {float(one): np.where(helping, one, 1.0)
+                   for one in (self.weights if helping.any() else (1.0,))}
+        choices = [(one, weight, *ridge) for one in columns for weight in weighed
+                   for ridge in ridges]
         chosen = choices[0]
         if len(choices) > 1 and len(np.unique(fold)) > 1:
             wrong = np.concatenate([
-                _held_out(columns[one], y, fold, list(ridges.values()), self.signed,
-                          np.ones(len(y), dtype=bool) if tested is None else tested)
-                for one in columns])
-            chosen = choices[int(np.argmin(wrong))]
-        self.compression_, self.alpha_, self.stiffness_ = np.array(chosen[0]), *chosen[1:]
+                _held_out(columns[one], y, fold, list(ridges.values()), self.signed, helping,
+                          weights) for one in columns for weights in weighed.values()])
+            alike = [choice[1] == choices[0][1] for choice in choices]
+            best, plain = int(np.argmin(wrong)), int(np.argmin(np.where(alike, wrong, np.inf)))
+            chosen = choices[best if wrong[best] < _CONVINCING * wrong[plain] else plain]
+        self.compression_, self.weight_ = np.array(chosen[0]), chosen[1]
+        self.alpha_, self.stiffness_ = chosen[2:]
         self.coefficients_ = np.zeros(pairwise.SHAPE)
-        self.coefficients_[terms] = _solve(columns[chosen[0]], y, [ridges[chosen[1:]]])[0]
+        self.coefficients_[terms] = _solve(columns[chosen[0]], y, [ridges[chosen[2:]]],
+                                           weighed[chosen[1]])[0]
         return self
 
     def predict(self, X: FloatArray) -> FloatArray:
@@ -150,12 +165,17 @@ class PairwiseRegressor(BaseEstimator):  # type: ignore[misc]
         return pairwise.shares(values, np.asarray(self.capacity), compression)
 
 
-def _solve(columns: FloatArray, y: FloatArray, ridges: Sequence[FloatArray]) -> list[FloatArray]:
-    """Minimise |y − Xc|²/n + Σ α_j (s_j c_j)² for each α; s_j is column j's root mean square."""
-    scale = np.sqrt(np.mean(columns ** 2, axis=0))
+def _solve(columns: FloatArray, y: FloatArray, ridges: Sequence[FloatArray],
+           weights: FloatArray) -> list[FloatArray]:
+    """Minimise Σ w (y − Xc)² / Σ w + Σ α_j (s_j c_j)² for each α.
+
+    s_j is column j's root mean square, weighed like the points.
+    """
+    share = weights / weights.sum()
+    scale = np.sqrt(share @ columns ** 2)
     used = scale > 1e-12 * scale.max(initial=1e-300)
     scaled = columns[:, used] / scale[used]
-    gram, moment = scaled.T @ scaled / len(y), scaled.T @ y / len(y)
+    gram, moment = (scaled.T * share) @ scaled, scaled.T @ (share * y)
     found = []
     for ridge in ridges:
         coefficients = np.zeros(columns.shape[1])
@@ -165,7 +185,8 @@ def _solve(columns: FloatArray, y: FloatArray, ridges: Sequence[FloatArray]) -> 
 
 
 def _held_out(columns: FloatArray, y: FloatArray, fold: IntArray,
-              ridges: Sequence[FloatArray], signed: bool, tested: BoolArray) -> FloatArray:
+              ridges: Sequence[FloatArray], signed: bool, helping: BoolArray,
+              weights: FloatArray) -> FloatArray:
     """Return how wrong exponents are whose fold was left out, for each ridge.
 
     Errors are relative, and alike in both directions: twice too much is as wrong as half.
@@ -173,10 +194,11 @@ def _held_out(columns: FloatArray, y: FloatArray, fold: IntArray,
     total = np.zeros(len(ridges))
     for name in np.unique(fold):
         out = fold == name
-        asked = out & tested
+        asked = out & ~helping
         # As it will predict: neither below nothing nor beyond what it has seen.
         most = max(float(np.max(y[~out])), 0.0)
-        for index, coefficients in enumerate(_solve(columns[~out], y[~out], ridges)):
+        for index, coefficients in enumerate(
+                _solve(columns[~out], y[~out], ridges, weights[~out])):
             predicted = columns[asked] @ coefficients
             if not signed:
                 predicted = np.clip(predicted, 0.0, most)

@@ -31,6 +31,7 @@ from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import IntArray
 from tracon_watcher import errors
+from tracon_watcher.models import pairwise
 from tracon_watcher.models import points as measured
 from tracon_watcher.prediction import interval as intervals
 
@@ -67,6 +68,15 @@ class Errors:
         return cls(float(relative.mean()), float(relative.std()), len(relative))
 
 
+def helping(points: measured.Points) -> BoolArray:
+    """Say, (n,), which points only help to fit, and are neither tested nor choose anything.
+
+    That is the generator as target beside a named program. Its units come and go by the clock, as
+    those of few programs do.
+    """
+    return np.asarray(points.kind == 'reverse')
+
+
 def background_folds(points: measured.Points) -> IntArray:
     """Return the fold of each point's background, (n,)."""
     return measured.folds(points.background, BACKGROUND_FOLDS)
@@ -88,7 +98,7 @@ def by_background(points: measured.Points, response: str, factory: Factory) -> F
     kind ``reverse`` only help to fit; theirs are NaN.
     """
     behind, front = _background_names(points)
-    tested = points.kind != 'reverse'
+    tested = ~helping(points)
     return _held_out(points, response, factory, (
         (tested & (behind == fold), (behind != fold) & (front != fold))
         for fold in range(BACKGROUND_FOLDS)))
@@ -102,7 +112,7 @@ def by_target(points: measured.Points, response: str, factory: Factory) -> Float
     """
     behind, front = _background_names(points)
     target, beside = _target_groups(points)
-    tested = points.kind != 'reverse'
+    tested = ~helping(points)
     return _held_out(points, response, factory, (
         (tested & (target == group) & (behind == fold),
          (target != group) & (beside != group) & (behind != fold) & (front != fold))
@@ -145,12 +155,12 @@ def _index(names: measured.StringArray, known: measured.StringArray, count: int)
 def _held_out(points: measured.Points, response: str, factory: Factory,
               splits: Iterable[tuple[BoolArray, BoolArray]]) -> FloatArray:
     """Return exponents (n,) where a split tests a point, by a fit to the points it keeps."""
-    columns, exponent = measured.design(points), points.exponent(response)
+    columns = measured.design(points)
     predicted = np.full(len(points), np.nan)
     for tested, kept in splits:
         if tested.any() and kept.sum() >= measured.LEAST_POINTS:
-            predicted[tested] = factory().fit(columns[kept], exponent[kept],
-                                              ).predict(columns[tested])
+            predicted[tested] = fit_one(factory, points.take(kept), response,
+                                        ).predict(columns[tested])
     return predicted
 
 
@@ -221,4 +231,8 @@ def noise(points: measured.Points, response: str) -> FloatArray:
 
 def fit_one(factory: Factory, points: measured.Points, response: str) -> Any:
     """Return a model fitted to all these points."""
-    return factory().fit(measured.design(points), points.exponent(response))
+    model = factory()
+    columns, exponent = measured.design(points), points.exponent(response)
+    if isinstance(model, pairwise.PairwiseRegressor):
+        return model.fit(columns, exponent, helping=helping(points))
+    return model.fit(columns, exponent)

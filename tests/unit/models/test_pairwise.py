@@ -75,14 +75,27 @@ class TestChoice(unittest.TestCase):
         noisy = np.where(loud, exponents + np.random.default_rng(1).normal(0, 2.0, len(points)),
                          exponents)
         chosen = []
-        for tested in (None, loud, ~loud):
+        for helping in (~loud, loud):
             model = fitting.PairwiseRegressor(measured.capacity(points), alphas=(1e-4, 1e2))
-            model.fit(columns, noisy, np.arange(len(points)) % 5, tested)
+            model.fit(columns, noisy, np.arange(len(points)) % 5, helping)
             chosen.append(model)
-        self.assertEqual([1e2, 1e-4], [model.alpha_ for model in chosen[1:]])
-        quiet = fitting.PairwiseRegressor(measured.capacity(points), alphas=(1e-4, 1e2)).fit(
-            columns, exponents, np.arange(len(points)) % 5)
-        self.assertEqual(1e-4, quiet.alpha_)
+        self.assertEqual([1e2, 1e-4], [model.alpha_ for model in chosen])
+        # What only adds noise weighs next to nothing.
+        self.assertEqual(min(fitting.WEIGHTS), chosen[1].weight_)
+
+    def test_points_that_weigh_next_to_nothing_change_next_to_nothing(self):
+        points = synthetic.build(generator=0, names=('cpu', 'randread', 'mixed'), noise=0.0
+                                 ).defined('slowdown', ('background',))
+        columns, exponents = measured.design(points), points.exponent('slowdown')
+        odd = np.arange(len(points)) % 3 == 0
+        wrong = np.where(odd, 2.0, exponents)
+        found = {}
+        for weight in (1.0, 1e-6):
+            model = fitting.PairwiseRegressor(measured.capacity(points), (1e-3,), (1.0,),
+                                              fitting.COMPRESSIONS[:1], weights=(weight,))
+            model.fit(columns, wrong, helping=odd)
+            found[weight] = np.abs(model.predict(columns) - exponents)[~odd].mean()
+        self.assertLess(found[1e-6], 0.2 * found[1.0])
 
 
 class TestTerms(unittest.TestCase):

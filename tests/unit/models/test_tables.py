@@ -85,7 +85,7 @@ class TestTables(folder.FolderCase):
 
     def test_ablation(self):
         rows = self.rows('ablation')
-        self.assertEqual(2 * 2 * 6, len(rows))
+        self.assertEqual(2 * 2 * 7, len(rows))
         self.assertTrue(all(0 < row['pairs'] < 1 for row in rows))
 
     def test_extremes_of_each_host_type_and_response(self):
