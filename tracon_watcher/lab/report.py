@@ -88,7 +88,7 @@ class Report:
         self.tables[name] = (columns, rows)
         shown = [[_shown(value) for value in row] for row in rows]
         table = page.table([column.replace('_', ' ') for column in columns], shown)
-        if len(rows) > 24:
+        if len(rows) > 40:
             table = '<details><summary>%d rows</summary>%s</details>' % (len(rows), table)
         self._parts.append('<section><h2>%s</h2><p>%s</p>%s%s</section>' % (
             html.escape(title), text, ''.join(drawings), table))
