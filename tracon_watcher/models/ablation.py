@@ -137,11 +137,10 @@ def _row(host_type: str, points: measured.Points, response: str, idea: Idea) -> 
         return validation.Errors.of(
             measured.from_exponent(exponent[known], response),
             points.response(response)[known]).mean
-    noise = validation.noise(points, response)
     return Row(host_type, response, idea.name,
                error(fitted, validation.by_background(fitted, response, factory), named),
                error(fitted, validation.by_target(fitted, response, factory), named)
                if idea.quick else float('nan'),
                error(pairs, whole.predict(measured.design(pairs)), np.ones(len(pairs), bool))
                if len(pairs) else float('nan'),
-               float(np.nanmean(noise)) if np.isfinite(noise).any() else float('nan'))
+               validation.noise_floor(points, response))

@@ -125,7 +125,6 @@ class _Table:
         if test is not None:
             self.tests[FILE] = test.defined(response, measured.BESIDE)
         self._entries: list[_Entry] = []
-        self._noise = validation.noise(points, response)
 
     def add(self, application: str, model: str, tested_on: str, predicted: FloatArray,
             actual: FloatArray, covered: FloatArray | None = None) -> None:
@@ -171,12 +170,9 @@ class _Table:
                    float(entry.covered.mean()), self._floor(entry.application))
 
     def _floor(self, application: str) -> float:
-        known = np.isfinite(self._noise)
         members = [name for name, collection in self.collections.items()
                    if application == f'{ALL} of {collection}']
-        own = known & np.isin(self.points.target, members or [application])
-        chosen = self._noise[own if own.any() else known]
-        return float(chosen.mean()) if len(chosen) else float('nan')
+        return validation.noise_floor(self.points, self.response, members or [application])
 
 
 def _paper(table: _Table) -> None:

@@ -48,8 +48,7 @@ def subsets(points: measured.Points, response: str, seed: int = 1) -> list[tuple
         return []
     intensities = np.array([naming.setting(name) for name in names], dtype=np.float64)
     intensities = intensities / intensities.max(axis=0)
-    noise = validation.noise(points, response)
-    floor = float(np.nanmean(noise)) if np.isfinite(noise).any() else float('nan')
+    floor = validation.noise_floor(points, response)
     pairs = points.defined(response, ('pair',))
     capacity = measured.capacity(points)
     rng = np.random.default_rng(seed)

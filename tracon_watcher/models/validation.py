@@ -229,6 +229,22 @@ def noise(points: measured.Points, response: str) -> FloatArray:
     return floor
 
 
+def noise_floor(points: measured.Points, response: str,
+                targets: Iterable[str] | None = None) -> float:
+    """Return the mean error that a perfect prediction has; each program counts as much as another.
+
+    Some are repeated more often than others, which must not make them the rule.
+
+    :param targets: the programs, of which those count that were repeated; all when none was
+    :returns: NaN where nothing was repeated
+    """
+    values = noise(points, response)
+    of_each = {str(name): float(values[(points.target == name) & np.isfinite(values)].mean())
+               for name in np.unique(points.target[np.isfinite(values)])}
+    chosen = [of_each[name] for name in targets or () if name in of_each] or [*of_each.values()]
+    return float(np.mean(chosen)) if chosen else float('nan')
+
+
 def fit_one(factory: Factory, points: measured.Points, response: str) -> Any:
     """Return a model fitted to all these points."""
     model = factory()

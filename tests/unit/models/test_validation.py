@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
 import unittest
 
 import numpy as np
@@ -83,6 +84,29 @@ class TestNoise(unittest.TestCase):
         again.slowdown[:] = [1.0, 1.2]
         np.testing.assert_allclose(validation.noise(again, 'slowdown'),
                                    np.array([0.1 / 1.0, 0.1 / 1.2]) * np.sqrt(2))
+
+
+class TestNoiseFloor(unittest.TestCase):
+
+    def test_each_program_counts_once(self):
+        points = synthetic.build(names=('cpu', 'mixed'), backgrounds=4)
+        points = points.take(points.kind != 'background')
+        repeated = np.flatnonzero(points.kind == 'repeat')
+        values = np.array(points.slowdown)
+        values[repeated] = 1.0
+        quiet, loud = (repeated[points.target[repeated] == name] for name in ('cpu', 'mixed'))
+        values[loud] = np.where(np.arange(len(loud)) % 2, 0.9, 1.1)
+        noisy = dataclasses.replace(points, slowdown=values)
+        floor = validation.noise_floor(noisy, 'slowdown')
+        self.assertEqual(0.0, validation.noise_floor(noisy, 'slowdown', ['cpu']))
+        self.assertAlmostEqual(2 * floor, validation.noise_floor(noisy, 'slowdown', ['mixed']))
+        # Repeating the quiet one more often changes nothing.
+        again = measured.join([noisy, noisy.take(quiet), noisy.take(quiet)])
+        self.assertAlmostEqual(floor, validation.noise_floor(again, 'slowdown'))
+        # One that was not repeated has the floor of all.
+        self.assertAlmostEqual(floor, validation.noise_floor(noisy, 'slowdown', ['stranger']))
+        self.assertTrue(np.isnan(validation.noise_floor(
+            noisy.take(noisy.kind != 'repeat'), 'slowdown')))
 
 
 class TestIntervals(unittest.TestCase):
