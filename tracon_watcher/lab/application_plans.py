@@ -132,3 +132,15 @@ def co_residents(host_type: host_types.HostType, seed: int) -> plans.Plan:
 
 def _load(host_type: host_types.HostType, name: str) -> float:
     return host_type.load(*naming.setting(name))
+
+
+#: By name, as the command takes them; those of synthetic programs among them.
+PLANS: dict[str, typing.Callable[[host_types.HostType, int], plans.Plan]] = {
+    'full': plans.full, 'small': plans.small, 'applications': full, 'reduced': reduced,
+    'co-residents': co_residents, 'table1': table1}
+
+
+def planned(name: str, host_type: host_types.HostType, seed: int) -> plans.Plan:
+    """The plan of that name, as this host type can measure it."""
+    plan = PLANS[name](host_type, seed)
+    return plan.one_sided() if host_type.separate_cores else plan

@@ -52,13 +52,6 @@ class Settings:
     command: str = ''
 
 
-#: By name, as the command takes them.
-PLANS: dict[str, typing.Callable[[host_types.HostType, int], plans.Plan]] = {
-    'full': plans.full, 'small': plans.small, 'applications': application_plans.full,
-    'reduced': application_plans.reduced, 'co-residents': application_plans.co_residents,
-    'table1': application_plans.table1}
-
-
 def measure(settings: Settings, report: typing.Callable[[str], None],
             plan: plans.Plan | None = None) -> bool:
     """Measure until the plan is done or time is up. Says whether it is done.
@@ -67,9 +60,7 @@ def measure(settings: Settings, report: typing.Callable[[str], None],
     :raises TestbedError: when the testbed cannot be set up here
     """
     host_type = host_types.named(settings.host_type)
-    plan = plan or PLANS[settings.plan](host_type, settings.seed)
-    if host_type.separate_cores:
-        plan = plan.one_sided()
+    plan = plan or application_plans.planned(settings.plan, host_type, settings.seed)
     file = rows.File(settings.output)
     limits = settings.limits
     cores = os.sched_getaffinity(0)

@@ -27,6 +27,7 @@ from tracon_watcher.characteristics import RESPONSES
 from tracon_watcher.lab import counters
 from tracon_watcher.lab import figures
 from tracon_watcher.lab import paper
+from tracon_watcher.lab import summary
 from tracon_watcher.models import dataset
 from tracon_watcher.models import evaluation
 from tracon_watcher.models import partners
@@ -97,13 +98,15 @@ class Report:
         rows = [(one.name, one.host_type, one.header.get('emulated', ''),
                  one.header.get('accelerator', ''), one.header.get('date', ''),
                  one.header.get('window_seconds', ''), len(one.text['kind']),
-                 one.header.get('command', '')) for one in self._datasets]
+                 *(summary.of_plan(one) or ('', '')), one.header.get('command', ''))
+                for one in self._datasets]
         self._parts.append('<h1>The interference lab</h1><p class="lead">Measured between real '
                            'virtual machines; published values of TRACON (Chiang and Huang, '
                            'SC’11) stand beside ours.</p>')
         self._add('What was measured', 'Each file measures itself again with its command.',
                   'measurements', ('file', 'host_type', 'emulated', 'accelerator', 'date',
-                                   'window_seconds', 'rows', 'command'), rows)
+                                   'window_seconds', 'rows', 'points', 'planned', 'command'),
+                  rows)
 
     def _table1(self) -> None:
         self._add('Table 1: slowdown beside CPU and I/O', 'A computation (<i>Calc</i>) and a '

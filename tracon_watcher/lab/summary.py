@@ -15,6 +15,8 @@ import typing
 
 import numpy as np
 
+from tracon_watcher.lab import application_plans
+from tracon_watcher.lab import host_types
 from tracon_watcher.models import dataset
 from tracon_watcher.models import naming
 
@@ -34,6 +36,21 @@ def spread(data: dataset.Dataset) -> dict[str, float]:
         if len(slowdown) >= 3:
             found[str(point)] = float(slowdown.std(ddof=1) / slowdown.mean())
     return found
+
+
+def of_plan(data: dataset.Dataset) -> tuple[int, int] | None:
+    """How many points of its plan a file holds, and how many the plan has.
+
+    :returns: None for a file of no plan of this lab
+    """
+    plan, seed = data.header.get('plan'), data.header.get('seed', '')
+    if (plan not in application_plans.PLANS or data.host_type not in host_types.HOST_TYPES
+            or not seed.isdecimal()):
+        return None
+    keys = {window.key for window in application_plans.planned(
+        plan, host_types.named(data.host_type), int(seed)).windows}
+    done = set(zip(data.text['point'].tolist(), data.numbers['repetition'].astype(int).tolist()))
+    return len(keys & done), len(keys)
 
 
 def solo_spread(data: dataset.Dataset, name: str) -> float:

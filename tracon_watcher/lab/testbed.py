@@ -248,7 +248,9 @@ class Testbed:
                  for task in pathlib.Path('/proc/%d/task' % pid).iterdir()]
         for task in tasks:
             # What they start, guests among it, is scheduled as ever.
-            os.sched_setscheduler(task, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+            with contextlib.suppress(ProcessLookupError):       # a thread that has just ended
+                os.sched_setscheduler(task, os.SCHED_RR | os.SCHED_RESET_ON_FORK,
+                                      os.sched_param(1))
 
         def undo() -> None:
             for task in tasks:

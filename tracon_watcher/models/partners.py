@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from tracon_watcher.models import evaluation
 from tracon_watcher.models import fit
 from tracon_watcher.models import per_application
 from tracon_watcher.models import points as measured
@@ -25,7 +26,7 @@ from tracon_watcher.models import points as measured
 COLUMNS = ('host_type', 'response', 'application', 'model', 'predicted_best', 'measured_best',
            'measured_mean', 'measured_worst', 'predicted_partner', 'measured_with_it',
            'best_partner')
-PAIRWISE, NLM = 'pairwise', 'NLM'
+NLM = 'NLM'
 
 
 def partners(points: measured.Points, response: str) -> list[tuple[Any, ...]]:
@@ -41,7 +42,7 @@ def partners(points: measured.Points, response: str) -> list[tuple[Any, ...]]:
     if not len(pairs) or len(fitted) < measured.LEAST_POINTS:
         return []
     whole = fit.regressor(fitted, response, measured.capacity(points))
-    predicted = {PAIRWISE: measured.from_exponent(
+    predicted = {evaluation.PAIRWISE: measured.from_exponent(
         whole.predict(measured.design(pairs)), response), NLM: np.full(len(pairs), np.nan)}
     for name in np.unique(pairs.target):
         own = per_application.of_application(points, response, str(name))

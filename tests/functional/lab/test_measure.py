@@ -95,7 +95,7 @@ class TestRealGuests(unittest.TestCase):
         self.output = pathlib.Path(folder.name) / 'measured.csv'
         self.before = left_behind()
 
-    def measure(self, host_type, windows=PLAN):
+    def measure(self, host_type, windows=PLAN, report=lambda line: None):
         from tracon_watcher.lab import acceptance
         from tracon_watcher.lab import measure
         # A test machine is not quiet: what is tested is the way, not the numbers.
@@ -105,7 +105,7 @@ class TestRealGuests(unittest.TestCase):
         settings = measure.Settings(
             host_type=host_type, output=self.output, plan='small', seed=1,
             core=max(affinity), window_seconds=2.0, limits=careless)
-        finished = measure.measure(settings, lambda line: None, windows)
+        finished = measure.measure(settings, report, windows)
         journal = self.output.with_suffix('.journal')
         self.assertTrue(finished, journal.read_text() if journal.exists() else 'no journal')
         self.assertEqual(affinity, os.sched_getaffinity(0))
@@ -154,6 +154,28 @@ class TestRealGuests(unittest.TestCase):
         index = list(found.text['point']).index('pair/database/openread')
         # ten sequential reads a seek: the database cannot reach a raw disk's latency
         self.assertGreater(found.numbers['target_read_latency'][index], 0.003)
+
+    def test_separate_cores_give_the_targets_rows_and_watchers_come_first(self):
+        seen = set()
+
+        def report(_line):
+            seen.add(('watcher', os.sched_getscheduler(0)))
+            for entry in pathlib.Path('/proc').glob('[0-9]*'):
+                try:
+                    if (entry / 'comm').read_text().startswith('qemu-system'):
+                        seen.add(('guest', os.sched_getscheduler(int(entry.name))))
+                except OSError:
+                    continue
+        found = self.measure('separate-cores-raw-disk', PLAN.one_sided(), report)
+        self.assertEqual({('watcher', os.SCHED_RR | os.SCHED_RESET_ON_FORK),
+                          ('guest', os.SCHED_OTHER)}, seen)
+        self.assertEqual(os.SCHED_OTHER, os.sched_getscheduler(0))
+        kinds = collections.Counter(found.text['kind'].tolist())
+        self.assertEqual({'background': 1, 'pair': 4},
+                         {name: kinds[name] for name in kinds if name != 'solo'})
+        # Beside a program that computes all the time the target still has nearly a core.
+        calc = list(found.text['point']).index('pair/seqread/calc')
+        self.assertLess(found.numbers['target_vcpu_delay'][calc], 0.5)
 
     def test_applications_two_and_three_beside_each_other(self):
         found = self.measure('same-core-remote-volume', APPLICATIONS)

@@ -12,6 +12,7 @@
 """The measurements that come with the package are what the documentation says they are."""
 
 import collections
+import dataclasses
 import itertools
 import pathlib
 import unittest
@@ -93,6 +94,16 @@ class TestData(unittest.TestCase):
                     set(found.text['background'][kind == 'background']),
                     {window.background for window in plan.windows
                      if window.kind == 'background'})
+
+    def test_how_much_of_its_plan_a_file_holds(self):
+        found = {data.name: summary.of_plan(data) for data in self.each()}
+        self.assertEqual((304 + 60, 304 + 60),
+                         found['separate-cores-raw-disk-reduced.csv.gz'])
+        self.assertEqual((24, 24), found['shared-slow-device-table1.csv.gz'])
+        for name, (points, planned) in found.items():
+            self.assertTrue(planned / 2 < points <= planned, name)
+        stranger = dataclasses.replace(dataset.read(FILES[0]), header={'host_type': 'mine'})
+        self.assertIsNone(summary.of_plan(stranger))
 
     def test_table1_has_its_eight_points_three_times(self):
         tables = [found for found in self.each() if found.header['plan'] == 'table1']
