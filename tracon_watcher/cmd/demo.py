@@ -40,7 +40,7 @@ class Demo(lister.Lister):
             help='how many seeds, with a confidence interval from two on; results are kept in '
                  'the output folder, so that it may be stopped and called again')
         add('--host-type', help='type of host that was measured; by default the one with the '
-                                'most measured pairs')
+                                'most measured pairs, real devices before emulated ones')
         add('--measurements', action='append', default=[], metavar='FILE',
             help='measurements (CSV), may be repeated; by default those that come with the '
                  'package')

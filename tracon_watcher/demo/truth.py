@@ -78,13 +78,19 @@ class Truth:
 
 
 def host_types(datasets: Iterable[dataset.Dataset]) -> list[str]:
-    """Return the host types of which there are pair rows, those with the most first."""
+    """Return the host types of which there are pair rows.
+
+    Real devices come before emulated ones, and then those with the most pair rows.
+    """
     counts: dict[str, int] = {}
+    emulated: set[str] = set()
     for one in datasets:
         count = int(np.count_nonzero(one.text['kind'] == 'pair'))
         if count:
             counts[one.host_type] = counts.get(one.host_type, 0) + count
-    return sorted(counts, key=lambda name: (-counts[name], name))
+            if one.header.get('emulated', 'no') != 'no':
+                emulated.add(one.host_type)
+    return sorted(counts, key=lambda name: (name in emulated, -counts[name], name))
 
 
 def of(datasets: Iterable[dataset.Dataset], host_type: str) -> Truth:

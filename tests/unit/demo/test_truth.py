@@ -105,6 +105,13 @@ class TestTruth(folder.FolderCase):
             (self.points.kind != 'pair') | (self.points.target != 'cpu'))), 'synthetic-2')
         self.assertEqual(['synthetic', 'synthetic-2'], truth.host_types([fewer, self.data]))
 
+    def test_real_devices_come_before_emulated_ones(self):
+        fewer = write(self.folder, self.points.take(np.flatnonzero(
+            (self.points.kind != 'pair') | (self.points.target != 'cpu'))), 'synthetic-2')
+        emulated = dataclasses.replace(self.data, header={**self.data.header,
+                                                          'emulated': 'yes: a delay'})
+        self.assertEqual(['synthetic-2', 'synthetic'], truth.host_types([emulated, fewer]))
+
     def test_the_lightest_harms_least(self):
         harm = np.log(self.truth.slowdown).mean(axis=0)
         self.assertEqual(self.truth.programs[int(harm.argmin())], self.truth.lightest_first[0])
