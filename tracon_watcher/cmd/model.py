@@ -31,7 +31,8 @@ from tracon_watcher.prediction import weighted_mean
 
 
 #: Names of :data:`tracon_watcher.models.tables.TABLES`, which takes seconds to import.
-_TABLES = ('errors', 'ablation', 'extremes', 'design', 'co-residents', 'adaptation')
+_TABLES = ('errors', 'ablation', 'extremes', 'design', 'co-residents', 'adaptation',
+           'work')
 # Names that fit into a table.
 _SHORT = ('reads', 'writes', 'guest CPU', 'host CPU')
 
@@ -120,10 +121,13 @@ class Evaluate(lister.Lister):
             raise errors.InvalidOption('--plot', parsed_args.plot,
                                        'expected a file name that ends in .png or .html')
         if parsed_args.table != _TABLES[0]:
-            for name in ('test', 'benchmarks', 'plot'):
+            for name in ('benchmarks', 'plot'):
                 if getattr(parsed_args, name):
                     raise errors.InvalidOption('--table', parsed_args.table,
                                                f'--{name} belongs to the table {_TABLES[0]}')
+        if parsed_args.test and not tables.TABLES[parsed_args.table].tests:
+            raise errors.InvalidOption('--table', parsed_args.table,
+                                       '--test says nothing there: its points come in an order')
         others = None
         if parsed_args.benchmarks:
             from tracon_watcher.models import benchmarks

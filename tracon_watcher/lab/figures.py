@@ -90,18 +90,18 @@ def extremes(rows: typing.Sequence[typing.Sequence[typing.Any]], title: str) -> 
 
     :param rows: of :data:`tracon_watcher.models.partners.COLUMNS`, of one host type and response
     """
-    names = list(dict.fromkeys(row[2] for row in rows))
-    models = list(dict.fromkeys(row[3] for row in rows))
-    series = [('predicted, ' + model, 4, model) for model in models]
-    series += [('measured best', 5, models[0]), ('measured mean', 6, models[0]),
-               ('measured worst', 7, models[0])]
+    names = list(dict.fromkeys(row[3] for row in rows))
+    models = list(dict.fromkeys(row[4] for row in rows))
+    series = [('predicted, ' + model, 5, model) for model in models]
+    series += [('measured best', 6, models[0]), ('measured mean', 7, models[0]),
+               ('measured worst', 8, models[0])]
     colours = [COLOURS[model] for model in models] + ['#5aa469', '#c9ced6', '#b3261e']
     with matplotlib.rc_context(STYLE):
         figure = _figure(9.6, 2.7)
         axis = figure.subplots()
         width = 0.8 / len(series)
         for index, (label, column, model) in enumerate(series):
-            own = {row[2]: row[column] for row in rows if row[3] == model}
+            own = {row[3]: row[column] for row in rows if row[4] == model}
             axis.bar([n + (index - len(series) / 2 + 0.5) * width
                       for n, name in enumerate(names) if name in own],
                      [own[name] for name in names if name in own], 0.92 * width,
@@ -109,7 +109,7 @@ def extremes(rows: typing.Sequence[typing.Sequence[typing.Any]], title: str) -> 
         _name(axis, names)
         axis.set_ylabel('of alone')
         axis.set_title(title)
-        axis.set_ylim(0, 1.25 * max(max(row[4:8]) for row in rows))
+        axis.set_ylim(0, 1.25 * max(max(row[5:9]) for row in rows))
         axis.legend(fontsize='small', ncols=len(series), loc='upper left', frameon=False)
         return _drawn(figure, 'Bars of predicted and measured best by application')
 

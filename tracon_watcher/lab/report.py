@@ -63,6 +63,7 @@ class Report:
             'observed slowdown': self._tracking,
             'ablation': self._ablation,
             'how many backgrounds are needed': self._design,
+            'CPU time of a unit of work': self._work,
             'hardware events and limits': self._events,
         }
         folder.mkdir(parents=True, exist_ok=True)       # before all the work
@@ -183,6 +184,13 @@ class Report:
         self._table('design', 'How many backgrounds are needed?', 'Of the generator’s settings '
                     'some were chosen by an optimal design, or drawn; errors are those of the '
                     'others, and of pairs of applications.')
+
+    def _work(self) -> None:
+        self._table('work', 'What does a unit of work cost beside another?', 'CPU time of a unit '
+                    'of work over that alone, median and quartiles, of programs that use more '
+                    'than half of a core alone. Above 1 a program does not only wait for the '
+                    'core, but needs more of it: another displaced what its caches held. The '
+                    'generator hardly displaces anything, and models learn beside it.')
 
     def _events(self) -> None:
         self._add('Running time and hardware events', 'Time of a unit of work regressed on what '

@@ -83,6 +83,8 @@ class Row:
     """Mean errors of one idea; the noise floor is that of its own responses.
 
     NaN for new programs where that would take minutes.
+
+    :param file: of points of other files that were given, NaN without any
     """
 
     host_type: str
@@ -91,27 +93,40 @@ class Row:
     cross_validation: float
     new_program: float
     pairs: float
+    file: float
     noise_floor: float
 
 
-def ablation(datasets: Iterable[dataset.Dataset]) -> list[Row]:
-    """Return a row for each host type, response and idea."""
-    by_host: dict[str, list[dataset.Dataset]] = {}
-    for one in datasets:
-        by_host.setdefault(one.host_type, []).append(one)
+def ablation(datasets: Iterable[dataset.Dataset],
+             tests: Iterable[dataset.Dataset] = ()) -> list[Row]:
+    """Return a row for each host type, response and idea.
+
+    :param tests: files that nothing is fitted to
+    """
+    asked = _by_host_type(tests)
     rows = []
-    for host_type, parts in by_host.items():
-        forms = {False: measured.join([part.points for part in parts]),
-                 True: measured.join([baseline.steady(part) for part in parts])}
+    for host_type, forms in _by_host_type(datasets).items():
         for response in RESPONSES:
             for idea in IDEAS:
-                row = _row(host_type, forms[idea.steady], response, idea)
+                row = _row(host_type, forms[idea.steady], response, idea,
+                           asked.get(host_type, {}).get(idea.steady))
                 if row is not None:
                     rows.append(row)
     return rows
 
 
-def _row(host_type: str, points: measured.Points, response: str, idea: Idea) -> Row | None:
+def _by_host_type(datasets: Iterable[dataset.Dataset]) -> dict[str, dict[bool, measured.Points]]:
+    """Return the points of each host type, as they are and against steady baselines."""
+    found: dict[str, list[dataset.Dataset]] = {}
+    for one in datasets:
+        found.setdefault(one.host_type, []).append(one)
+    return {host_type: {False: measured.join([part.points for part in parts]),
+                        True: measured.join([baseline.steady(part) for part in parts])}
+            for host_type, parts in found.items()}
+
+
+def _row(host_type: str, points: measured.Points, response: str, idea: Idea,
+         test: measured.Points | None) -> Row | None:
     fitted = points.defined(response, measured.FITTED)
     if len(fitted) < measured.LEAST_POINTS:
         return None
@@ -137,10 +152,15 @@ def _row(host_type: str, points: measured.Points, response: str, idea: Idea) -> 
         return validation.Errors.of(
             measured.from_exponent(exponent[known], response),
             points.response(response)[known]).mean
+    of_file = float('nan')
+    if test is not None:
+        asked = test.defined(response, measured.BESIDE)
+        of_file = error(asked, whole.predict(measured.design(asked)),
+                        ~naming.generated(asked.target))
     return Row(host_type, response, idea.name,
                error(fitted, validation.by_background(fitted, response, factory), named),
                error(fitted, validation.by_target(fitted, response, factory), named)
                if idea.quick else float('nan'),
                error(pairs, whole.predict(measured.design(pairs)), np.ones(len(pairs), bool))
                if len(pairs) else float('nan'),
-               validation.noise_floor(points, response))
+               of_file, validation.noise_floor(points, response))

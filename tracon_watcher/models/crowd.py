@@ -34,6 +34,7 @@ from tracon_watcher.models import naming
 from tracon_watcher.models import points as measured
 from tracon_watcher.prediction import pairwise
 
+CO_RESIDENTS, FILE = 'co-residents', 'file'
 CHARACTERISTICS = 'sum of characteristics'
 #: From the exponents of each neighbour alone, (n,), to that of all of them.
 RULES: dict[str, Callable[[FloatArray], float]] = {
@@ -50,6 +51,7 @@ PREDICTED = 'the same, of predicted excess'
 class Row:
     """How one rule does.
 
+    :param tested_on: ``co-residents``, or ``file`` for those of other files
     :param neighbours: how many are beside the target
     :param bias: mean of predicted minus measured exponents: above 0 it sees too much harm
     :param measured: mean response
@@ -57,6 +59,7 @@ class Row:
 
     host_type: str
     response: str
+    tested_on: str
     neighbours: int
     rule: str
     mean_error: float
@@ -65,14 +68,25 @@ class Row:
     points: int
 
 
-def compare(points: measured.Points, response: str, model: Any) -> list[Row]:
+def compare(points: measured.Points, response: str, model: Any,
+            test: measured.Points | None = None) -> list[Row]:
     """Return a row for each number of neighbours and rule.
 
     :param model: fitted to points of one neighbour; predicts exponents of (n, 8)
+    :param test: points of other files, whose rows follow. What they say of single neighbours is
+        taken as well, since rules start from it; κ is that of ``points``
     :returns: none where nothing was measured beside several
     """
     crowding = fitted_crowding(points, response)
-    crowds = points.defined(response, ('co-residents',))
+    rows = _rows(points, points, response, model, crowding, CO_RESIDENTS)
+    if test is not None:
+        rows += _rows(measured.join([points, test]), test, response, model, crowding, FILE)
+    return rows
+
+
+def _rows(points: measured.Points, asked: measured.Points, response: str, model: Any,
+          crowding: float, tested_on: str) -> list[Row]:
+    crowds = asked.defined(response, (CO_RESIDENTS,))
     # What the crowding was learnt from judges no rule.
     crowds = crowds.take(~np.array(
         [naming.all_generated(name) for name in crowds.background], dtype=bool))
@@ -101,7 +115,7 @@ def compare(points: measured.Points, response: str, model: Any) -> list[Row]:
         actual = own.response(response)
         for name, exponent in predicted.items():
             value = measured.from_exponent(exponent, response)
-            rows.append(Row(points.host_type, response, int(count), name,
+            rows.append(Row(points.host_type, response, tested_on, int(count), name,
                             float(np.mean(np.abs(value - actual) / actual)),
                             float(np.mean(exponent - own.exponent(response))),
                             float(actual.mean()), len(own)))
@@ -117,7 +131,7 @@ def fitted_crowding(points: measured.Points, response: str) -> float:
     :param response: ``slowdown`` or ``iops_ratio``
     :returns: 0 to 1
     """
-    crowds = points.defined(response, ('co-residents',))
+    crowds = points.defined(response, (CO_RESIDENTS,))
     alone = _alone(points, response, measured.FITTED)
     each, actual = [], []
     for target, background, exponent in zip(crowds.target, crowds.background,

@@ -23,23 +23,33 @@ from tracon_watcher.models import fit
 from tracon_watcher.models import per_application
 from tracon_watcher.models import points as measured
 
-COLUMNS = ('host_type', 'response', 'application', 'model', 'predicted_best', 'measured_best',
+COLUMNS = ('host_type', 'response', 'tested_on', 'application', 'model', 'predicted_best', 'measured_best',
            'measured_mean', 'measured_worst', 'predicted_partner', 'measured_with_it',
            'best_partner')
 NLM = 'NLM'
 
 
-def partners(points: measured.Points, response: str) -> list[tuple[Any, ...]]:
+def partners(points: measured.Points, response: str,
+             test: measured.Points | None = None) -> list[tuple[Any, ...]]:
     """Return a row of :data:`COLUMNS` for each application and model.
 
     For the slowdown the best is the least, for the IOPS ratio the most. No model was fitted to the
     pairs that are predicted.
 
+    :param test: points of other files, whose pairs follow
     :returns: nothing without pairs, or with too few points to fit a model to
     """
-    pairs = points.defined(response, ('pair',))
     fitted = points.defined(response, measured.FITTED)
-    if not len(pairs) or len(fitted) < measured.LEAST_POINTS:
+    if len(fitted) < measured.LEAST_POINTS:
+        return []
+    rows = _rows(points, fitted, response, evaluation.PAIRS, points)
+    return rows if test is None else rows + _rows(points, fitted, response, evaluation.FILE, test)
+
+
+def _rows(points: measured.Points, fitted: measured.Points, response: str, tested_on: str,
+          asked: measured.Points) -> list[tuple[Any, ...]]:
+    pairs = asked.defined(response, ('pair',))
+    if not len(pairs):
         return []
     whole = fit.regressor(fitted, response, measured.capacity(points))
     predicted = {evaluation.PAIRWISE: measured.from_exponent(
@@ -60,7 +70,7 @@ def partners(points: measured.Points, response: str) -> list[tuple[Any, ...]]:
             if not np.isfinite(own_values).all():
                 continue
             best, true = int(np.argmin(sign * own_values)), int(np.argmin(sign * actual))
-            rows.append((points.host_type, response, str(name), model, float(own_values[best]),
+            rows.append((points.host_type, response, tested_on, str(name), model, float(own_values[best]),
                          float(actual[true]), float(actual.mean()),
                          float(actual[np.argmax(sign * actual)]), str(names[best]),
                          float(actual[best]), str(names[true])))

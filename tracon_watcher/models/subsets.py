@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 from typing import Iterable
+from typing import Sequence
 
 import numpy as np
 
@@ -27,18 +28,20 @@ from tracon_watcher.models import points as measured
 from tracon_watcher.models import validation
 
 COLUMNS = ('host_type', 'response', 'backgrounds', 'chosen', 'held_out_error', 'pair_error',
-           'noise_floor')
+           'file_error', 'noise_floor')
 #: How many backgrounds a design has; all of them come last.
 DESIGNS = (10, 15, 20, 25)
 _DRAWN = 10             # random subsets of the same size, to see what choosing is worth
 
 
-def subsets(points: measured.Points, response: str, seed: int = 1) -> list[tuple[Any, ...]]:
+def subsets(points: measured.Points, response: str, seed: int = 1,
+            test: measured.Points | None = None) -> list[tuple[Any, ...]]:
     """Return a row of :data:`COLUMNS` for each number of settings and way to choose them.
 
     The held-out error is that of programs beside settings that are not in the subset; for all of
     them it is that of cross-validation by background.
 
+    :param test: points of other files; the error is that of named programs, NaN without any
     :returns: nothing for fewer settings than twice the largest of :data:`DESIGNS`
     """
     fitted = points.defined(response, measured.FITTED)
@@ -49,22 +52,27 @@ def subsets(points: measured.Points, response: str, seed: int = 1) -> list[tuple
     intensities = np.array([naming.setting(name) for name in names], dtype=np.float64)
     intensities = intensities / intensities.max(axis=0)
     floor = validation.noise_floor(points, response)
-    pairs = points.defined(response, ('pair',))
+    never = [points.defined(response, ('pair',))]
+    if test is not None:
+        asked = test.defined(response, measured.BESIDE)
+        never.append(asked.take(~naming.generated(asked.target)))
+    else:
+        never.append(never[0].take(np.zeros(len(never[0]), dtype=bool)))
     capacity = measured.capacity(points)
     rng = np.random.default_rng(seed)
     rows: list[tuple[Any, ...]] = []
     for count in DESIGNS:
         chosen = [names[n] for n in optimal_design.choose(intensities, count)]
         rows.append((points.host_type, response, count, 'by design',
-                     *_errors_with(fitted, pairs, response, capacity, chosen), floor))
+                     *_errors_with(fitted, never, response, capacity, chosen), floor))
         drawn = np.array([
-            _errors_with(fitted, pairs, response, capacity,
+            _errors_with(fitted, never, response, capacity,
                          [str(name) for name in rng.choice(names, count, replace=False)])
             for _ in range(_DRAWN)])
         rows.append((points.host_type, response, count, f'by chance, mean of {_DRAWN}',
                      *map(float, drawn.mean(axis=0)), floor))
     rows.append((points.host_type, response, len(names), 'all',
-                 *_errors_with_all(fitted, pairs, response, capacity), floor))
+                 *_errors_with_all(fitted, never, response, capacity), floor))
     return rows
 
 
@@ -78,22 +86,22 @@ def split(fitted: measured.Points, chosen: Iterable[str]) -> tuple[measured.Poin
             fitted.take((fitted.kind == 'background') & ~known[1]))
 
 
-def _errors_with(fitted: measured.Points, pairs: measured.Points, response: str,
-                 capacity: FloatArray, chosen: Iterable[str]) -> tuple[float, float]:
-    """Return the errors of programs beside other settings, and beside each other."""
+def _errors_with(fitted: measured.Points, never: Sequence[measured.Points], response: str,
+                 capacity: FloatArray, chosen: Iterable[str]) -> tuple[float, ...]:
+    """Return the errors of programs beside other settings, and of points never fitted."""
     kept, held = split(fitted, chosen)
     model = fit.regressor(kept, response, capacity)
-    return tuple(_error(model.predict(measured.design(part)), part, response)  # type: ignore
-                 for part in (held, pairs))
+    return tuple(_error(model.predict(measured.design(part)), part, response)
+                 for part in (held, *never))
 
 
-def _errors_with_all(fitted: measured.Points, pairs: measured.Points, response: str,
-                     capacity: FloatArray) -> tuple[float, float]:
+def _errors_with_all(fitted: measured.Points, never: Sequence[measured.Points], response: str,
+                     capacity: FloatArray) -> tuple[float, ...]:
     model = fit.regressor(fitted, response, capacity)
     exponents = validation.by_background(fitted, response, fit.factory_like(model))
     tested = np.isfinite(exponents) & (fitted.kind == 'background')
     return (_error(exponents[tested], fitted.take(tested), response),
-            _error(model.predict(measured.design(pairs)), pairs, response))
+            *(_error(model.predict(measured.design(part)), part, response) for part in never))
 
 
 def _error(exponents: FloatArray, points: measured.Points, response: str) -> float:

@@ -33,6 +33,7 @@ from tracon_watcher.models import points as measured
 from tracon_watcher.models import replay
 from tracon_watcher.models import subsets
 from tracon_watcher.models import validation
+from tracon_watcher.models import work
 
 #: From which host type to which the disk moves in Fig. 7: local, then remote.
 MOVE = ('same-core-raw-disk', 'same-core-remote-volume')
@@ -68,6 +69,11 @@ class Study:
         """By host type, with responses against steady baselines."""
         return _by_host_type(self.datasets)
 
+    @functools.cached_property
+    def asked(self) -> dict[str, measured.Points]:
+        """By host type, the points of the files that no model is fitted to."""
+        return _by_host_type(self.tests)
+
     def each(self) -> typing.Iterator[tuple[measured.Points, str]]:
         """Yield each host type's points with each response that can be fitted."""
         for points in self.points.values():
@@ -82,11 +88,10 @@ class Study:
         :raises tracon_watcher.errors.NotEnoughData: unless ``lenient``
         :raises tracon_watcher.errors.InvalidDocument: for a response that is the same everywhere
         """
-        tests = _by_host_type(self.tests)
         rows: list[evaluation.Row] = []
         for name, points in self.points.items():
             try:
-                rows += evaluation.evaluate(points, self.others, tests.get(name),
+                rows += evaluation.evaluate(points, self.others, self.asked.get(name),
                                             self._collections(name))
             except errors.NotEnoughData:
                 if not self.lenient:
@@ -128,26 +133,30 @@ def _errors(study: Study) -> Rows:
 
 
 def _ablation(study: Study) -> Rows:
-    return [dataclasses.astuple(row) for row in ablation.ablation(study.datasets)]
+    return [dataclasses.astuple(row) for row in ablation.ablation(study.datasets, study.tests)]
 
 
 def _extremes(study: Study) -> Rows:
     return [row for points, response in study.each()
-            for row in partners.partners(points, response)]
+            for row in partners.partners(points, response, study.asked.get(points.host_type))]
 
 
 def _design(study: Study) -> Rows:
     return [row for points, response in study.each()
-            for row in subsets.subsets(points, response)]
+            for row in subsets.subsets(points, response,
+                                       test=study.asked.get(points.host_type))]
 
 
 def _co_residents(study: Study) -> Rows:
     rows: Rows = []
     for points, response in study.each():
-        if (points.kind == 'co-residents').any():
+        test = study.asked.get(points.host_type)
+        if any((part.kind == crowd.CO_RESIDENTS).any() for part in (points, test)
+               if part is not None):
             model = fit.regressor(points.defined(response, measured.FITTED), response,
                                   measured.capacity(points))
-            rows += [dataclasses.astuple(row) for row in crowd.compare(points, response, model)]
+            rows += [dataclasses.astuple(row)
+                     for row in crowd.compare(points, response, model, test)]
     return rows
 
 
@@ -165,6 +174,10 @@ def _adaptation(study: Study) -> Rows:
     return rows
 
 
+def _work(study: Study) -> Rows:
+    return work.work([*study.datasets, *study.tests])
+
+
 def _first_after(before: int, places: typing.Sequence[int]) -> float:
     """Return after how many points of the new storage something first happened; NaN for never."""
     return float(min((place - before + 1 for place in places if place >= before), default=np.nan))
@@ -175,11 +188,13 @@ class Table:
     """One of them.
 
     :param title: what it tells
+    :param tests: whether it also tells of files that no model is fitted to
     """
 
     title: str
     columns: tuple[str, ...]
     rows: typing.Callable[[Study], Rows]
+    tests: bool = True
 
 
 #: By the name that commands take.
@@ -190,5 +205,7 @@ TABLES = {
                       _extremes),
     'design': Table('how many backgrounds are needed', subsets.COLUMNS, _design),
     'co-residents': Table('rules for several neighbours', _names(crowd.Row), _co_residents),
-    'adaptation': Table('from a local to a remote disk', ADAPTATION, _adaptation),
+    'adaptation': Table('from a local to a remote disk', ADAPTATION, _adaptation,
+                        tests=False),
+    'work': Table('CPU time of a unit of work, beside over alone', work.COLUMNS, _work),
 }

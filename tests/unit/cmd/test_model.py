@@ -102,11 +102,13 @@ class TestModelCommands(folder.FolderCase):
         self.assertIn('stands in synthetic.csv as well', err)
 
     def test_options_of_another_table_are_refused_not_passed_over(self):
-        for option, value in (('--test', 'other.csv'), ('--plot', 'x.html')):
-            code, _out, err = run('model', 'evaluate', self.measurements, '--table', 'design',
+        for table, option, value, expected in (
+                ('design', '--plot', 'x.html', '--plot belongs to the table errors'),
+                ('adaptation', '--test', 'other.csv', '--test says nothing there')):
+            code, _out, err = run('model', 'evaluate', self.measurements, '--table', table,
                                   option, value)
             self.assertEqual(2, code)
-            self.assertIn(f'{option} belongs to the table errors', err)
+            self.assertIn(expected, err)
 
     def test_bad_measurements_say_what_is_wrong(self):
         lines = pathlib.Path(self.measurements).read_text().splitlines()

@@ -69,6 +69,17 @@ class TestSubsets(unittest.TestCase):
         # each chosen setting is there with all programs, in both directions
         self.assertEqual(2 * 20 * 3, len(kept))
 
+    def test_a_file_is_predicted_with_each_subset(self):
+        test = synthetic.build(seed=9, generator=3, backgrounds=6, names=('cpu', 'mixed'))
+        rows = [dict(zip(subsets.COLUMNS, row))
+                for row in subsets.subsets(self.points, 'slowdown', test=test)]
+        self.assertTrue(all(0 < row['file_error'] < 1 for row in rows))
+        without = [dict(zip(subsets.COLUMNS, row))
+                   for row in subsets.subsets(self.points, 'slowdown')]
+        self.assertTrue(np.isnan([row['file_error'] for row in without]).all())
+        self.assertEqual([row['pair_error'] for row in rows],
+                         [row['pair_error'] for row in without])
+
     def test_rows(self):
         rows = [dict(zip(subsets.COLUMNS, row))
                 for row in subsets.subsets(self.points, 'slowdown')]

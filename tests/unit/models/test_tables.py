@@ -94,6 +94,31 @@ class TestTables(folder.FolderCase):
                           for response in ('slowdown', 'iops_ratio')},
                          {(row['host_type'], row['response']) for row in rows})
 
+    def test_each_table_also_tells_of_a_file_that_was_not_fitted(self):
+        path = self.folder / 'unseen.csv'
+        points = synthetic.build(seed=7, generator=4, backgrounds=12,
+                                 names=('cpu', 'randread', 'mixed'))
+        synthetic.write(path, measured.join([points, self.crowds(points)]), tables.MOVE[0])
+        study = tables.Study(self.datasets[:1], [dataset.read(path)])
+        for name in ('errors', 'extremes', 'co-residents'):
+            without = tables.TABLES[name].rows(tables.Study(self.datasets[:1]))
+            rows = self.rows(name, study)
+            of_file = [row for row in rows if row['tested_on'] == 'file']
+            self.assertTrue(of_file, name)
+            # ... and tells the same of everything else
+            self.assertEqual(str(without), str([tuple(row.values()) for row in rows
+                                                if row['tested_on'] != 'file']))
+        wrong = {row['rule']: row['mean_error'] for row in rows
+                 if row['tested_on'] == 'file' and row['response'] == 'slowdown'}
+        self.assertLess(wrong['sum of excess'], 0.1)
+        ideas = self.rows('ablation', study)
+        self.assertEqual({7}, {sum(row['response'] == response for row in ideas)
+                               for response in ('slowdown', 'iops_ratio')})
+        self.assertTrue(all(0 < row['file'] < 1 for row in ideas))
+        self.assertEqual({'unseen.csv', self.datasets[0].name},
+                         {row['file'] for row in self.rows('work', study)})
+        self.assertTrue(np.isnan([row['file'] for row in self.rows('ablation')]).all())
+
     def test_design_needs_the_settings_of_the_generator(self):
         self.assertEqual([], tables.TABLES['design'].rows(self.both))   # they have other names
 
