@@ -213,18 +213,13 @@ def _any_program(table: _Table, fitted: measured.Points, model: str,
     if not any(map(len, table.tests.values())):
         return
     whole = validation.fit_one(factory, fitted, response)
-    known, unknown = (_interval(held_out.get(name, held_out[tests[0]]), actual)
-                      for name in (CROSS_VALIDATION, NEW_PROGRAM))
-    seen = np.unique(np.concatenate([fitted.target, fitted.background]))
+    # As in a stored model: of programs kept out, where there were any.
+    width = _interval(held_out[tests[-1]], actual)
     for tested_on, points in table.tests.items():
         if len(points):
             exponent = whole.predict(measured.design(points))
-            # A program that was measured is predicted more exactly than one never seen.
-            covered = np.where(
-                np.isin(points.target, seen) & np.isin(points.background, seen),
-                *(np.nan if width is None
-                  else validation.inside(width, exponent, points.exponent(response))
-                  for width in (known, unknown)))
+            covered = np.full(len(points), np.nan) if width is None else np.asarray(
+                validation.inside(width, exponent, points.exponent(response)), dtype=np.float64)
             table.add_each(points, model, tested_on, measured.from_exponent(exponent, response),
                            covered)
 

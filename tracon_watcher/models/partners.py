@@ -23,9 +23,9 @@ from tracon_watcher.models import fit
 from tracon_watcher.models import per_application
 from tracon_watcher.models import points as measured
 
-COLUMNS = ('host_type', 'response', 'tested_on', 'application', 'model', 'predicted_best', 'measured_best',
-           'measured_mean', 'measured_worst', 'predicted_partner', 'measured_with_it',
-           'best_partner')
+COLUMNS = ('host_type', 'response', 'tested_on', 'application', 'model', 'predicted_best',
+           'measured_best', 'measured_mean', 'measured_worst', 'predicted_partner',
+           'measured_with_it', 'best_partner')
 NLM = 'NLM'
 
 
@@ -70,8 +70,8 @@ def _rows(points: measured.Points, fitted: measured.Points, response: str, teste
             if not np.isfinite(own_values).all():
                 continue
             best, true = int(np.argmin(sign * own_values)), int(np.argmin(sign * actual))
-            rows.append((points.host_type, response, tested_on, str(name), model, float(own_values[best]),
-                         float(actual[true]), float(actual.mean()),
+            rows.append((points.host_type, response, tested_on, str(name), model,
+                         float(own_values[best]), float(actual[true]), float(actual.mean()),
                          float(actual[np.argmax(sign * actual)]), str(names[best]),
                          float(actual[best]), str(names[true])))
     return rows

@@ -105,26 +105,23 @@ class TestEvaluate(unittest.TestCase):
         self.assertFalse(any(changed['NLM without host CPU'].values()))
         self.assertTrue(any(changed['NLM'].values()))
 
-    def test_a_stranger_is_covered_by_the_wider_interval(self):
-        # It suffers a third more than the model thinks; that is within the interval of unknown
-        # programs if those were as far off, and not within that of known ones.
+    def test_pairs_are_asked_of_the_interval_that_is_stored(self):
+        # That of programs kept out: what production predicts was never measured.
         rng = np.random.default_rng(5)
         fitted = self.points.defined('slowdown', measured.FITTED)
         table = mock.Mock(tests={}, response='slowdown')
-        pairs = self.points.defined('slowdown', ('pair',))
-        stranger = dataclasses.replace(pairs, target=np.array(['stranger'] * len(pairs)))
-        table.tests = {evaluation.PAIRS: measured.join([pairs, stranger])}
+        table.tests = {evaluation.PAIRS: self.points.defined('slowdown', ('pair',))}
         exponent = fitted.exponent('slowdown')
-        narrow = exponent + rng.normal(0, 1e-3, len(exponent))
-        wide = exponent + rng.normal(0, 10.0, len(exponent))
-        with mock.patch.object(validation, 'by_background', autospec=True,
-                               return_value=narrow), \
-                mock.patch.object(validation, 'by_target', autospec=True, return_value=wide):
-            evaluation._any_program(table, fitted, 'some', lambda: mock.Mock(
-                fit=lambda _X, _y: mock.Mock(predict=lambda X: np.full(len(X), 2.0))))
-        covered = table.add_each.call_args.args[-1]
-        self.assertEqual(1.0, covered[len(pairs):].mean())
-        self.assertEqual(0.0, covered[:len(pairs)].mean())
+        off = {name: exponent + rng.normal(0, spread, len(exponent))
+               for name, spread in (('narrow', 1e-3), ('wide', 10.0))}
+        for backgrounds, programs, expected in (('narrow', 'wide', 1.0), ('wide', 'narrow', 0.0)):
+            with mock.patch.object(validation, 'by_background', autospec=True,
+                                   return_value=off[backgrounds]), \
+                    mock.patch.object(validation, 'by_target', autospec=True,
+                                      return_value=off[programs]):
+                evaluation._any_program(table, fitted, 'some', lambda: mock.Mock(
+                    fit=lambda _X, _y: mock.Mock(predict=lambda X: np.full(len(X), 2.0))))
+            self.assertEqual(expected, table.add_each.call_args.args[-1].mean())
 
     def test_several_beside_the_target_are_no_test_of_a_model_of_one(self):
         other = synthetic.build(seed=2, names=NAMES[:2], backgrounds=5, generator=2)
