@@ -81,15 +81,19 @@ class Report:
         return path
 
     def _add(self, title: str, text: str, name: str, columns: tuple[str, ...], rows: tables.Rows,
-             drawings: typing.Sequence[str] = ()) -> None:
-        """A section with figures and a table, which is kept as CSV as well."""
+             drawings: typing.Sequence[str] = (), left_out: typing.Container[str] = ()) -> None:
+        """A section with figures and a table, which is kept as CSV as well.
+
+        :param left_out: columns that only the CSV has
+        """
         if not rows:
             self._parts.append('<section><h2>%s</h2><p>%s</p><p><b>Nothing was measured for '
                                'this.</b></p></section>' % (html.escape(title), text))
             return
         self.tables[name] = (columns, rows)
-        shown = [[_shown(value) for value in row] for row in rows]
-        table = page.table([column.replace('_', ' ') for column in columns], shown)
+        places = [place for place, column in enumerate(columns) if column not in left_out]
+        shown = [[_shown(row[place]) for place in places] for row in rows]
+        table = page.table([columns[place].replace('_', ' ') for place in places], shown)
         if len(rows) > 40:
             table = '<details><summary>%d rows</summary>%s</details>' % (len(rows), table)
         self._parts.append('<section><h2>%s</h2><p>%s</p>%s%s</section>' % (
@@ -104,10 +108,24 @@ class Report:
         self._parts.append('<h1>The interference lab</h1><p class="lead">Measured between real '
                            'virtual machines; published values of TRACON (Chiang and Huang, '
                            'SC’11) stand beside ours.</p>')
-        self._add('What was measured', 'Each file measures itself again with its command.',
-                  'measurements', ('file', 'host_type', 'emulated', 'accelerator', 'date',
-                                   'window_seconds', 'rows', 'points', 'planned', 'command'),
-                  rows)
+        # In columns of a table these would be a word wide.
+        commands = ''.join('<li>%s<br><code>%s</code></li>' % (html.escape(one[0]),
+                                                               html.escape(one[-1]))
+                           for one in rows if one[-1])
+        kinds = {one[1]: one[2].removeprefix('yes: ') for one in rows
+                 if one[2].startswith('yes')}
+        emulated = ''.join('<p>Emulated: <b>%s</b>, %s.</p>' % (html.escape(name),
+                                                                html.escape(how))
+                           for name, how in kinds.items())
+        self._add('What was measured', 'Points are windows of the plan with the file’s name; '
+                  'rows are both directions of them, and programs alone.', 'measurements',
+                  ('file', 'host_type', 'emulated', 'accelerator', 'date', 'window_seconds',
+                   'rows', 'points', 'planned', 'command'), rows,
+                  left_out=('emulated', 'command'))
+        self._parts.append('<section><h2>How to measure it again</h2>%s'
+                           '<p>A limit of minutes only parts the work: call it again to go on.</p>'
+                           '<ul>%s</ul></section>' % (
+            emulated, commands))
 
     def _table1(self) -> None:
         self._add('Table 1: slowdown beside CPU and I/O', 'A computation (<i>Calc</i>) and a '

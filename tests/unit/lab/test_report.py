@@ -13,6 +13,7 @@
 """The report, of synthetic points that look like measurements."""
 
 import csv
+import dataclasses
 import html
 
 from tests.unit import folder
@@ -43,12 +44,19 @@ class TestReport(folder.FolderCase):
             generator=40, backgrounds=40, names=('cpu', 'randread', 'mixed')))
         few = self.read('few.csv', synthetic.build(generator=1, backgrounds=3, names=('cpu',)),
                         'too few <to fit>')
+        few = dataclasses.replace(few, header=few.header | {
+            'command': 'tracon lab measure --output <here>', 'emulated': 'yes: a delay of 2 ms'})
         said = []
         path = report.Report([measured, few], said.append).write(self.folder / 'report')
         text = path.read_text(encoding='utf-8')
         self.assertIn('<svg', text)
         self.assertIn('Fig. 3', text)
         self.assertIn(html.escape('too few <to fit>'), text)
+        self.assertIn('<code>tracon lab measure --output &lt;here&gt;</code>', text)
+        self.assertIn('Emulated: <b>too few &lt;to fit&gt;</b>, a delay of 2 ms.', text)
+        with open(self.folder / 'report' / 'measurements.csv', encoding='utf-8') as stream:
+            self.assertEqual(['', 'tracon lab measure --output <here>'],
+                             [row['command'] for row in csv.DictReader(stream)])
         # What was not measured is said, not left out.
         self.assertIn('Nothing was measured for this', text)
         self.assertTrue(said[0].startswith('1/'))
