@@ -34,6 +34,9 @@ from tracon_watcher.models import partners
 from tracon_watcher.models import tables
 from tracon_watcher import page
 
+# Rows beyond which a table of the page is folded.
+_FOLDED = 60
+
 
 class Report:
     """What is worked out, one part after the other.
@@ -91,10 +94,12 @@ class Report:
                                'this.</b></p></section>' % (html.escape(title), text))
             return
         self.tables[name] = (columns, rows)
-        places = [place for place, column in enumerate(columns) if column not in left_out]
-        shown = [[_shown(row[place]) for place in places] for row in rows]
-        table = page.table([columns[place].replace('_', ' ') for place in places], shown)
-        if len(rows) > 40:
+        shown = [[_shown(value) for value in row] for row in rows]
+        places = [place for place, column in enumerate(columns)
+                  if column not in left_out and any(row[place] != '' for row in shown)]
+        table = page.table([columns[place].replace('_', ' ') for place in places],
+                           [[row[place] for place in places] for row in shown])
+        if len(rows) > _FOLDED:
             table = '<details><summary>%d rows</summary>%s</details>' % (len(rows), table)
         self._parts.append('<section><h2>%s</h2><p>%s</p>%s%s</section>' % (
             html.escape(title), text, ''.join(drawings), table))
@@ -122,10 +127,9 @@ class Report:
                   ('file', 'host_type', 'emulated', 'accelerator', 'date', 'window_seconds',
                    'rows', 'points', 'planned', 'command'), rows,
                   left_out=('emulated', 'command'))
-        self._parts.append('<section><h2>How to measure it again</h2>%s'
-                           '<p>A limit of minutes only parts the work: call it again to go on.</p>'
-                           '<ul>%s</ul></section>' % (
-            emulated, commands))
+        self._parts.append(
+            '<section><h2>How to measure it again</h2>%s<p>A limit of minutes only parts the '
+            'work: call it again to go on.</p><ul>%s</ul></section>' % (emulated, commands))
 
     def _table1(self) -> None:
         self._add('Table 1: slowdown beside CPU and I/O', 'A computation (<i>Calc</i>) and a '
