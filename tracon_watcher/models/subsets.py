@@ -24,6 +24,7 @@ from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.models import fit
 from tracon_watcher.models import naming
 from tracon_watcher.models import optimal_design
+from tracon_watcher.models import pairwise
 from tracon_watcher.models import points as measured
 from tracon_watcher.models import validation
 
@@ -62,15 +63,18 @@ def subsets(points: measured.Points, response: str, seed: int = 1,
     rng = np.random.default_rng(seed)
     rows: list[tuple[Any, ...]] = []
     for count in DESIGNS:
-        chosen = [names[n] for n in optimal_design.choose(intensities, count)]
+        kept, held = split(fitted, [names[n] for n in optimal_design.choose(intensities, count)])
+        model = fit.regressor(kept, response, capacity)
         rows.append((points.host_type, response, count, 'by design',
-                     *_errors_with(fitted, never, response, capacity, chosen), floor))
-        drawn = np.array([
-            _errors_with(fitted, never, response, capacity,
-                         [str(name) for name in rng.choice(names, count, replace=False)])
-            for _ in range(_DRAWN)])
+                     *_errors(model, (held, *never), response), floor))
+        drawn = []
+        for _ in range(_DRAWN):
+            kept, held = split(fitted, rng.choice(names, count, replace=False))
+            # The same ridge for all: to choose one takes longer than all else together.
+            drawn.append(_errors(validation.fit_one(fit.factory_like(model), kept, response),
+                                 (held, *never), response))
         rows.append((points.host_type, response, count, f'by chance, mean of {_DRAWN}',
-                     *map(float, drawn.mean(axis=0)), floor))
+                     *map(float, np.mean(drawn, axis=0)), floor))
     rows.append((points.host_type, response, len(names), 'all',
                  *_errors_with_all(fitted, never, response, capacity), floor))
     return rows
@@ -86,13 +90,9 @@ def split(fitted: measured.Points, chosen: Iterable[str]) -> tuple[measured.Poin
             fitted.take((fitted.kind == 'background') & ~known[1]))
 
 
-def _errors_with(fitted: measured.Points, never: Sequence[measured.Points], response: str,
-                 capacity: FloatArray, chosen: Iterable[str]) -> tuple[float, ...]:
-    """Return the errors of programs beside other settings, and of points never fitted."""
-    kept, held = split(fitted, chosen)
-    model = fit.regressor(kept, response, capacity)
-    return tuple(_error(model.predict(measured.design(part)), part, response)
-                 for part in (held, *never))
+def _errors(model: pairwise.PairwiseRegressor, parts: Sequence[measured.Points],
+            response: str) -> tuple[float, ...]:
+    return tuple(_error(model.predict(measured.design(part)), part, response) for part in parts)
 
 
 def _errors_with_all(fitted: measured.Points, never: Sequence[measured.Points], response: str,
@@ -101,7 +101,7 @@ def _errors_with_all(fitted: measured.Points, never: Sequence[measured.Points], 
     exponents = validation.by_background(fitted, response, fit.factory_like(model))
     tested = np.isfinite(exponents) & (fitted.kind == 'background')
     return (_error(exponents[tested], fitted.take(tested), response),
-            *(_error(model.predict(measured.design(part)), part, response) for part in never))
+            *_errors(model, never, response))
 
 
 def _error(exponents: FloatArray, points: measured.Points, response: str) -> float:

@@ -13,6 +13,7 @@
 
 import collections
 import dataclasses
+import dataclasses
 import itertools
 import pathlib
 import unittest
@@ -33,7 +34,7 @@ HEADER = ('kernel', 'qemu', 'accelerator', 'cpu_model', 'date', 'window_seconds'
           'foreign_load_limit', 'canary_tolerance', 'iterations_per_second', 'seed', 'command')
 #: By plan: programs, and how many pairs of them and backgrounds of each there are at least.
 PLANS = {'full': (programs.programs(1, 1), 54, 15),
-         'applications': (list(applications.CATALOGUE), 40, 65),
+         'applications': (list(applications.CATALOGUE), 64, 120),
          'reduced': (list(applications.CATALOGUE), 64, 28),
          'co-residents': ([], 0, 0),
          'table1': ([], 0, 0)}
@@ -118,10 +119,11 @@ class TestData(unittest.TestCase):
             str(name).count('+') + 1 for name in found.text['background'][
                 found.text['kind'] == 'co-residents'])
             for found in self.each() if found.header['plan'] == 'co-residents']
-        self.assertTrue(counts)
+        self.assertEqual(2, len(counts))
         for count in counts:
             self.assertGreaterEqual(count[2], 40)
-            self.assertGreaterEqual(count[3], 20)
+            self.assertGreaterEqual(count[3], 10)
+        self.assertGreaterEqual(max(count[3] for count in counts), 40)
 
     def test_what_was_kept_was_undisturbed(self):
         for found in self.each():
@@ -134,10 +136,12 @@ class TestData(unittest.TestCase):
         for found in self.each():
             if found.header['plan'] in ('co-residents', 'table1'):
                 continue
-            noise = summary.spread(found)
+            # Of what models learn from: slowdowns against steady baselines.
+            noise = summary.spread(dataclasses.replace(
+                found, numbers={**found.numbers, 'slowdown': baseline.steady(found).slowdown}))
             self.assertGreaterEqual(len(noise), 12)
             # A run of an application takes as long as a window, a unit of a program far less.
-            most = 0.08 if found.header['plan'] == 'full' else 0.12
+            most = 0.08 if found.header['plan'] == 'full' else 0.11
             self.assertLess(np.median(list(noise.values())), most)
 
     def test_nobody_gains_by_company(self):
