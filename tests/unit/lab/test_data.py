@@ -13,7 +13,6 @@
 
 import collections
 import dataclasses
-import dataclasses
 import itertools
 import pathlib
 import unittest
