@@ -211,8 +211,8 @@ class Report:
         self._table('work', 'What does a unit of work cost beside another?', 'CPU time of a unit '
                     'of work over that alone, median and quartiles, of programs that use more '
                     'than half of a core alone. Above 1 a program does not only wait for the '
-                    'core, but needs more of it: another displaced what its caches held. The '
-                    'generator hardly displaces anything, and models learn beside it.')
+                    'core, but needs more of it, as it would where another displaces what its '
+                    'caches hold. Models learn beside the generator.')
 
     def _events(self) -> None:
         self._add('Running time and hardware events', 'Time of a unit of work regressed on what '

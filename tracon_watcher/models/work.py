@@ -14,8 +14,8 @@
 """How much CPU time a unit of work takes beside another program, over what it takes alone.
 
 Who gets half of a core takes twice as long; whether the same work also needs more of the core than
-alone, because another program displaced what its caches held, is in none of the characteristics
-that models learn from. It is looked at here; nothing is fitted to it.
+alone, as it would where another program displaces what its caches hold, is in none of the
+characteristics that models learn from. It is looked at here; nothing is fitted to it.
 """
 
 from __future__ import annotations
