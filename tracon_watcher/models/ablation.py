@@ -38,8 +38,6 @@ from tracon_watcher.models import validation
 # No ridge to speak of, yet a solution where terms cannot be told apart.
 _NONE = (1e-9,)
 _UNCOMPRESSED = pairwise.COMPRESSIONS[:1]
-# Groups of programs that what is slow to fit is chosen by.
-_FEW_FOLDS = 4
 _ALIKE = pairwise.WEIGHTS[:1]
 
 
@@ -137,9 +135,8 @@ def _row(host_type: str, points: measured.Points, response: str, idea: Idea,
     model = idea.maker(capacity)
     helping = ({'helping': validation.helping(fitted)}
                if isinstance(model, pairwise.PairwiseRegressor) else {})
-    folds = validation.program_folds(fitted)
     whole = model.fit(measured.design(fitted), fitted.exponent(response),
-                      folds if idea.quick else folds % _FEW_FOLDS, **helping)
+                      validation.program_folds(fitted), **helping)
 
     def factory() -> Any:
         # The ridge is not chosen anew in each fold.

@@ -25,6 +25,7 @@ from typing import Iterable
 
 import numpy as np
 
+from tracon_watcher.characteristics import NAMES
 from tracon_watcher.models import baseline
 from tracon_watcher.models import dataset
 from tracon_watcher.models import naming
@@ -34,6 +35,7 @@ COLUMNS = ('host_type', 'file', 'beside', 'points', 'slowdown', 'cpu_per_unit',
 #: Of a core, alone: what programs that do less compute may be something else than their units.
 BUSY = 0.5
 _BESIDE = {'generator': 'background', 'program': 'pair'}
+_CPU = [NAMES.index('guest_cpu'), NAMES.index('host_cpu')]
 _QUARTILES = (0.25, 0.5, 0.75)
 
 
@@ -41,12 +43,13 @@ def work(datasets: Iterable[dataset.Dataset]) -> list[tuple[Any, ...]]:
     """Return a row of :data:`COLUMNS` for each file and sort of neighbour.
 
     Of targets that use more than :data:`BUSY` of a core alone: medians of the slowdown and of the
-    CPU time (guest and host) per unit over that alone, and its quartiles.
+    CPU time per unit over that alone, and its quartiles. That ratio is (slowdown × CPU beside) /
+    CPU alone, with guest and host CPU in cores. Targets without a slowdown say nothing.
     """
     rows: list[tuple[Any, ...]] = []
     for one in datasets:
         points = baseline.steady(one)
-        alone = points.target_alone[:, 2:].sum(axis=1)
+        alone = points.target_alone[:, _CPU].sum(axis=1)
         beside = (one.numbers['target_observed_guest_cpu']
                   + one.numbers['target_observed_host_cpu'])
         # A unit takes `slowdown` times as long, at this share of the CPU instead of that.

@@ -38,6 +38,10 @@ PLANS = {'full': (programs.programs(1, 1), 54, 15),
          'co-residents': ([], 0, 0),
          'table1': ([], 0, 0)}
 
+#: Noisier than asked of the others: against the nearest window alone the repeats of this file
+#: scatter by 12.1 % in the median, not by less than 12 (against steady baselines, 9.8 %).
+NOISIER = ('same-core-raw-disk-applications.csv.gz',)
+
 
 class TestData(unittest.TestCase):
 
@@ -121,7 +125,7 @@ class TestData(unittest.TestCase):
         self.assertEqual(2, len(counts))
         for count in counts:
             self.assertGreaterEqual(count[2], 40)
-            self.assertGreaterEqual(count[3], 10)
+            self.assertGreaterEqual(count[3], 20)
         self.assertGreaterEqual(max(count[3] for count in counts), 40)
 
     def test_what_was_kept_was_undisturbed(self):
@@ -135,13 +139,16 @@ class TestData(unittest.TestCase):
         for found in self.each():
             if found.header['plan'] in ('co-residents', 'table1'):
                 continue
+            noise = summary.spread(found)
+            self.assertGreaterEqual(len(noise), 12)
+            # A run of an application takes as long as a window, a unit of a program far less.
+            most = 0.08 if found.header['plan'] == 'full' else 0.12
+            if found.name not in NOISIER:
+                self.assertLess(np.median(list(noise.values())), most)
             # Of what models learn from: slowdowns against steady baselines.
             noise = summary.spread(dataclasses.replace(
                 found, numbers={**found.numbers, 'slowdown': baseline.steady(found).slowdown}))
-            self.assertGreaterEqual(len(noise), 12)
-            # A run of an application takes as long as a window, a unit of a program far less.
-            most = 0.08 if found.header['plan'] == 'full' else 0.11
-            self.assertLess(np.median(list(noise.values())), most)
+            self.assertLess(np.median(list(noise.values())), min(most, 0.11))
 
     def test_nobody_gains_by_company(self):
         for found in self.each():
