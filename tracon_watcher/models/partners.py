@@ -20,6 +20,7 @@ import numpy as np
 
 from tracon_watcher.models import evaluation
 from tracon_watcher.models import fit
+from tracon_watcher.models import pairwise
 from tracon_watcher.models import per_application
 from tracon_watcher.models import points as measured
 
@@ -42,16 +43,18 @@ def partners(points: measured.Points, response: str,
     fitted = points.defined(response, measured.FITTED)
     if len(fitted) < measured.LEAST_POINTS:
         return []
-    rows = _rows(points, fitted, response, evaluation.PAIRS, points)
-    return rows if test is None else rows + _rows(points, fitted, response, evaluation.FILE, test)
-
-
-def _rows(points: measured.Points, fitted: measured.Points, response: str, tested_on: str,
-          asked: measured.Points) -> list[tuple[Any, ...]]:
-    pairs = asked.defined(response, ('pair',))
-    if not len(pairs):
+    asked = {evaluation.PAIRS: points.defined(response, ('pair',))}
+    if test is not None:
+        asked[evaluation.FILE] = test.defined(response, ('pair',))
+    if not any(map(len, asked.values())):
         return []
     whole = fit.regressor(fitted, response, measured.capacity(points))
+    return [row for tested_on, pairs in asked.items() if len(pairs)
+            for row in _rows(points, whole, response, tested_on, pairs)]
+
+
+def _rows(points: measured.Points, whole: pairwise.PairwiseRegressor, response: str,
+          tested_on: str, pairs: measured.Points) -> list[tuple[Any, ...]]:
     predicted = {evaluation.PAIRWISE: measured.from_exponent(
         whole.predict(measured.design(pairs)), response), NLM: np.full(len(pairs), np.nan)}
     for name in np.unique(pairs.target):
