@@ -37,6 +37,7 @@ os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', 'true')
 
 # Nova's fixtures turn warnings of SQLAlchemy 2.1 about itself into errors unless told otherwise.
 warnings.filterwarnings('ignore')
+import fixtures  # noqa: E402
 from nova import conf  # noqa: E402
 from nova.tests.functional import integrated_helpers  # noqa: E402
 import sqlalchemy.exc  # noqa: E402
@@ -266,6 +267,8 @@ class _Cloud(integrated_helpers.ProviderUsageBaseTestCase):  # type: ignore[misc
 
     def setUp(self) -> None:
         options.register_opts(conf.CONF)
+        # Twenty seeds take most of an hour: a limit that is meant for one test ends nothing here.
+        self.useFixture(fixtures.EnvironmentVariable('OS_TEST_TIMEOUT', '0'))
         # pip puts Nova's data files where Nova's tests do not look for them.
         self.flags(group='wsgi', api_paste_config=os.path.join(
             sys.prefix, 'etc', 'nova', 'api-paste.ini'))

@@ -16,6 +16,7 @@ import os
 import pathlib
 import tempfile
 import unittest
+from unittest import mock
 
 from tests.unit.models import synthetic
 from tracon_watcher.demo import crew
@@ -28,6 +29,8 @@ class TestDemo(unittest.TestCase):
 
     def test_two_arms_and_an_audit(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        # A limit for one test, which an environment for tests may set, ends no demonstration.
+        self.enterContext(mock.patch.dict(os.environ, OS_TEST_TIMEOUT='2'))
         measurements = os.path.join(folder, 'synthetic.csv')
         synthetic.write(measurements, synthetic.build(generator=16, backgrounds=12))
         models = session.fitted(dataset.read_all([measurements]), 'synthetic', folder)
