@@ -45,6 +45,7 @@ import sqlalchemy.exc  # noqa: E402
 from nova_filters import worker  # noqa: E402
 from tracon_watcher.conf import nova_filters as options  # noqa: E402
 from tracon_watcher.demo import door  # noqa: E402
+from tracon_watcher.demo import idle_threads  # noqa: E402
 from tracon_watcher import errors  # noqa: E402
 
 _LIMIT_SECONDS = 600.0
@@ -281,12 +282,8 @@ class _Cloud(integrated_helpers.ProviderUsageBaseTestCase):  # type: ignore[misc
         self.flags(group='api', response_validation='ignore')
         self.flags(group='notifications', notification_format='versioned')
         self.flags(group='quota', instances=-1, cores=-1, ram=-1)
-        # Imported before Nova, it would bring eventlet along.
-        from futurist import _thread
-        idle = _thread.ThreadWorker.MAX_IDLE_FOR
-        super().setUp()
-        # Nova's tests have every idle thread look around a hundred times a second.
-        _thread.ThreadWorker.MAX_IDLE_FOR = idle
+        with idle_threads.asleep():
+            super().setUp()
         # A laptop that sleeps for a while is no reason to fail.
         self.flags(rpc_response_timeout=600)
         warnings.filterwarnings('ignore', category=sqlalchemy.exc.SADeprecationWarning)

@@ -28,6 +28,7 @@ import sqlalchemy.exc
 from nova_filters import worker
 from tests import synthetic
 from tracon_watcher.conf import nova_filters as conf_module
+from tracon_watcher.demo import idle_threads
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
@@ -78,7 +79,8 @@ class InterferenceTestCase(integrated_helpers.ProviderUsageBaseTestCase):
         # Where pip puts Nova's files; Nova itself looks for them beside its sources.
         self.flags(group='wsgi', api_paste_config=os.path.join(
             sys.prefix, 'etc/nova/api-paste.ini'))
-        super().setUp()
+        with idle_threads.asleep():
+            super().setUp()
         # Nova's own fixture turns every warning of SQLAlchemy 2.1 about itself into an error.
         warnings.filterwarnings('ignore', category=sqlalchemy.exc.SADeprecationWarning)
         self.log = self.useFixture(fixtures.FakeLogger('nova_filters', level=logging.INFO))

@@ -29,6 +29,7 @@ import sqlalchemy.exc
 
 from tests import synthetic
 from tracon_watcher.demo import door
+from tracon_watcher.demo import idle_threads
 from tracon_watcher.demo import watcher_box
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
@@ -54,7 +55,8 @@ class WatcherTestCase(integrated_helpers.ProviderUsageBaseTestCase):
         # pip puts Nova's data files where Nova's tests do not look for them.
         self.flags(api_paste_config=os.path.join(sys.prefix, 'etc', 'nova', 'api-paste.ini'),
                    group='wsgi')
-        super().setUp()
+        with idle_threads.asleep():
+            super().setUp()
         # Nova's fixture makes errors of warnings that are SQLAlchemy's own.
         warnings.filterwarnings('ignore', category=sqlalchemy.exc.SADeprecationWarning)
         for host in self.HOSTS:
