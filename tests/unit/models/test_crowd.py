@@ -115,3 +115,22 @@ class TestCompare(unittest.TestCase):
         self.assertAlmostEqual(0.3, crowd.fitted_crowding(points, 'slowdown'), places=3)
         self.assertEqual(0.0, crowd.fitted_crowding(
             points.take(points.kind != 'co-residents'), 'slowdown'))
+
+    def test_crowding_is_the_least_squares_of_exponents(self):
+        settings = ('gen-c040-r0-w0', 'gen-c070-r0-w0')
+        each = np.array([0.5, 0.5])
+        actual = [float(pairwise.together(each, crowding)) for crowding in (0.1, 0.1, 0.7)]
+
+        def row(kind, target, background, exponent):
+            value = np.exp([exponent])
+            four = np.ones((1, 4))
+            return measured.Points('synthetic', np.array([kind]), np.array([target]),
+                                   np.array([background]), four, four, value, 1 / value, four)
+        points = measured.join([
+            row('background', f'p{target}', name, exponent)
+            for target in range(3) for name, exponent in zip(settings, each, strict=True)] + [
+            row('co-residents', f'p{target}', '+'.join(settings), exponent)
+            for target, exponent in enumerate(actual)])
+        found = crowd.fitted_crowding(points, 'slowdown')
+        # The same neighbours three times: least squares are where the mean exponent is.
+        self.assertAlmostEqual(np.mean(actual), float(pairwise.together(each, found)), places=4)
