@@ -23,10 +23,10 @@ from tracon_watcher.demo import arms
 from tracon_watcher.demo import nova_box
 from tracon_watcher.demo import outcome
 from tracon_watcher.demo import telemetry as telemetries
-from tracon_watcher.demo import truth as truths
 from tracon_watcher.demo import watcher_box
 from tracon_watcher.demo import workload as workloads
 from tracon_watcher import errors
+from tracon_watcher.simulator import truth as truths
 
 MAX_MIGRATIONS = 3
 _LIMIT_SECONDS = 600.0

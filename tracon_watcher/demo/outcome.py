@@ -20,8 +20,8 @@ from typing import Any, Collection, Mapping, Sequence
 
 import numpy as np
 
-from tracon_watcher.demo import truth as truths
 from tracon_watcher.demo import workload as workloads
+from tracon_watcher.simulator import truth as truths
 
 
 @dataclasses.dataclass(frozen=True)

@@ -29,7 +29,7 @@ import numpy as np
 
 from tracon_watcher.demo import arms
 from tracon_watcher.demo import comparison
-from tracon_watcher.demo import truth as truths
+from tracon_watcher.simulator import truth as truths
 
 COLOURS = {arms.STOCK: '#8a8f98', 'weigh, history': '#7fb2e5', 'weigh, oracle': '#2f6fb3',
            'enforce, history': '#f2b266', 'enforce, oracle': '#d9741a'}

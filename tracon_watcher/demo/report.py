@@ -26,8 +26,8 @@ from tracon_watcher.demo import outcome
 from tracon_watcher.demo import plots
 from tracon_watcher.demo import report_text
 from tracon_watcher.demo import settings as settings_module
-from tracon_watcher.demo import truth as truths
 from tracon_watcher import page
+from tracon_watcher.simulator import truth as truths
 
 AUDITED = 'enforce, history'
 _REFUSED = ('arm', 'VM', 'hosts refused', 'placed', 'worst host', 'who would breach', 'response',

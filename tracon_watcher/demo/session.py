@@ -23,14 +23,14 @@ from tracon_watcher.characteristics import RESPONSES
 from tracon_watcher.demo import arms
 from tracon_watcher.demo import comparison
 from tracon_watcher.demo import crew
-from tracon_watcher.demo import progress as progresses
 from tracon_watcher.demo import report
 from tracon_watcher.demo import settings as settings_module
-from tracon_watcher.demo import truth as truths
 from tracon_watcher import errors
 from tracon_watcher.models import dataset
 from tracon_watcher.models import fit
 from tracon_watcher.prediction import store
+from tracon_watcher import progress as progresses
+from tracon_watcher.simulator import truth as truths
 
 AUDITED = report.AUDITED
 

@@ -34,12 +34,12 @@ from tracon_watcher.demo import nova_box  # noqa: E402
 from tracon_watcher.demo import outcome  # noqa: E402
 from tracon_watcher.demo import settings as settings_module  # noqa: E402
 from tracon_watcher.demo import telemetry  # noqa: E402
-from tracon_watcher.demo import truth as truths  # noqa: E402
 from tracon_watcher.demo import workload  # noqa: E402
 from tracon_watcher import errors  # noqa: E402
 from tracon_watcher.models import dataset  # noqa: E402
 from tracon_watcher.placement import assessment  # noqa: E402
 from tracon_watcher.prediction import store  # noqa: E402
+from tracon_watcher.simulator import truth as truths  # noqa: E402
 
 _AUDIT = 12
 Say = Callable[[dict[str, Any]], None]

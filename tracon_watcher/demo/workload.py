@@ -19,8 +19,8 @@ import dataclasses
 import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
-from tracon_watcher.demo import truth as truths
 from tracon_watcher.placement import limits as limits_module
+from tracon_watcher.simulator import truth as truths
 
 
 @dataclasses.dataclass(frozen=True)

@@ -69,6 +69,24 @@ def application_models(
             for model in _application_models(points, origin)]
 
 
+def models_of(datasets: Iterable[dataset.Dataset], name: str,
+              kind: str) -> dict[str, per_application.Fitted]:
+    """Return one of TRACON's models of one application, by response, without held-out errors.
+
+    A response with too few points has none.
+
+    :param datasets: of one host type
+    :param kind: one of :data:`~tracon_watcher.models.per_application.ESTIMATORS`
+    """
+    points = measured.join([baseline.steady(one) for one in datasets])
+    found = {}
+    for response in RESPONSES:
+        own = per_application.of_application(points, response, name)
+        if per_application.enough(own):
+            found[response] = per_application.fit(own, response, kind)
+    return found
+
+
 def _application_models(
         points: measured.Points, origin: Mapping[str, Any],
 ) -> Iterator[polynomial.PolynomialModel | weighted_mean.WeightedMeanModel]:

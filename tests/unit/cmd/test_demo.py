@@ -22,8 +22,8 @@ from tracon_watcher.demo import crew
 from tracon_watcher.demo import outcome
 from tracon_watcher.demo import session
 from tracon_watcher.demo import settings
-from tracon_watcher.demo import truth
 from tracon_watcher.models import dataset
+from tracon_watcher.simulator import truth
 
 
 class TestDemoCommand(folder.FolderCase):

@@ -14,7 +14,7 @@
 
 import numpy as np
 
-from tracon_watcher.demo import truth
+from tracon_watcher.simulator import truth
 
 PROGRAMS = ('calm', 'loud', 'touchy')
 

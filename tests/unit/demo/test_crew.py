@@ -16,9 +16,9 @@ import tempfile
 import unittest
 
 from tracon_watcher.demo import crew
-from tracon_watcher.demo import progress
 from tracon_watcher.demo import settings
 from tracon_watcher import errors
+from tracon_watcher import progress
 
 
 class TestResults(unittest.TestCase):

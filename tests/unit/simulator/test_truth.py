@@ -17,10 +17,10 @@ import numpy as np
 
 from tests.unit import folder
 from tests.unit.models import synthetic
-from tracon_watcher.demo import truth
 from tracon_watcher import errors
 from tracon_watcher.models import dataset
 from tracon_watcher.models import points as measured
+from tracon_watcher.simulator import truth
 
 
 def write(folder, points, host_type='synthetic'):

@@ -10,10 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What really happens when two programs share a host: the measured pair rows, and nothing else.
+"""What really happens when programs share a host: the measured pair rows.
 
 Models are fitted to other rows. A schedule is judged by looking each VM and its neighbour up
-here, so that no prediction ever marks its own work.
+here, so that no prediction ever marks its own work. What three and more do to each other was
+measured of few; it is composed of what each two do, by the rule whose error
+``tracon model evaluate --table co-residents`` shows.
 """
 
 from __future__ import annotations
@@ -24,9 +26,12 @@ from typing import Iterable, Mapping
 import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.characteristics import RESPONSES
 from tracon_watcher import errors
 from tracon_watcher.models import baseline
+from tracon_watcher.models import crowd
 from tracon_watcher.models import dataset
+from tracon_watcher.models import points as measured
 
 _LEAST_PROGRAMS = 3
 #: Of the programs that differ most in what they suffer and do. The applications of the other
@@ -46,6 +51,10 @@ class Truth:
     :param iops_ratio: (p, p), NaN where undefined: the target does hardly any I/O
     :param measurements: (p, p) number of measurements behind each
     :param profiles: of each program (m, 4) characteristics alone, a row a measurement
+    :param unit_seconds: of each program, median time of a unit of its work alone
+    :param window_seconds: of each program, median time for which it was measured alone
+    :param crowding: κ of slowdown and of the IOPS ratio, as of
+        :func:`tracon_watcher.models.crowd.fitted_crowding`
     """
 
     host_type: str
@@ -54,6 +63,14 @@ class Truth:
     iops_ratio: FloatArray
     measurements: FloatArray
     profiles: Mapping[str, FloatArray]
+    unit_seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    window_seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    crowding: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def typical(self) -> FloatArray:
+        """(p, 4) median characteristics of each program alone."""
+        return np.array([np.median(self.profiles[name], axis=0) for name in self.programs])
 
     def beside(self, target: str, background: str | None) -> tuple[float, float]:
         """Return the measured slowdown and IOPS ratio of ``target``; alone, both are 1.
@@ -93,11 +110,11 @@ def host_types(datasets: Iterable[dataset.Dataset]) -> list[str]:
     return sorted(counts, key=lambda name: (name in emulated, -counts[name], name))
 
 
-def of(datasets: Iterable[dataset.Dataset], host_type: str) -> Truth:
+def of(datasets: Iterable[dataset.Dataset], host_type: str, plan: str = '') -> Truth:
     """Gather the pair rows of one host type.
 
-    Programs of different plans never met each other. Those of the plan :data:`PLAN` are taken
-    where there are any, else those of the plan with the most pair rows.
+    Programs of different plans never met each other. Those of ``plan`` are taken; by default
+    those of the plan :data:`PLAN` where there are any, else of the plan with the most pair rows.
 
     Programs are left out until every pair of the others was measured in both directions.
 
@@ -105,7 +122,9 @@ def of(datasets: Iterable[dataset.Dataset], host_type: str) -> Truth:
     """
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     profiles: dict[str, list[FloatArray]] = {}
-    for one in _of_one_plan([one for one in datasets if one.host_type == host_type]):
+    own = [one for one in datasets if one.host_type == host_type]
+    chosen = _of_one_plan(own, plan)
+    for one in chosen:
         points = baseline.steady(one)
         paired = set(points.target[points.kind == 'pair'].tolist())
         for row in range(len(points)):
@@ -133,17 +152,39 @@ def of(datasets: Iterable[dataset.Dataset], host_type: str) -> Truth:
             if np.isfinite(values[:, 1]).any():
                 ratio[row, column] = np.nanmean(values[:, 1])
     return Truth(host_type, tuple(names), slowdown, ratio, count,
-                 {name: np.array(profiles[name]) for name in names})
+                 {name: np.array(profiles[name]) for name in names},
+                 _alone(chosen, names, 'time_per_unit'), _alone(chosen, names, 'window_seconds'),
+                 _crowding(own))
 
 
-def _of_one_plan(datasets: list[dataset.Dataset]) -> list[dataset.Dataset]:
+def _alone(datasets: list[dataset.Dataset], names: Iterable[str],
+           column: str) -> dict[str, float]:
+    """Return the median of a column over windows of each program alone."""
+    found = {}
+    for name in names:
+        values = np.concatenate([
+            one.numbers[column][(one.text['kind'] == 'solo') & (one.text['target'] == name)]
+            for one in datasets if column in one.numbers] or [np.empty(0)])
+        values = values[np.isfinite(values)]
+        if len(values):
+            found[name] = float(np.median(values))
+    return found
+
+
+def _crowding(datasets: list[dataset.Dataset]) -> tuple[float, float]:
+    points = measured.join([baseline.steady(one) for one in datasets])
+    slowdown, ratio = (crowd.fitted_crowding(points, response) for response in RESPONSES)
+    return slowdown, ratio
+
+
+def _of_one_plan(datasets: list[dataset.Dataset], plan: str) -> list[dataset.Dataset]:
     pairs: dict[str, int] = {}
     for one in datasets:
-        plan = one.header.get('plan', '')
-        pairs[plan] = pairs.get(plan, 0) + int(np.count_nonzero(one.text['kind'] == 'pair'))
+        name = one.header.get('plan', '')
+        pairs[name] = pairs.get(name, 0) + int(np.count_nonzero(one.text['kind'] == 'pair'))
     if not pairs:
         return []
-    chosen = PLAN if pairs.get(PLAN) else max(pairs, key=lambda plan: pairs[plan])
+    chosen = plan or (PLAN if pairs.get(PLAN) else max(pairs, key=lambda name: pairs[name]))
     return [one for one in datasets if one.header.get('plan', '') == chosen]
 
 

@@ -23,39 +23,48 @@ from typing import TextIO
 class Progress:
     """Shows the share that is done of many tasks.
 
-    :param total: number of tasks
+    :param total: number of tasks, or the sum of their weights
     :param stream: a terminal gets one line that is written over; anything else a line now and then
     """
 
-    def __init__(self, total: int, stream: TextIO | None = None) -> None:
+    def __init__(self, total: float, stream: TextIO | None = None) -> None:
         self._total = total
         self._stream = stream if stream is not None else sys.stderr
         self._shares: dict[object, float] = {}
+        self._weights: dict[object, float] = {}
         self._started = time.monotonic()
         self._shown = -1e9
         self._lock = threading.Lock()
         self._terminal = self._stream.isatty()
         self._width = 0
+        self._finished = False
 
-    def report(self, task: object, share: float) -> None:
+    def report(self, task: object, share: float, weight: float = 1.0) -> None:
         """Take down which share of a task is done, and show it."""
         with self._lock:
             self._shares[task] = share
+            self._weights[task] = weight
             now = time.monotonic()
-            if now - self._shown < (0.5 if self._terminal else 15.0) and share < 1:
+            finished = self._done() >= self._total
+            if self._finished or (
+                    now - self._shown < (0.5 if self._terminal else 15.0) and not finished):
                 return
+            self._finished = finished
             self._shown = now
             running = ', '.join(f'{getattr(one, "name", one)} {share:.0%}'
-                                for one, share in self._shares.items() if share < 1)
+                                for one, share in self._shares.items() if 0 < share < 1)
             self._show(f'{self.line(now)}  {running}'.rstrip())
 
     def line(self, now: float) -> str:
         """Return how much is done and when the rest will be."""
-        done = sum(self._shares.values()) / self._total
+        done = self._done() / self._total
         passed = now - self._started
         # The first seconds go into starting Nova, so that little can be told of the rest.
         left = f', about {_time(passed * (1 - done) / done)} left' if done > 0.04 else ''
         return f'{done:4.0%} after {_time(passed)}{left}'
+
+    def _done(self) -> float:
+        return sum(share * self._weights[one] for one, share in self._shares.items())
 
     def say(self, text: str) -> None:
         """Show a line that stays."""

@@ -1,0 +1,144 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``tracon simulate figures``: TRACON's figures of schedulers, with the published values."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import html
+import pathlib
+from typing import Any
+
+from cliff import lister
+
+from tracon_watcher.cmd import simulate
+from tracon_watcher import errors
+from tracon_watcher import page
+
+_NAMES = ('4', '8', '9', '10', '11', '12', 'sigma', 'cost')
+
+
+class Figures(lister.Lister):
+    """Make TRACON's Figures 4 and 8 to 12 from measurements: plots, CSV, and words.
+
+    In the folder each figure becomes figure-NAME.png and figure-NAME.csv, and figures.html shows
+    all of them, with what the paper published and where ours differs.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add = parser.add_argument
+        add('--output', default='tracon-figures', metavar='DIR',
+            help='folder (default: %(default)s)')
+        add('--figures', type=simulate.words, default=list(_NAMES), metavar='NAME[,NAME…]',
+            help=f'(default: {",".join(_NAMES)})')
+        add('--runs', type=int, default=3, metavar='N',
+            help='of each setting (default: %(default)s)')
+        add('--seed', type=int, default=1, help='of the first run (default: %(default)s)')
+        add('--hours', type=float, default=10.0, help='simulated (default: %(default)s)')
+        add('--largest', type=int, default=1024, metavar='N',
+            help='most machines (default: %(default)s)')
+        add('--processes', type=int, default=2, metavar='N',
+            help='that work at the same time (default: %(default)s)')
+        simulate.add_world(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
+        for name, least in (('runs', 1), ('processes', 1), ('seed', 0)):
+            if getattr(parsed_args, name) < least:
+                raise errors.InvalidOption(f'--{name}', getattr(parsed_args, name),
+                                           f'at least {least}')
+        unknown = [name for name in parsed_args.figures if name not in _NAMES]
+        if unknown or not parsed_args.figures:
+            raise errors.InvalidOption('--figures', ','.join(parsed_args.figures),
+                                       f'expected some of {", ".join(_NAMES)}')
+        folder = pathlib.Path(parsed_args.output)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            found = _make(parsed_args, folder)
+        except OSError as error:
+            raise errors.InvalidOption('--output', parsed_args.output, str(error)) from None
+        columns = simulate.COLUMNS if parsed_args.formatter == 'table' else (
+            simulate.COLUMNS + simulate.MORE)
+        return ('figure', *columns), [
+            (name, *simulate.listed(row, parsed_args)[:len(columns)]) for name, row in found]
+
+
+def _make(arguments: argparse.Namespace, folder: pathlib.Path) -> list[tuple[str, Any]]:
+    from tracon_watcher.cmd import simulate_plot
+    from tracon_watcher.cmd import simulate_run
+    from tracon_watcher.simulator import figures
+    from tracon_watcher.simulator import results
+    from tracon_watcher.simulator import words
+    setup = simulate.setup(arguments)
+    wanted = [one for one in figures.all_figures(setup, arguments.runs, arguments.seed,
+                                                 arguments.hours, arguments.largest)
+              if one.name in arguments.figures]
+    # What several figures show is simulated once. What is timed runs alone, afterwards.
+    shared = list(dict.fromkeys(case for one in wanted if one.name != 'cost'
+                                for case in one.cases))
+    done = dict(zip(shared, simulate_run.run(shared, arguments.processes)))
+    for one in wanted:
+        if one.name == 'cost':
+            done.update(zip(one.cases, simulate_run.run(one.cases, 1)))
+    parts = [_head(setup, next(iter(done.values())).factor, arguments)]
+    found = []
+    for one in wanted:
+        rows = results.rows(done[case] for case in one.cases)
+        found += [(one.name, row) for row in rows]
+        said = words.of_figure(one.name, rows)
+        drawing = simulate_plot.draw(one, rows)
+        drawing.savefig(folder / f'figure-{one.name}.png', dpi=110)
+        _write(folder / f'figure-{one.name}.csv', one, rows, arguments)
+        parts.append(_section(one, rows, said, simulate_plot.svg(drawing, html.escape(
+            one.title, quote=True)), arguments))
+    (folder / 'figures.html').write_text(''.join((*parts, page.END)), encoding='utf-8')
+    return found
+
+
+def _write(path: pathlib.Path, figure: Any, rows: Any, arguments: argparse.Namespace) -> None:
+    """Write a figure's rows, with what the paper published at the same place."""
+    with path.open('w', encoding='utf-8', newline='') as file:
+        writer = csv.writer(file, lineterminator='\n')
+        writer.writerow((*simulate.COLUMNS, *simulate.MORE, 'published'))
+        for row in rows:
+            published = next((value for panel, at, value in figure.published
+                              if panel == row.mix and at in (None, getattr(row, figure.x))
+                              and row.scheduler == 'MIBS_8'), '')
+            writer.writerow((*('' if value is None else value
+                               for value in simulate.listed(row, arguments)), published))
+
+
+def _head(setup: Any, factor: float, arguments: argparse.Namespace) -> str:
+    names = html.escape(' and '.join(setup.host_types))
+    return (page.begin('TRACON\'s schedulers on measured interference')
+            + '<h1>TRACON\'s schedulers on measured interference</h1><p class="lead">'
+            f'What programs do to each other was measured on {names}; measured times are '
+            f'multiplied by {factor:.3g}, which makes a task take {setup.minutes:g} minutes alone '
+            f'on average. Schedulers decide by model "{html.escape(setup.model)}", which has seen '
+            f'none of these pairs. Means of {arguments.runs} runs, against the better of both '
+            f'FIFOs, beside what Chiang &amp; Huang (SC\'11) published. PRICED and matching are '
+            f'this product\'s.</p>')
+
+
+def _section(figure: Any, rows: Any, said: list[str], drawing: str,
+             arguments: argparse.Namespace) -> str:
+    heading = f'Figure {figure.name}: ' if figure.name.isdigit() else ''
+    table = page.table((*simulate.COLUMNS, *simulate.MORE), (
+        tuple('' if value is None else value for value in simulate.listed(row, arguments))
+        for row in rows))
+    told = ''.join(f'<li>{html.escape(sentence)}</li>' for sentence in said)
+    return (f'<section><h2>{html.escape(heading + figure.title)}</h2>{drawing}'
+            f'<p>Published: {html.escape(figure.said)}</p><ul>{told}</ul>'
+            f'<details><summary>All numbers</summary>{table}</details></section>')

@@ -1,0 +1,89 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Schedulers by name."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from tracon_watcher import errors
+from tracon_watcher.scheduling import base
+from tracon_watcher.scheduling import fifo
+from tracon_watcher.scheduling import matching
+from tracon_watcher.scheduling import mibs
+from tracon_watcher.scheduling import mios
+from tracon_watcher.scheduling import mix
+from tracon_watcher.scheduling import performance as performances
+from tracon_watcher.scheduling import pool
+from tracon_watcher.scheduling import priced
+
+#: What is shown unless asked otherwise. The baseline of ratios is the better of the FIFOs.
+USUAL = ('FIFO-packed', 'FIFO-spread', 'MIOS', 'MIBS_8', 'MIX_8', 'PRICED_8')
+_NAME = re.compile(r'(?P<family>[A-Z]+|matching)(?:-(?P<order>packed|spread))?'
+                   r'(?:_(?P<window>\d+))?(?P<full>-full)?(?::(?P<more>.*))?$')
+_KNOWN = ('FIFO-packed, FIFO-spread, MIOS, MIBS_q, MIBS_q-full, MIX_q, MIX_q-full, PRICED_q (with '
+          ':threshold=θ or :surplus=s behind it) or matching; q is the length of the queue')
+_MOST = 4096
+
+
+def build(name: str, performance: performances.Performance, objective: str) -> base.Scheduler:
+    """Return the scheduler of a name.
+
+    :param performance: as predicted
+    :param objective: ``RT`` or ``IO``
+    :raises tracon_watcher.errors.InvalidOption: for a name that is none
+    """
+    found = _NAME.match(name)
+    if found is None:
+        raise errors.InvalidOption('scheduler', name, f'expected {_KNOWN}')
+    family, order, full = found['family'], found['order'], bool(found['full'])
+    window = int(found['window']) if found['window'] else None
+    takes = {'window': window is not None, 'order': order is not None, 'full': full,
+             'more': found['more'] is not None}
+    expected = {'FIFO': {'order'}, 'MIOS': set(), 'MIBS': {'window'}, 'MIX': {'window'},
+                'PRICED': {'window'}, 'matching': set()}.get(family)
+    allowed = {'MIBS': {'full'}, 'MIX': {'full'}, 'PRICED': {'more'}}.get(family, set())
+    given = {part for part, there in takes.items() if there}
+    if expected is None or not expected <= given <= expected | allowed:
+        raise errors.InvalidOption('scheduler', name, f'expected {_KNOWN}')
+    if window is not None and not 1 <= window <= _MOST:
+        raise errors.InvalidOption('scheduler', name,
+                                   f'the queue holds from 1 to {_MOST} tasks')
+    if family == 'FIFO':
+        return fifo.Fifo(order or pool.SPREAD)
+    if family == 'MIOS':
+        return mios.Mios(performance, objective)
+    if family == 'MIBS':
+        return mibs.Mibs(performance, objective, window or 1, full)
+    if family == 'MIX':
+        return mix.Mix(performance, objective, window or 1, full)
+    if family == 'matching':
+        return matching.Matching(performance, objective)
+    scheduler = priced.Priced(performance, window or 1, **_more(name, found['more']))
+    scheduler.name = name
+    return scheduler
+
+
+def _more(name: str, text: str | None) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for part in (text or '').split(',') if text is not None else ():
+        key, _equals, value = part.partition('=')
+        try:
+            values[key] = float(value)
+        except ValueError:
+            values[key] = math.nan
+        if key not in ('threshold', 'surplus') or math.isnan(values[key]):
+            raise errors.InvalidOption('scheduler', name, f'expected {_KNOWN}')
+    return values

@@ -1,0 +1,136 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Tasks as they come, by what a host is worth with them: prices from the saturated optimum.
+
+MIOS asks what a newcomer will suffer. It does not ask what residents will, nor whether the slot
+had better wait for another task. Here every configuration has a value, Σ_a price_a r_a(m), what it
+completes a second at the prices of :mod:`~tracon_watcher.scheduling.saturation`; a task is worth
+what it adds to the value of the host that it comes to. That counts the newcomer and the residents
+in one sum, and the prices hold what classes of tasks are expected to come: those learnt from the
+tasks so far. Three rules follow from it:
+
+* Of all tasks in the window and all free slots the two are put together that add most.
+* What adds less than a share θ of what a host earns in the optimum waits, even beside a free slot:
+  the residents there are worth more without it, or with another one. Beside nobody it never waits.
+* The share of a class in the window, beyond its share among all tasks, adds to its worth. So
+  tasks that nobody wants do not fill the window: in the end what comes is what must be done.
+
+Ranks are kept by class, so a decision takes a look at each class and no search.
+"""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+import numpy as np
+
+from tracon_watcher.scheduling import base
+from tracon_watcher.scheduling import configurations as configuration
+from tracon_watcher.scheduling import performance as performances
+from tracon_watcher.scheduling import pool as pools
+from tracon_watcher.scheduling import saturation
+
+#: θ and the weight of a class's surplus in the window, in what a host earns; chosen on three mixes
+#: and two host types, and flat around these.
+THRESHOLD = 0.2
+SURPLUS = 1.0
+#: Prices are computed anew when twice as many tasks were placed, and every so many.
+_PERIOD = 4096
+_FIRST = 32
+
+
+class Priced:
+    """The online scheduler of this product; see the module for its rules.
+
+    :param performance: as predicted
+    :param window: tasks it looks at
+    :param threshold: θ; 0 lets a task wait only where it does harm, minus infinity never
+    :param surplus: weight of a class's surplus in the window
+    """
+
+    batch = False
+    order: str | None = None
+
+    def __init__(self, performance: performances.Performance, window: int = 8,
+                 threshold: float = THRESHOLD, surplus: float = SURPLUS) -> None:
+        self.name = f'PRICED_{window}'
+        self.window = window
+        self.patient = threshold > -np.inf
+        self._performance = performance
+        self._threshold = threshold
+        self._surplus = surplus
+        self._seen = np.ones(len(performance.configurations.classes))
+        self._placed = 0
+        self._due = 0
+        self._shares: list[float] = []
+        self._ranked: list[list[tuple[float, int]]] = []
+
+    def schedule(self, queue: Sequence[int], pool: pools.Pool) -> base.Placements:
+        """Place the tasks that are worth it; see :class:`~.base.Scheduler`."""
+        if self._placed >= self._due:
+            self._learn(pool)
+        left = list(range(len(queue)))
+        count = [0] * len(self._shares)
+        for task in queue:
+            count[task] += 1
+        placed = []
+        while left and pool.free:
+            task, index = self._best(count, len(left), pool)
+            if index < 0:
+                break
+            position = next(one for one in left if queue[one] == task)
+            left.remove(position)
+            count[task] -= 1
+            host = pool.hosts[index][-1]
+            pool.add(host, task)
+            self._seen[task] += 1
+            placed.append((position, host))
+        self._placed += len(placed)
+        return placed
+
+    def _best(self, count: Sequence[int], waiting: int, pool: pools.Pool) -> tuple[int, int]:
+        """Return the class and the configuration that add most; -1 where all had better wait."""
+        space, hosts = pool.configurations, pool.hosts
+        best, most = (-1, -1), -np.inf
+        for task, number in enumerate(count):
+            if not number:
+                continue
+            for worth, index in self._ranked[task]:
+                if hosts[index]:
+                    break
+            else:
+                continue
+            worth += self._surplus * (number / self.window - self._shares[task])
+            if worth > most and (worth > self._threshold or not space.size[index]):
+                best, most = (task, index), worth
+        return best
+
+    def _learn(self, pool: pools.Pool) -> None:
+        """Compute prices for the mix of tasks so far."""
+        space = pool.configurations
+        shares = self._seen / self._seen.sum()
+        if self._placed >= _PERIOD:
+            # What was long ago counts ever less.
+            self._seen = np.maximum(self._seen / 2, 1.0)
+        self._due = max(_FIRST, min(2 * self._placed, self._placed + _PERIOD))
+        optimum = saturation.solve(self._performance, shares,
+                                   np.bincount(pool.host_types, minlength=len(space.slots)))
+        value = self._performance.completions @ optimum.price
+        earned = optimum.earned[space.host_type]
+        added = np.array(space.added)
+        worth = np.where(added == configuration.NONE, -np.inf,
+                         (value[added] - value[:, None]) / earned[:, None])
+        self._shares = shares.tolist()
+        self._ranked = [[(float(column[index]), int(index))
+                         for index in np.argsort(-column, kind='stable')
+                         if np.isfinite(column[index])] for column in worth.T]

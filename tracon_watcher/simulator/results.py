@@ -1,0 +1,137 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""From runs to rows: each scheduler beside FIFO and the optimum, as means over the runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Callable, Iterable, Sequence
+
+import numpy as np
+
+from tracon_watcher.scheduling import objective as objectives
+from tracon_watcher.simulator import experiment
+
+_BASELINE = 'FIFO'
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """What a scheduler does in one setting; NaN is undefined. Ratios are against the better FIFO.
+
+    :param rate: λ, tasks a minute
+    :param load: ρ
+    :param speedup: RT_FIFO / RT_S (Chiang & Huang, TRACON, SC'11, eq. 5)
+    :param io_boost: IOPS_S / IOPS_FIFO (eq. 6)
+    :param throughput: T_S / T_FIFO
+    :param distance: to the optimum, as a share of it: static, by how much the objective is worse;
+        dynamic, how many fewer tasks are completed than is possible at most
+    :param deviation: standard deviation over the runs of speedup (static, RT), io_boost (static,
+        IO) or throughput (dynamic); NaN for a single run
+    :param event_cost: seconds of computing for each event
+    :param per_minute: tasks that are completed
+    :param runtime: mean seconds from start to end of a task
+    :param waited: mean seconds before the start
+    """
+
+    scheduler: str
+    machines: int
+    mix: str
+    objective: str
+    rate: float
+    load: float
+    speedup: float
+    io_boost: float
+    throughput: float
+    distance: float
+    scheduling: float
+    deviation: float
+    runs: int
+    per_minute: float
+    runtime: float
+    waited: float
+    overtaken: int
+    migrations: int
+    sigma: float
+    model: str
+    host_type: str
+    event_cost: float
+
+
+def rows(found: Iterable[experiment.Result]) -> list[Row]:
+    """Gather runs that differ by nothing but their seed, in the order in which they come."""
+    settings: dict[experiment.Case, dict[str, list[experiment.Result]]] = {}
+    for one in found:
+        setting = dataclasses.replace(one.case, scheduler='', seed=0)
+        settings.setdefault(setting, {}).setdefault(one.case.scheduler, []).append(one)
+    return [_row(name, runs, _baseline(by_name)) for by_name in settings.values()
+            for name, runs in by_name.items()]
+
+
+def _static(one: experiment.Result) -> bool:
+    return math.isnan(one.most)
+
+
+def _better(one: experiment.Result) -> float:
+    """Return what is to be large."""
+    if not _static(one):
+        return float(one.tasks)
+    return 1 / one.runtime if one.case.objective == objectives.RT else one.iops
+
+
+def _baseline(by_name: dict[str, list[experiment.Result]]) -> list[experiment.Result]:
+    """Return the runs of the FIFO that does better; none where there is no FIFO."""
+    fifos = [runs for name, runs in by_name.items() if name.startswith(_BASELINE)]
+    return max(fifos, key=lambda runs: float(np.mean([_better(one) for one in runs])), default=[])
+
+
+def _row(name: str, runs: Sequence[experiment.Result],
+         baseline: Sequence[experiment.Result]) -> Row:
+    case, first = runs[0].case, runs[0]
+    speedup = _ratios(baseline, runs, lambda base, own: base.runtime / own.runtime)
+    boost = _ratios(baseline, runs, lambda base, own: own.iops / base.iops)
+    tasks = _ratios(baseline, runs, lambda base, own: own.tasks / base.tasks)
+    static = _static(first)
+    if static:
+        shown = speedup if case.objective == objectives.RT else boost
+        distance = [one.runtime / one.best_runtime - 1 if case.objective == objectives.RT
+                    else 1 - one.iops / one.best_iops for one in runs]
+        runtime = _mean([one.runtime / max(one.tasks, 1) for one in runs])
+        per_minute = math.nan
+    else:
+        shown = tasks
+        distance = [1 - one.tasks / one.most for one in runs]
+        runtime = _mean([one.runtime for one in runs])
+        per_minute = (math.nan if case.trace else
+                      _mean([one.tasks / case.hours / 60 for one in runs]))
+    return Row(name, case.machines, case.mix, case.objective,
+               math.nan if static or case.trace else case.rate, first.load, _mean(speedup),
+               _mean(boost), math.nan if static else _mean(tasks), _mean(distance),
+               _mean([one.scheduling for one in runs]),
+               float(np.std(shown, ddof=1)) if len(shown) > 1 else math.nan, len(runs),
+               per_minute, runtime, _mean([one.waited for one in runs]),
+               max(one.overtaken for one in runs), sum(one.migrations for one in runs),
+               case.sigma, case.setup.model, ' and '.join(case.setup.host_types),
+               _mean([one.elapsed / one.events for one in runs if one.events]))
+
+
+def _ratios(baseline: Sequence[experiment.Result], runs: Sequence[experiment.Result],
+            ratio: Callable[[experiment.Result, experiment.Result], float]) -> list[float]:
+    of_seed = {one.case.seed: one for one in baseline}
+    return [ratio(of_seed[one.case.seed], one) for one in runs
+            if one.case.seed in of_seed and one.tasks and of_seed[one.case.seed].tasks]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if len(values) else math.nan

@@ -1,0 +1,187 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""All that a simulation rests on: classes of tasks, what is true of them, what is predicted."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from tracon_watcher.characteristics import FloatArray, IntArray, RESPONSES
+from tracon_watcher import errors
+from tracon_watcher.models import dataset
+from tracon_watcher.models import fit
+from tracon_watcher.models import per_application
+from tracon_watcher.placement import assessment
+from tracon_watcher.prediction import pairwise
+from tracon_watcher.scheduling import configurations as configuration
+from tracon_watcher.scheduling import performance as performances
+from tracon_watcher.scheduling import predicted
+from tracon_watcher.simulator import composition
+from tracon_watcher.simulator import truth as truths
+
+#: By what schedulers decide: TRACON's own models of each application, the model of production for
+#: programs nobody knows, the mean of the exponents of this and the NLM, or the truth itself, which
+#: tells what errors of the models cost.
+MODELS = ('wmm', 'lm', 'nlm', 'production', 'both', 'truth')
+#: What a task is: the work of one measured window, or the same number of units of each program.
+WINDOW, UNIT = 'window', 'unit'
+WORK = (WINDOW, UNIT)
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """Classes in the order of their I/O intensity, the least intensive first.
+
+    :param host_types: t names
+    :param factor: by which measured times were multiplied
+    :param profiles: (t, c, 4) characteristics alone
+    :param models: of production, by host type
+    """
+
+    host_types: tuple[str, ...]
+    truth: performances.Performance
+    predicted: performances.Performance
+    model: str
+    factor: float
+    profiles: FloatArray
+    models: Mapping[str, assessment.Models]
+
+    @property
+    def configurations(self) -> configuration.Configurations:
+        """What may run together."""
+        return self.truth.configurations
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Their names."""
+        return self.configurations.classes
+
+    def solo_seconds(self, mix: FloatArray, hosts: IntArray) -> float:
+        """Return the mean runtime alone of a mix, (c,), over (t,) hosts of each type."""
+        slots = np.array(self.configurations.slots) * hosts
+        return float((self.truth.solo_seconds @ mix) @ slots / slots.sum())
+
+
+def build(datasets: Iterable[dataset.Dataset], host_types: Sequence[str], slots: Sequence[int],
+          minutes: float = 3.0, model: str = 'nlm', work: str = WINDOW,
+          plan: str = '') -> World:
+    """Gather truth and predictions of one or several host types.
+
+    :param slots: of each host type
+    :param minutes: mean runtime of the classes alone on the first host type; one factor for all
+        brings the measured seconds there
+    :param model: one of :data:`MODELS`
+    :param work: one of :data:`WORK`
+    :param plan: of the measurements whose programs are the classes
+    :raises tracon_watcher.errors.NotEnoughData: when not every pair was measured
+    :raises tracon_watcher.errors.InvalidOption: for host types without programs in common
+    """
+    datasets = list(datasets)
+    _check(datasets, host_types, minutes, model, work)
+    found = _common([truths.of(datasets, name, plan) for name in host_types])
+    rank = np.argsort(found[0].typical[:, :2].sum(axis=1), kind='stable')
+    found = [_reordered(one, rank.tolist()) for one in found]
+    factor, seconds = _solo_seconds(found, minutes, work)
+    space = configuration.Configurations(found[0].programs, slots)
+    profiles = np.stack([one.typical for one in found])
+    truth = composition.true_performance(space, found, seconds)
+    guesses, stored = [], {}
+    if model == 'truth':
+        guesses.append(truth)
+    if model in ('production', 'both'):
+        stored = _production(datasets, host_types)
+        guesses.append(predicted.by_assessor(space, host_types, profiles, seconds, stored))
+    if model in ('wmm', 'lm', 'nlm', 'both'):
+        kind = 'NLM' if model == 'both' else model.upper()
+        guesses.append(predicted.by_application(
+            space, profiles, seconds, _of_applications(datasets, host_types, found, kind)))
+    return World(tuple(host_types), truth, predicted.mean(guesses), model, factor, profiles,
+                 stored)
+
+
+def _check(datasets: Sequence[dataset.Dataset], host_types: Sequence[str], minutes: float,
+           model: str, work: str) -> None:
+    if not minutes > 0 or not np.isfinite(minutes):
+        raise errors.InvalidOption('minutes', minutes, 'a time above 0')
+    for name, value, known in (('model', model, MODELS), ('work', work, WORK)):
+        if value not in known:
+            raise errors.InvalidOption(name, value, f'expected one of {", ".join(known)}')
+    measured = truths.host_types(datasets)
+    for host_type in host_types:
+        if host_type not in measured:
+            raise errors.InvalidOption('host_type', host_type, 'pairs were measured of '
+                                       + (', '.join(measured) or 'none'))
+
+
+def _solo_seconds(found: Sequence[truths.Truth], minutes: float,
+                  work: str) -> tuple[float, FloatArray]:
+    """Return the factor, and (t, c) seconds alone.
+
+    The same work takes another time on another host type: as much more as a unit of it takes
+    there.
+    """
+    first = found[0]
+    units = np.array([[one.unit_seconds[name] for name in one.programs] for one in found])
+    measured = units if work == UNIT else units / units[0] * np.array(
+        [first.window_seconds[name] for name in first.programs])
+    factor = minutes * 60 / float(measured[0].mean())
+    return factor, measured * factor
+
+
+def _common(found: list[truths.Truth]) -> list[truths.Truth]:
+    shared = [name for name in found[0].programs
+              if all(name in other.programs for other in found)]
+    if not shared:
+        raise errors.InvalidOption(
+            'host_type', ', '.join(one.host_type for one in found),
+            'their measurements have no programs in common; name a plan that both have')
+    return [_reordered(one, [one.programs.index(name) for name in shared]) for one in found]
+
+
+def _reordered(truth: truths.Truth, rows: Sequence[int]) -> truths.Truth:
+    square = np.ix_(rows, rows)
+    return dataclasses.replace(
+        truth, programs=tuple(truth.programs[row] for row in rows),
+        slowdown=truth.slowdown[square], iops_ratio=truth.iops_ratio[square],
+        measurements=truth.measurements[square])
+
+
+def _production(datasets: Sequence[dataset.Dataset],
+                host_types: Sequence[str]) -> dict[str, assessment.Models]:
+    own = [one for one in datasets if one.host_type in host_types]
+    by_type: dict[str, dict[str, pairwise.PairwiseModel]] = {}
+    for one in fit.production_models(own):
+        by_type.setdefault(one.host_type, {})[one.response] = one
+    missing = [name for name in host_types if set(by_type.get(name, ())) != set(RESPONSES)]
+    if missing:
+        raise errors.NotEnoughData(f'a model of both responses on {missing[0]}', 0, 1)
+    return {name: assessment.Models(both['slowdown'], both['iops_ratio'])
+            for name, both in by_type.items()}
+
+
+def _of_applications(datasets: Sequence[dataset.Dataset], host_types: Sequence[str],
+                     found: Sequence[truths.Truth], kind_of_model: str,
+                     ) -> dict[tuple[int, int, str], predicted.ApplicationModel]:
+    models: dict[tuple[int, int, str], predicted.ApplicationModel] = {}
+    for kind, (name, truth) in enumerate(zip(host_types, found)):
+        own = [one for one in datasets if one.host_type == name]
+        for task, program in enumerate(truth.programs):
+            for response, model in fit.models_of(own, program, kind_of_model).items():
+                models[kind, task, response] = model
+            if (kind, task, 'slowdown') not in models:
+                raise errors.NotEnoughData(f'{kind_of_model} of {program} on {name}', 0,
+                                           per_application.LEAST_POINTS)
+    return models
