@@ -14,9 +14,24 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any, Callable, Self
+
 
 class TraconError(Exception):
     """Root of all errors raised on purpose; its text is fit to be shown to an operator."""
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """Remember what it is made of."""
+        error = super().__new__(cls)
+        error._given = functools.partial(cls, *given, **named)
+        return error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be made again from the same when it comes out of another process."""
+        return self._given, ()
+
+    _given: Callable[[], Self]
 
 
 class InvalidDocument(TraconError):

@@ -248,6 +248,7 @@ def setup(arguments: argparse.Namespace) -> Any:
 
 def cases(arguments: argparse.Namespace, **more: Any) -> list[Any]:
     """Return a case for each scheduler and run of each setting."""
+    from tracon_watcher.scheduling import catalogue
     from tracon_watcher.simulator import experiment
     for name, least in (('runs', 1), ('processes', 1), ('seed', 0)):
         if getattr(arguments, name) < least:
@@ -255,6 +256,9 @@ def cases(arguments: argparse.Namespace, **more: Any) -> list[Any]:
     for name in ('machines', 'schedulers', 'objective', 'mix', 'sigma'):
         if not getattr(arguments, name):
             raise errors.InvalidOption(f'--{name}', '', 'name one at least')
+    for name in arguments.schedulers:
+        if name != experiment.OPTIMUM or more:
+            catalogue.check(name)
     world = setup(arguments)
     return [experiment.Case(world, scheduler, machines, mix, objective, sigma=sigma, seed=seed,
                             **more)
@@ -268,7 +272,10 @@ def simulate(arguments: argparse.Namespace, found: Sequence[Any],
              mix: str = '') -> tuple[tuple[str, ...], list[Any]]:
     """Run cases, and return the columns and rows of the table."""
     from tracon_watcher.cmd import simulate_run
+    from tracon_watcher.simulator import experiment
     from tracon_watcher.simulator import results
+    for case in found:
+        experiment.check(case)
     done = simulate_run.run(found, arguments.processes)
     people = arguments.formatter == 'table'
     if people and done:

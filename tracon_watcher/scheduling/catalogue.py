@@ -14,9 +14,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
-from typing import Any
 
 from tracon_watcher import errors
 from tracon_watcher.scheduling import base
@@ -26,7 +26,6 @@ from tracon_watcher.scheduling import mibs
 from tracon_watcher.scheduling import mios
 from tracon_watcher.scheduling import mix
 from tracon_watcher.scheduling import performance as performances
-from tracon_watcher.scheduling import pool
 from tracon_watcher.scheduling import priced
 
 #: What is shown unless asked otherwise. The baseline of ratios is the better of the FIFOs.
@@ -38,6 +37,25 @@ _KNOWN = ('FIFO-packed, FIFO-spread, MIOS, MIBS_q, MIBS_q-full, MIX_q, MIX_q-ful
 _MOST = 4096
 
 
+@dataclasses.dataclass(frozen=True)
+class _Name:
+    """A name, taken apart."""
+
+    family: str
+    order: str
+    window: int
+    full: bool
+    more: dict[str, float]
+
+
+def check(name: str) -> None:
+    """See that a scheduler has this name.
+
+    :raises tracon_watcher.errors.InvalidOption: for a name that is none
+    """
+    _taken_apart(name)
+
+
 def build(name: str, performance: performances.Performance, objective: str) -> base.Scheduler:
     """Return the scheduler of a name.
 
@@ -45,6 +63,23 @@ def build(name: str, performance: performances.Performance, objective: str) -> b
     :param objective: ``RT`` or ``IO``
     :raises tracon_watcher.errors.InvalidOption: for a name that is none
     """
+    parts = _taken_apart(name)
+    if parts.family == 'FIFO':
+        return fifo.Fifo(parts.order)
+    if parts.family == 'MIOS':
+        return mios.Mios(performance, objective)
+    if parts.family == 'MIBS':
+        return mibs.Mibs(performance, objective, parts.window, parts.full)
+    if parts.family == 'MIX':
+        return mix.Mix(performance, objective, parts.window, parts.full)
+    if parts.family == 'matching':
+        return matching.Matching(performance, objective)
+    scheduler = priced.Priced(performance, parts.window, **parts.more)
+    scheduler.name = name
+    return scheduler
+
+
+def _taken_apart(name: str) -> _Name:
     found = _NAME.match(name)
     if found is None:
         raise errors.InvalidOption('scheduler', name, f'expected {_KNOWN}')
@@ -61,23 +96,11 @@ def build(name: str, performance: performances.Performance, objective: str) -> b
     if window is not None and not 1 <= window <= _MOST:
         raise errors.InvalidOption('scheduler', name,
                                    f'the queue holds from 1 to {_MOST} tasks')
-    if family == 'FIFO':
-        return fifo.Fifo(order or pool.SPREAD)
-    if family == 'MIOS':
-        return mios.Mios(performance, objective)
-    if family == 'MIBS':
-        return mibs.Mibs(performance, objective, window or 1, full)
-    if family == 'MIX':
-        return mix.Mix(performance, objective, window or 1, full)
-    if family == 'matching':
-        return matching.Matching(performance, objective)
-    scheduler = priced.Priced(performance, window or 1, **_more(name, found['more']))
-    scheduler.name = name
-    return scheduler
+    return _Name(family, order or '', window or 1, full, _more(name, found['more']))
 
 
-def _more(name: str, text: str | None) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+def _more(name: str, text: str | None) -> dict[str, float]:
+    values: dict[str, float] = {}
     for part in (text or '').split(',') if text is not None else ():
         key, _equals, value = part.partition('=')
         try:

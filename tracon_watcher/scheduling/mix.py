@@ -51,10 +51,11 @@ class Mix:
         best: list[tuple[int, int]] = []
         least, tried = float('inf'), set()
         for first, task in enumerate(queue):
-            # Of two tasks of one class in front the same comes.
-            if task in tried:
+            # The same classes in the same order come to the same; of one slot, the same first.
+            order = (task,) if pool.free == 1 else (task, *queue[:first], *queue[first + 1:])
+            if order in tried:
                 continue
-            tried.add(task)
+            tried.add(order)
             plan, lost = self._attempt(queue, first, pool)
             if len(plan) > len(best) or (len(plan) == len(best) and lost < least - 1e-12):
                 best, least = plan, lost

@@ -20,10 +20,12 @@ in one sum, and the prices hold what classes of tasks are expected to come: thos
 tasks so far. Three rules follow from it:
 
 * Of all tasks in the window and all free slots the two are put together that add most.
-* What adds less than a share θ of what a host earns in the optimum waits, even beside a free slot:
+* What adds less than a share θ of what a slot earns in the optimum waits, even beside a free slot:
   the residents there are worth more without it, or with another one. Beside nobody it never waits.
-* The share of a class in the window, beyond its share among all tasks, adds to its worth. So
-  tasks that nobody wants do not fill the window: in the end what comes is what must be done.
+* When the window is full, the share of a class in it beyond its share among all tasks adds to its
+  worth. So tasks that nobody wants do not block the window: in the end what comes must be done.
+
+Where nobody interferes, every task adds what a slot earns, and none ever waits beside a free slot.
 
 Ranks are kept by class, so a decision takes a look at each class and no search.
 """
@@ -40,10 +42,10 @@ from tracon_watcher.scheduling import performance as performances
 from tracon_watcher.scheduling import pool as pools
 from tracon_watcher.scheduling import saturation
 
-#: θ and the weight of a class's surplus in the window, in what a host earns; chosen on three mixes
+#: θ and the weight of a class's surplus in the window, in what a slot earns; chosen on three mixes
 #: and two host types, and flat around these.
-THRESHOLD = 0.2
-SURPLUS = 1.0
+THRESHOLD = 0.4
+SURPLUS = 2.0
 #: Prices are computed anew when twice as many tasks were placed, and every so many.
 _PERIOD = 4096
 _FIRST = 32
@@ -110,7 +112,8 @@ class Priced:
                     break
             else:
                 continue
-            worth += self._surplus * (number / self.window - self._shares[task])
+            if waiting >= self.window:
+                worth += self._surplus * (number / waiting - self._shares[task])
             if worth > most and (worth > self._threshold or not space.size[index]):
                 best, most = (task, index), worth
         return best
@@ -126,7 +129,7 @@ class Priced:
         optimum = saturation.solve(self._performance, shares,
                                    np.bincount(pool.host_types, minlength=len(space.slots)))
         value = self._performance.completions @ optimum.price
-        earned = optimum.earned[space.host_type]
+        earned = (optimum.earned / np.array(space.slots))[space.host_type]
         added = np.array(space.added)
         worth = np.where(added == configuration.NONE, -np.inf,
                          (value[added] - value[:, None]) / earned[:, None])

@@ -135,6 +135,7 @@ class _Simulation:
         self._audit = audit
         self._progress = progress
         self._pool = pools.Pool(space, host_types, scheduler.order)
+        self._slots = self._pool.free
         self._queue = queues.Queue(source, scheduler.window)
         # Runs a second of one task of a class; lists are faster than arrays one by one.
         rate = truth.speed / truth.solo_seconds[space.host_type]
@@ -166,6 +167,8 @@ class _Simulation:
             arrival = pool.free and len(queue.classes) < window and queue.next < now
             if arrival:
                 now = queue.next
+            if self._scheduler.batch and self._deadline() < now:
+                now, arrival = self._deadline(), True
             if audit_at < now:
                 now, arrival = audit_at, True
             if now > self._seconds:
@@ -193,10 +196,16 @@ class _Simulation:
     def _ready(self, now: float) -> bool:
         if not self._scheduler.batch:
             return True
-        waiting = len(self._queue.classes)
-        if waiting == self._scheduler.window and self._pool.free >= waiting:
-            return True
-        return waiting < self._scheduler.window and now - self._queue.times[0] > PATIENCE
+        if len(self._queue.classes) == self._scheduler.window:
+            return self._pool.free >= min(self._scheduler.window, self._slots)
+        return now >= self._deadline()
+
+    def _deadline(self) -> float:
+        """Return when a batch scheduler stops waiting for a full queue."""
+        queue = self._queue
+        if not self._pool.free or not 0 < len(queue.classes) < self._scheduler.window:
+            return math.inf
+        return queue.times[0] + PATIENCE
 
     def _settle(self, host: int, now: float) -> None:
         """Book the time since the host's last change."""

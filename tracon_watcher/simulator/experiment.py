@@ -24,6 +24,7 @@ import numpy as np
 from tracon_watcher.characteristics import FloatArray, IntArray
 from tracon_watcher import errors
 from tracon_watcher.models import dataset
+from tracon_watcher.placement import assessment
 from tracon_watcher.scheduling import catalogue
 from tracon_watcher.scheduling import objective as objectives
 from tracon_watcher.scheduling import saturation
@@ -159,9 +160,25 @@ def world_of(setup: Setup) -> worlds.World:
                         setup.minutes, setup.model, setup.work, setup.plan)
 
 
+@functools.lru_cache(maxsize=4)
+def _audit_models(setup: Setup) -> dict[str, assessment.Models]:
+    """Return the models of production, by which audits judge whatever schedulers decide by."""
+    return worlds.production_models(dataset.read_all(setup.files), setup.host_types)
+
+
+def check(case: Case) -> None:
+    """See what can be seen beforehand.
+
+    :raises tracon_watcher.errors.InvalidOption: naming what is wrong
+    """
+    objectives.check(case.objective)
+    case.setup.hosts(case.machines)
+    workload.mix(case.mix, 1, case.sigma)
+
+
 def run(case: Case, progress: Progress | None = None) -> Result:
     """Run one case; the same case gives the same result in any process."""
-    objectives.check(case.objective)
+    check(case)
     hosts = case.setup.hosts(case.machines)
     world = world_of(case.setup)
     shares = workload.mix(case.mix, len(world.classes), case.sigma)
@@ -209,7 +226,8 @@ def _dynamic(case: Case, world: worlds.World, hosts: IntArray, shares: FloatArra
         names = [case.setup.host_types[kind] for kind in hosts]
         audit = audits.Audit(case.audit_minutes * 60, case.pause, names,
                              [case.setup.slots[kind] for kind in hosts],
-                             dict(zip(world.host_types, world.profiles)), world.models)
+                             dict(zip(world.host_types, world.profiles)),
+                             _audit_models(case.setup))
     start = time.perf_counter()
     found = dynamic.run(world.truth, hosts.tolist(), scheduler, source, seconds, audit, progress)
     elapsed = time.perf_counter() - start

@@ -64,7 +64,8 @@ def all_figures(setup: experiment.Setup, runs: int, seed: int, hours: float,
                 largest: int) -> list[Figure]:
     """Return the figures.
 
-    :param largest: most machines of Figures 8, 11 and 12; of the cost, ten times as many
+    :param largest: most machines of Figures 8, 11 and 12; the cost is shown for up to ten times
+        as many
     """
     seeds = range(seed, seed + runs)
     machines = [number for number in _MACHINES if number <= largest]
@@ -134,7 +135,7 @@ def all_figures(setup: experiment.Setup, runs: int, seed: int, hours: float,
                ('event_cost',), 'mix', (),
                'Not published; computing for each arrival or completion should not depend on '
                'the number of machines.',
-               tuple(case for number in (100, 300, 1000, 3000, 10000) if number <= largest * 10
+               tuple(case for number in (100, 300, 1000, 3000, 10000) if number <= max(largest * 10, 300)
                      for case in dynamic([number], 'medium', [float(number)],
                                          ('FIFO-spread', 'MIOS', 'MIBS_8', 'MIX_8', 'PRICED_8'),
                                          many=[seed], hours=min(hours, max(

@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Iterable, Mapping, Sequence
+from typing import Iterable, Sequence
 
 import numpy as np
 
@@ -48,7 +48,6 @@ class World:
     :param host_types: t names
     :param factor: by which measured times were multiplied
     :param profiles: (t, c, 4) characteristics alone
-    :param models: of production, by host type
     """
 
     host_types: tuple[str, ...]
@@ -57,7 +56,6 @@ class World:
     model: str
     factor: float
     profiles: FloatArray
-    models: Mapping[str, assessment.Models]
 
     @property
     def configurations(self) -> configuration.Configurations:
@@ -98,18 +96,17 @@ def build(datasets: Iterable[dataset.Dataset], host_types: Sequence[str], slots:
     space = configuration.Configurations(found[0].programs, slots)
     profiles = np.stack([one.typical for one in found])
     truth = composition.true_performance(space, found, seconds)
-    guesses, stored = [], {}
+    guesses = []
     if model == 'truth':
         guesses.append(truth)
     if model in ('production', 'both'):
-        stored = _production(datasets, host_types)
-        guesses.append(predicted.by_assessor(space, host_types, profiles, seconds, stored))
+        guesses.append(predicted.by_assessor(space, host_types, profiles, seconds,
+                                             production_models(datasets, host_types)))
     if model in ('wmm', 'lm', 'nlm', 'both'):
         kind = 'NLM' if model == 'both' else model.upper()
         guesses.append(predicted.by_application(
             space, profiles, seconds, _of_applications(datasets, host_types, found, kind)))
-    return World(tuple(host_types), truth, predicted.mean(guesses), model, factor, profiles,
-                 stored)
+    return World(tuple(host_types), truth, predicted.mean(guesses), model, factor, profiles)
 
 
 def _check(datasets: Sequence[dataset.Dataset], host_types: Sequence[str], minutes: float,
@@ -134,6 +131,10 @@ def _solo_seconds(found: Sequence[truths.Truth], minutes: float,
     there.
     """
     first = found[0]
+    for one in found:
+        for name in one.programs:
+            if name not in one.unit_seconds or name not in one.window_seconds:
+                raise errors.NotEnoughData(f'how long {name} takes alone on {one.host_type}', 0, 1)
     units = np.array([[one.unit_seconds[name] for name in one.programs] for one in found])
     measured = units if work == UNIT else units / units[0] * np.array(
         [first.window_seconds[name] for name in first.programs])
@@ -159,8 +160,12 @@ def _reordered(truth: truths.Truth, rows: Sequence[int]) -> truths.Truth:
         measurements=truth.measurements[square])
 
 
-def _production(datasets: Sequence[dataset.Dataset],
-                host_types: Sequence[str]) -> dict[str, assessment.Models]:
+def production_models(datasets: Iterable[dataset.Dataset],
+                      host_types: Sequence[str]) -> dict[str, assessment.Models]:
+    """Fit the models of production, by host type.
+
+    :raises tracon_watcher.errors.NotEnoughData: when a response of one lacks measurements
+    """
     own = [one for one in datasets if one.host_type in host_types]
     by_type: dict[str, dict[str, pairwise.PairwiseModel]] = {}
     for one in fit.production_models(own):

@@ -1,0 +1,122 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import csv
+import json
+
+from tests.unit.cmd import test_model
+from tests.unit import folder
+
+_REQUIRED = {'scheduler', 'machines', 'mix', 'objective', 'lambda', 'speedup', 'io_boost',
+             'normalised_throughput', 'distance_to_optimum', 'scheduling_seconds', 'rho'}
+
+
+class TestSimulateCommands(folder.FolderCase):
+
+    def rows(self, *arguments):
+        code, out, err = test_model.run('simulate', *arguments, '-f', 'json')
+        self.assertEqual(0, code, err)
+        rows = json.loads(out)
+        for row in rows:
+            self.assertLessEqual(_REQUIRED, set(row))
+        return rows
+
+    def test_static(self):
+        rows = {row['scheduler']: row for row in self.rows(
+            'static', '--machines', '16', '--runs', '2', '--processes', '1')}
+        self.assertEqual({'FIFO-packed', 'FIFO-spread', 'MIOS', 'MIBS_8', 'MIX_8', 'matching',
+                          'optimum'}, set(rows))
+        self.assertEqual(0.0, rows['optimum']['distance_to_optimum'])
+        self.assertEqual(1.0, max(rows['FIFO-packed']['speedup'], rows['FIFO-spread']['speedup']))
+        self.assertTrue(all(row['distance_to_optimum'] >= -1e-9 for row in rows.values()))
+        self.assertIsNone(rows['MIOS']['lambda'])
+
+    def test_the_same_on_one_process_and_on_two(self):
+        arguments = ('dynamic', '--machines', '8', '--rate', '2,20', '--hours', '1', '--runs', '2',
+                     '--schedulers', 'FIFO-spread,MIX_8,PRICED_8')
+        one, two = (self.rows(*arguments, '--processes', number) for number in '12')
+        self.assertEqual(6, len(one))
+        for row in (*one, *two):
+            # What took time on this machine.
+            del row['scheduling_seconds'], row['event_seconds']
+        self.assertEqual(one, two)
+
+    def test_an_error_comes_out_of_a_process_as_it_was(self):
+        code, out, err = test_model.run('simulate', 'trace', 'nowhere.csv')
+        self.assertEqual((2, ''), (code, out), err)
+        self.assertIn('nowhere.csv', err)
+        self.assertIn('cannot be read', err)
+
+    def test_a_public_trace_is_converted_and_simulated(self):
+        public, made = self.folder / 'vmtable.csv', str(self.folder / 'trace.csv')
+        public.write_text(''.join(
+            f'v{number},s,d,{number * 60},{number * 60 + 600},90,{number % 10 * 9},95,Unknown,2,4\n'
+            for number in range(40)))
+        code, _out, err = test_model.run('simulate', 'convert', 'azure', str(public), '--output',
+                                         made)
+        self.assertEqual(0, code, err)
+        self.assertIn('40 tasks', err)
+        rows = self.rows('trace', made, '--machines', '8', '--hours', '2', '--schedulers',
+                         'FIFO-spread,PRICED_8', '--processes', '1')
+        for row in rows:
+            self.assertEqual(('trace', 0.0), (row['mix'], row['distance_to_optimum']))
+
+    def test_figures(self):
+        output = self.folder / 'figures'
+        rows = self.rows('figures', '--figures', '4,9,cost', '--runs', '1', '--hours', '0.2',
+                         '--largest', '8', '--processes', '1', '--output', str(output))
+        self.assertEqual({'4', '9', 'cost'}, {row['figure'] for row in rows})
+        for name in ('4', '9', 'cost'):
+            self.assertEqual(b'\x89PNG', (output / f'figure-{name}.png').read_bytes()[:4])
+            with (output / f'figure-{name}.csv').open() as file:
+                self.assertEqual(sum(row['figure'] == name for row in rows),
+                                 len(list(csv.DictReader(file))))
+        page = (output / 'figures.html').read_text()
+        self.assertIn('Published:', page)
+        self.assertIn('<svg', page)
+        self.assertIn('Our interference is another machine', page)
+
+    def test_bad_input_is_named(self):
+        trace = self.folder / 'bad.csv'
+        trace.write_text('arrival_seconds,class,solo_seconds\n-5,calc,\n')
+        for arguments, said in (
+                (('static', '--machines', '0'), 'machines=0'),
+                (('static', '--schedulers', 'LIFO'), "scheduler='LIFO'"),
+                (('static', '--schedulers', 'PRICED_8'), 'append :threshold=-inf'),
+                (('static', '--mix', 'dense'), "mix='dense'"),
+                (('static', '--sigma', '-1'), 'sigma=-1'),
+                (('static', '--objective', 'CPU'), "objective='CPU'"),
+                (('static', '--machines', ''), '--machines'),
+                (('static', '--runs', '0'), '--runs=0'),
+                (('static', '--slots', '2,3'), '--slots'),
+                (('static', '--slots', '0'), 'slots=0'),
+                (('static', '--slots', '60'), 'fewer slots'),
+                (('static', '--host-type', 'moon'), "host_type='moon'"),
+                (('static', '--host-type', 'same-core-raw-disk=x'), '--host-type'),
+                (('static', '--measurements', 'nowhere.csv'), 'nowhere.csv'),
+                (('dynamic', '--rate', '0'), '--rate=0.0'),
+                (('dynamic', '--rate', 'nan'), '--rate=nan'),
+                (('dynamic', '--hours', '-1'), 'hours=-1'),
+                (('dynamic', '--schedulers', 'optimum'), "scheduler='optimum'"),
+                (('dynamic', '--audit-minutes', '-1'), 'audit'),
+                (('trace', str(trace)), "line 2, arrival_seconds is '-5'"),
+                (('trace', 'nowhere.csv'), 'cannot be read'),
+                (('convert', 'azure', 'nowhere.csv'), 'cannot be read'),
+                (('figures', '--figures', '7'), '--figures'),
+                (('figures', '--figures', '4', '--largest', '1', '--output',
+                  str(self.folder / 'x')), 'largest=1')):
+            with self.subTest(arguments=arguments):
+                alone = () if arguments[0] == 'convert' else ('--processes', '1')
+                code, out, err = test_model.run('simulate', *arguments, *alone)
+                self.assertEqual((2, ''), (code, out), err)
+                self.assertIn(said, err)
+                self.assertNotIn('Traceback', err)

@@ -1,0 +1,123 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import math
+import unittest
+
+from tracon_watcher import errors
+from tracon_watcher.scheduling import catalogue
+from tracon_watcher.simulator import experiment
+from tracon_watcher.simulator import figures
+from tracon_watcher.simulator import results
+from tracon_watcher.simulator import words
+
+SETUP = experiment.Setup(('file.csv',), ('somewhere',))
+
+
+def static(scheduler, seed, runtime, iops=1000.0, objective='RT'):
+    return experiment.Result(
+        experiment.Case(SETUP, scheduler, 8, objective=objective, seed=seed), 16, 16, runtime,
+        iops, best_runtime=800.0, best_iops=2000.0, scheduling=0.5)
+
+
+def dynamic(scheduler, seed, tasks, runtime=200.0):
+    return experiment.Result(
+        experiment.Case(SETUP, scheduler, 8, rate=10.0, hours=1.0, seed=seed), tasks, 600, runtime,
+        1000.0, most=500.0, load=1.2, waited=3.0, events=100, elapsed=0.01)
+
+
+class TestRows(unittest.TestCase):
+
+    def test_static_ratios_are_against_the_better_fifo_of_the_same_tasks(self):
+        rows = {row.scheduler: row for row in results.rows(
+            [static('FIFO-packed', 1, 2000.0), static('FIFO-packed', 2, 2000.0),
+             static('FIFO-spread', 1, 1000.0), static('FIFO-spread', 2, 1600.0),
+             static('MIOS', 1, 1000.0), static('MIOS', 2, 800.0)])}
+        self.assertEqual((1.0, 0.0), (rows['FIFO-spread'].speedup, rows['FIFO-spread'].deviation))
+        self.assertAlmostEqual((1.0 + 2.0) / 2, rows['MIOS'].speedup)
+        self.assertAlmostEqual(math.sqrt(0.5), rows['MIOS'].deviation)
+        self.assertAlmostEqual((0.25 + 0.0) / 2, rows['MIOS'].distance)
+        self.assertTrue(math.isnan(rows['MIOS'].throughput))
+        self.assertEqual(2, rows['MIOS'].runs)
+
+    def test_io_is_to_be_large(self):
+        rows = {row.scheduler: row for row in results.rows(
+            [static('FIFO-packed', 1, 1.0, 1000.0, 'IO'), static('FIFO-spread', 1, 1.0, 800.0,
+                                                                 'IO'),
+             static('MIX_8', 1, 1.0, 1500.0, 'IO')])}
+        self.assertEqual(1.5, rows['MIX_8'].io_boost)
+        self.assertEqual(0.25, rows['MIX_8'].distance)
+
+    def test_dynamic(self):
+        rows = {row.scheduler: row for row in results.rows(
+            [dynamic('FIFO-packed', 1, 300), dynamic('FIFO-spread', 1, 400),
+             dynamic('PRICED_8', 1, 480, 100.0)])}
+        priced = rows['PRICED_8']
+        self.assertAlmostEqual(1.2, priced.throughput)
+        self.assertAlmostEqual(2.0, priced.speedup)
+        self.assertAlmostEqual(1 - 480 / 500, priced.distance)
+        self.assertAlmostEqual(8.0, priced.per_minute)
+        self.assertAlmostEqual(1e-4, priced.event_cost)
+
+    def test_without_fifo_ratios_are_undefined(self):
+        row = results.rows([dynamic('MIX_8', 1, 480)])[0]
+        self.assertTrue(math.isnan(row.throughput))
+        self.assertEqual(480 / 60, row.per_minute)
+
+
+class TestFigures(unittest.TestCase):
+
+    def test_every_figure_has_cases_that_can_be_built_and_a_baseline(self):
+        found = figures.all_figures(SETUP, 2, 1, 10.0, 1024)
+        self.assertEqual(['4', '8', '9', '10', '11', '12', 'sigma', 'cost'],
+                         [one.name for one in found])
+        for one in found:
+            names = {case.scheduler for case in one.cases}
+            self.assertTrue(any(name.startswith('FIFO') for name in names), one.name)
+            self.assertEqual(len(set(one.cases)), len(one.cases), one.name)
+            for name in names - {'optimum'}:
+                catalogue.check(name)
+
+    def test_words_tell_where_the_order_does_not_hold(self):
+        rows = results.rows([dynamic('FIFO-spread', 1, 400), dynamic('MIX_8', 1, 410),
+                             dynamic('PRICED_8', 1, 380)])
+        said = ' '.join(words.of_figure('9', rows))
+        self.assertIn('PRICED_8 is behind MIX_8 at 10', said)
+        self.assertIn('PRICED_8 -5.0 %', said)
+
+    def test_too_few_machines(self):
+        with self.assertRaisesRegex(errors.InvalidOption, 'largest=4'):
+            figures.all_figures(SETUP, 1, 1, 1.0, 4)
+
+
+class TestSetup(unittest.TestCase):
+
+    def test_host_types_alternate_by_their_parts(self):
+        setup = experiment.Setup((), ('a', 'b'), (3.0, 1.0), (2, 2))
+        self.assertEqual(300, int((setup.hosts(400) == 0).sum()))
+        self.assertEqual([2, 1], [int((setup.hosts(3) == kind).sum()) for kind in (0, 1)])
+
+    def test_no_machine_is_refused(self):
+        for machines in (0, -3, 10**9):
+            with self.assertRaisesRegex(errors.InvalidOption, f'machines={machines}'):
+                SETUP.hosts(machines)
+
+
+class TestCatalogue(unittest.TestCase):
+
+    def test_names_that_are_none(self):
+        for name in ('', 'FIFO', 'FIFO-up', 'MIOS_8', 'MIBS', 'MIBS_0', 'MIX_8-half', 'LIFO',
+                     'PRICED', 'PRICED_8:price=1', 'PRICED_8:threshold=', 'matching_8',
+                     'PRICED_8:threshold=nan', 'MIX_100000'):
+            with self.subTest(name=name), self.assertRaises(errors.InvalidOption) as caught:
+                catalogue.check(name)
+            self.assertIn(repr(name), str(caught.exception))

@@ -1,0 +1,190 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The world as it was measured: truth, predictions, and what schedulers make of them."""
+
+import unittest
+import unittest.mock
+
+import numpy as np
+
+from tracon_watcher.cmd import packaged
+from tracon_watcher import errors
+from tracon_watcher.models import dataset
+from tracon_watcher.placement import newcomer
+from tracon_watcher.scheduling import configurations
+from tracon_watcher.scheduling import predicted
+from tracon_watcher.simulator import experiment
+from tracon_watcher.simulator import truth
+from tracon_watcher.simulator import world
+
+HOST_TYPE = 'same-core-raw-disk'
+
+
+class TestWorld(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.data = dataset.read_all(packaged.measurements())
+        cls.pairs = truth.of(cls.data, HOST_TYPE)
+        cls.world = world.build(cls.data, [HOST_TYPE], [3], minutes=4.0, model='production')
+
+    def index(self, *names, of=None):
+        space = (of or self.world).configurations
+        at = space.empty[0]
+        for name in names:
+            at = space.added[at][space.classes.index(name)]
+        return at
+
+    def test_classes_stand_in_the_order_of_their_io(self):
+        rate = self.world.truth.solo_iops[0]
+        self.assertTrue((np.diff(rate) >= 0).all())
+        self.assertEqual(('calc', 'randread'), (self.world.classes[0], self.world.classes[-1]))
+
+    def test_one_factor_brings_measured_times_to_the_mean_that_was_asked_for(self):
+        self.assertAlmostEqual(240.0, self.world.truth.solo_seconds.mean())
+        windows = [self.pairs.window_seconds[name] for name in self.world.classes]
+        np.testing.assert_allclose(self.world.truth.solo_seconds[0],
+                                   self.world.factor * np.array(windows))
+        units = world.build(self.data, [HOST_TYPE], [2], work='unit', model='truth')
+        seconds = np.array([self.pairs.unit_seconds[name] for name in units.classes])
+        np.testing.assert_allclose(units.truth.solo_seconds[0], units.factor * seconds)
+
+    def test_the_truth_of_two_is_what_was_measured(self):
+        table = self.world.truth
+        for own in self.world.classes:
+            for other in self.world.classes:
+                slowdown, ratio = self.pairs.beside(own, other)
+                at, column = self.index(own, other), self.world.classes.index(own)
+                self.assertAlmostEqual(slowdown, table.slowdown[at, column])
+                np.testing.assert_allclose(table.iops_ratio[at, column], ratio)
+            self.assertEqual(1.0, table.slowdown[self.index(own), column])
+
+    def test_of_three_excesses_add_up_and_a_share_for_each_two(self):
+        column = self.world.classes.index('seqread')
+        excess = [self.pairs.beside('seqread', name)[0] - 1 for name in ('calc', 'mixed')]
+        shares = [each / np.sqrt(1 + each) for each in excess]
+        kappa = self.pairs.crowding[0]
+        self.assertGreater(kappa, 0)
+        expected = 1 + sum(excess) + 2 * kappa * shares[0] * shares[1]
+        self.assertAlmostEqual(expected, self.world.truth.slowdown[
+            self.index('seqread', 'calc', 'mixed'), column])
+
+    def test_production_is_asked_as_nova_asks_it(self):
+        # A newcomer that assess() judges on a host gets what the table has of it as a resident.
+        from tracon_watcher.placement import assessment
+        from tracon_watcher.placement import cluster
+        profiles = dict(zip(self.world.classes, self.world.profiles[0]))
+        state = cluster.build([cluster.Host('host', tuple(
+            cluster.Resident(name, profiles[name]) for name in ('calc', 'seqwrite')), HOST_TYPE)])
+        found = assessment.Assessor(state, world.production_models(self.data, [HOST_TYPE])).assess(
+            newcomer.own(profiles['mixed']))
+        at = self.index('calc', 'seqwrite', 'mixed')
+        column = self.world.classes.index('mixed')
+        self.assertAlmostEqual(np.exp(found.exponent[0, 0]),
+                               self.world.predicted.slowdown[at, column])
+
+    def test_no_model_has_seen_the_pairs(self):
+        without = [one for one in self.data if one.host_type == HOST_TYPE]
+        for place, one in enumerate(without):
+            keep = ~np.isin(one.text['kind'], ('pair', 'repeat'))
+            without[place] = type(one)(
+                one.name, one.sha256, one.header,
+                {name: values[keep] for name, values in one.text.items()},
+                {name: values[keep] for name, values in one.numbers.items()})
+        for model in ('nlm', 'production'):
+            guess = world.build(self.data, [HOST_TYPE], [2], model=model).predicted
+            truths = [self.pairs]
+            with unittest.mock.patch.object(world.truths, 'of', side_effect=truths):
+                blind = world.build([*without], [HOST_TYPE], [2], model=model) if (
+                    truth.host_types(without)) else None
+            self.assertIsNone(blind, 'pairs were left')
+            again = self.predicted_without(model, without, guess)
+            np.testing.assert_allclose(guess.slowdown, again.slowdown)
+
+    def predicted_without(self, model, data, guess):
+        """Predict from data in which no pair is."""
+        names = guess.configurations.classes
+        profiles = np.array([[np.median(self.pairs.profiles[name], axis=0) for name in names]])
+        space = configurations.Configurations(names, (2,))
+        seconds = guess.solo_seconds
+        if model == 'production':
+            return predicted.by_assessor(space, [HOST_TYPE], profiles, seconds,
+                                         world.production_models(data, [HOST_TYPE]))
+        rows = [self.pairs.programs.index(name) for name in names]
+        return predicted.by_application(
+            space, profiles, seconds,
+            world._of_applications(data, [HOST_TYPE], [world._reordered(self.pairs, rows)],
+                                   'NLM'))
+
+    def test_two_host_types_with_programs_in_common(self):
+        both = world.build(self.data, [HOST_TYPE, 'shared-slow-device'], [2, 2], model='truth')
+        slow = truth.of(self.data, 'shared-slow-device')
+        space = both.configurations
+        at = space.added[space.added[space.empty[1]][0]][1]
+        first, second = space.classes[:2]
+        self.assertAlmostEqual(slow.beside(first, second)[0], both.truth.slowdown[at, 0])
+        ratio = both.truth.solo_seconds[1] / both.truth.solo_seconds[0]
+        expected = [slow.unit_seconds[name] / self.pairs.unit_seconds[name]
+                    for name in space.classes]
+        np.testing.assert_allclose(ratio, expected)
+
+    def test_bad_input(self):
+        for more, said in (({'host_types': ['moon']}, 'host_type=.moon.: pairs were measured of'),
+                           ({'model': 'oracle'}, 'model=.oracle.'), ({'work': 'all'}, 'work='),
+                           ({'minutes': 0.0}, 'minutes=0.0'),
+                           ({'host_types': [HOST_TYPE, 'separate-cores-raw-disk'],
+                             'slots': [2, 2]}, 'no programs in common')):
+            arguments = {'host_types': [HOST_TYPE], 'slots': [2], 'model': 'truth', **more}
+            with self.assertRaisesRegex(errors.InvalidOption, said):
+                world.build(self.data, **arguments)
+        with self.assertRaises(errors.NotEnoughData):
+            world.build(self.data, [HOST_TYPE], [2], plan='moonlight')
+
+
+class TestOnMeasuredData(unittest.TestCase):
+    """What the product promises of its schedulers, with the medium mix."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.files = tuple(packaged.measurements())
+
+    def run_case(self, scheduler, machines=64, host_type=HOST_TYPE, **more):
+        setup = experiment.Setup(self.files, (host_type,))
+        return experiment.run(experiment.Case(setup, scheduler, machines, **more))
+
+    def test_matching_is_within_three_percent_of_the_optimum(self):
+        for machines in (64, 1024):
+            found = self.run_case('matching', machines)
+            self.assertGreaterEqual(found.runtime, found.best_runtime * (1 - 1e-9))
+            self.assertLess(found.runtime / found.best_runtime, 1.03)
+
+    def test_above_saturation_priced_is_ahead_of_mix_and_mix_not_behind_mibs(self):
+        for host_type in (HOST_TYPE, 'shared-slow-device'):
+            for rate in (30.0, 100.0):
+                tasks = {name: self.run_case(name, host_type=host_type, rate=rate, hours=5.0).tasks
+                         for name in ('FIFO-spread', 'MIOS', 'MIBS_8', 'MIX_8', 'PRICED_8')}
+                with self.subTest(host_type=host_type, rate=rate, tasks=tasks):
+                    self.assertGreater(tasks['PRICED_8'], 1.02 * tasks['MIX_8'])
+                    self.assertGreater(tasks['MIX_8'], 0.99 * tasks['MIBS_8'])
+                    self.assertGreater(tasks['MIBS_8'], 0.99 * tasks['MIOS'])
+
+    def test_migrations_help_where_fifo_packs(self):
+        more = {'rate': 6.0, 'hours': 2.0, 'machines': 24}
+        setup = experiment.Setup(self.files, ('shared-slow-device',))
+        still, moved = (experiment.run(experiment.Case(
+            setup, 'FIFO-packed', audit_minutes=minutes, **more)) for minutes in (0.0, 10.0))
+        self.assertEqual(0, still.migrations)
+        self.assertGreater(moved.migrations, 0)
+        self.assertLess(moved.runtime, still.runtime)
