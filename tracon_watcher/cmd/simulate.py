@@ -122,10 +122,12 @@ class Dynamic(lister.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        for rate in parsed_args.rate:
+        if not parsed_args.rate:
+            raise errors.InvalidOption('--rate', '', 'name one at least')
+        for rate in dict.fromkeys(parsed_args.rate):
             if not rate > 0 or not math.isfinite(rate):
                 raise errors.InvalidOption('--rate', rate, 'tasks must come at a rate above 0')
-        found = [one for rate in parsed_args.rate for one in cases(
+        found = [one for rate in dict.fromkeys(parsed_args.rate) for one in cases(
             parsed_args, rate=rate, hours=parsed_args.hours,
             audit_minutes=parsed_args.audit_minutes, pause=parsed_args.pause)]
         return simulate(parsed_args, found)
@@ -182,14 +184,16 @@ class Convert(command.Command):
         if not parsed_args.output:
             count, passed = convert.convert(*arguments, sys.stdout)
         else:
+            # Beside it first: what is there stays until all is well.
+            unfinished = pathlib.Path(parsed_args.output + '.part')
             try:
-                # Beside it first: what is there stays until all is well.
-                unfinished = pathlib.Path(parsed_args.output + '.part')
                 with unfinished.open('w', encoding='utf-8') as file:
                     count, passed = convert.convert(*arguments, file)
                 unfinished.replace(parsed_args.output)
             except OSError as error:
                 raise errors.InvalidOption('--output', parsed_args.output, str(error)) from None
+            finally:
+                unfinished.unlink(missing_ok=True)
         print(f'{count} tasks; {passed} lines without a beginning, an end or CPU were passed over',
               file=sys.stderr)
 
@@ -257,14 +261,16 @@ def cases(arguments: argparse.Namespace, **more: Any) -> list[Any]:
         if not getattr(arguments, name):
             raise errors.InvalidOption(f'--{name}', '', 'name one at least')
     for name in arguments.schedulers:
+        # "optimum" knows the truth, and only of tasks that all wait at once.
         if name != experiment.OPTIMUM or more:
             catalogue.check(name)
     world = setup(arguments)
     return [experiment.Case(world, scheduler, machines, mix, objective, sigma=sigma, seed=seed,
                             **more)
-            for sigma in arguments.sigma for mix in arguments.mix
-            for objective in arguments.objective for machines in arguments.machines
-            for scheduler in arguments.schedulers
+            for sigma in dict.fromkeys(arguments.sigma) for mix in dict.fromkeys(arguments.mix)
+            for objective in dict.fromkeys(arguments.objective)
+            for machines in dict.fromkeys(arguments.machines)
+            for scheduler in dict.fromkeys(arguments.schedulers)
             for seed in range(arguments.seed, arguments.seed + arguments.runs)]
 
 

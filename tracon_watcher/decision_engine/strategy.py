@@ -36,6 +36,7 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import planning
 from tracon_watcher.placement import snapshot
+from tracon_watcher.scheduling import assignment
 
 LOG = log.getLogger(__name__)
 NAME = 'tracon_interference'
@@ -134,7 +135,7 @@ class InterferenceStrategy(base.BaseStrategy):
         return planning.plan_moves(
             assessment.Assessor(cluster, state.models, settings),
             rules.build(found, self.compute_model, wanted.wishes, cluster.host_index),
-            wanted.planning, now)
+            wanted.planning, now, assignment.least_cost)
 
     def _connect(self) -> connection.Connection:
         """Return a connection as Watcher's own to Nova, with Neutron beside it."""

@@ -20,6 +20,10 @@ brings, VMs whose leaving brings less than the best move so far are not tried at
 
 Every state between two moves is therefore one that was predicted whole: nobody newly in breach,
 the destination not refused, its room not exceeded, no hard server group broken.
+
+When it is known who moves, the destinations are sought again, all at once
+(:mod:`~tracon_watcher.placement.jointly`), and taken where that leaves less harm and can be done
+one after the other as well.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from tracon_watcher.placement import arrival
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import constraints as constraint
 from tracon_watcher.placement import departure
+from tracon_watcher.placement import jointly
 from tracon_watcher.placement import occupancy
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import storage
@@ -44,11 +49,14 @@ _BATCH = 16
 #: VMs that are tried of one host.
 _OF_ONE_HOST = 12
 _SHOWN = 20
+#: By how much less harm, in exponents, destinations that are sought together must leave.
+_WORTH_A_CHANGE = 1e-6
 
 
 def plan_moves(assessor: assessment.Assessor,
                constraints: constraint.Constraints = constraint.Constraints(),
-               parameters: plan.Parameters = plan.Parameters(), now: float = 0.0) -> plan.Plan:
+               parameters: plan.Parameters = plan.Parameters(), now: float = 0.0,
+               assign: jointly.Assign | None = None) -> plan.Plan:
     """Plan live migrations.
 
     Hosts of which something is unknown (stale, no model, a VM without a profile) are left alone
@@ -56,8 +64,24 @@ def plan_moves(assessor: assessment.Assessor,
 
     :param assessor: of the present state
     :param now: seconds since the epoch, for staleness and cooldowns
+    :param assign: solves assignments, so that destinations are also sought together; None: not
     """
-    return _Planner(assessor, constraints, parameters, now).run()
+    made = _Planner(assessor, constraints, parameters, now).run()
+    if assign is None or len(made.moves) < 2:
+        return made
+    found = jointly.destinations(
+        assessor, occupancy.Occupancy(assessor.cluster, constraints, now),
+        [move.uuid for move in made.moves], assign, parameters.migration_cost, now)
+    if found is None:
+        return made
+    again = _Planner(assessor, constraints, parameters, now).run_through(found)
+    if again is None or again.after.in_breach > made.after.in_breach:
+        return made
+    saved = (len(made.moves) - len(again.moves)) * parameters.migration_cost
+    if again.after.harm - saved >= made.after.harm - _WORTH_A_CHANGE:
+        return made
+    return dataclasses.replace(again, reason=f'{made.reason}; destinations chosen together',
+                               passed_over=made.passed_over)
 
 
 @dataclasses.dataclass
@@ -98,6 +122,40 @@ class _Planner:
         passed = {uuid: why for uuid, why in self._passed_over.items() if uuid not in taken}
         return plan.Plan(tuple(moves), self._reason(moves, before, after), before, after,
                          dict(list(passed.items())[:_SHOWN]))
+
+    def run_through(self, wanted: list[tuple[str, int]]) -> plan.Plan | None:
+        """Make these moves, (uuid, host index), in an order in which each is worth it by itself.
+
+        :returns: None where there is no such order, as far as the best next one tells
+        """
+        before = plan.outlook(self._assessor, self._known)
+        moves: list[plan.Move] = []
+        left = sorted(wanted)
+        while left:
+            tried = [(found, one) for one in left if (found := self._judge(*one)) is not None]
+            if not tried:
+                return None
+            best, one = max(tried, key=lambda each: (_worth(each[0]), each[1]))
+            moves.append(dataclasses.replace(best.move, after=self._apply(best.move)))
+            left.remove(one)
+        return plan.Plan(tuple(moves), '', before, plan.outlook(self._assessor, self._known), {})
+
+    def _judge(self, uuid: str, destination: int) -> trial.Trial | None:
+        """Judge one move, as :meth:`_try` does the best of a VM."""
+        cluster = self._assessor.cluster
+        if self._occupancy.obstacle(uuid) is not None:
+            return None
+        row = cluster.resident_index[uuid]
+        allowed, worse = self._occupancy.destinations(uuid)
+        if not (allowed[destination] and self._known[destination]
+                and self._known[cluster.host[row]]
+                and storage.reachable(cluster, row)[destination]):
+            return None
+        result = trial.attempt(self._assessor, uuid, destination, self._parameters.migration_cost)
+        if isinstance(result, str) or result.cautious_gain <= self._threshold or (
+                worse[destination] and not result.move.ended):
+            return None
+        return result
 
     def _reason(self, moves: list[plan.Move], before: plan.Outlook, after: plan.Outlook) -> str:
         if len(moves) == self._parameters.max_migrations:

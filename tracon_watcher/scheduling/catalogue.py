@@ -33,7 +33,7 @@ USUAL = ('FIFO-packed', 'FIFO-spread', 'MIOS', 'MIBS_8', 'MIX_8', 'PRICED_8')
 _NAME = re.compile(r'(?P<family>[A-Z]+|matching)(?:-(?P<order>packed|spread))?'
                    r'(?:_(?P<window>\d+))?(?P<full>-full)?(?::(?P<more>.*))?$')
 _KNOWN = ('FIFO-packed, FIFO-spread, MIOS, MIBS_q, MIBS_q-full, MIX_q, MIX_q-full, PRICED_q (with '
-          ':threshold=θ or :surplus=s behind it) or matching; q is the length of the queue')
+          ':threshold=θ and :surplus=s behind it) or matching; q is the length of the queue')
 _MOST = 4096
 
 
@@ -101,12 +101,14 @@ def _taken_apart(name: str) -> _Name:
 
 def _more(name: str, text: str | None) -> dict[str, float]:
     values: dict[str, float] = {}
-    for part in (text or '').split(',') if text is not None else ():
+    for part in (text or '').split(':') if text is not None else ():
         key, _equals, value = part.partition('=')
         try:
             values[key] = float(value)
         except ValueError:
             values[key] = math.nan
-        if key not in ('threshold', 'surplus') or math.isnan(values[key]):
+        # Without a threshold no task waits. There is no such thing as an endless surplus.
+        if not (math.isfinite(values[key]) and key in ('threshold', 'surplus')
+                or values[key] == -math.inf and key == 'threshold'):
             raise errors.InvalidOption('scheduler', name, f'expected {_KNOWN}')
     return values

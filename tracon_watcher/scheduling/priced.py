@@ -25,6 +25,9 @@ tasks so far. Three rules follow from it:
 * When the window is full, the share of a class in it beyond its share among all tasks adds to its
   worth. So tasks that nobody wants do not block the window: in the end what comes must be done.
 
+* Whoever has been overtaken by a full window many times over is placed at the next chance, beside
+  whomever it may be, so that nobody waits for ever.
+
 Where nobody interferes, every task adds what a slot earns, and none ever waits beside a free slot.
 
 Ranks are kept by class, so a decision takes a look at each class and no search.
@@ -49,10 +52,15 @@ SURPLUS = 2.0
 #: Prices are computed anew when twice as many tasks were placed, and every so many.
 _PERIOD = 4096
 _FIRST = 32
+#: Windows by which the longest waiting task may be overtaken.
+_OVERTAKEN = 32
 
 
 class Priced:
     """The online scheduler of this product; see the module for its rules.
+
+    It has one objective, the completed work of the mix that comes; since each task has its number
+    of requests, those a second grow with it. It learns from one stream of tasks.
 
     :param performance: as predicted
     :param window: tasks it looks at
@@ -74,6 +82,7 @@ class Priced:
         self._seen = np.ones(len(performance.configurations.classes))
         self._placed = 0
         self._due = 0
+        self._overtaken = 0
         self._shares: list[float] = []
         self._ranked: list[list[tuple[float, int]]] = []
 
@@ -87,10 +96,15 @@ class Priced:
             count[task] += 1
         placed = []
         while left and pool.free:
-            task, index = self._best(count, len(left), pool)
+            if left[0] == 0 and self._overtaken >= _OVERTAKEN * self.window:
+                task = queue[0]
+                index = next(one for _worth, one in self._ranked[task] if pool.hosts[one])
+            else:
+                task, index = self._best(count, len(left), pool)
             if index < 0:
                 break
             position = next(one for one in left if queue[one] == task)
+            self._overtaken = self._overtaken + 1 if position and left[0] == 0 else 0
             left.remove(position)
             count[task] -= 1
             host = pool.hosts[index][-1]
@@ -107,15 +121,17 @@ class Priced:
         for task, number in enumerate(count):
             if not number:
                 continue
-            for worth, index in self._ranked[task]:
-                if hosts[index]:
-                    break
-            else:
-                continue
+            more = 0.0
             if waiting >= self.window:
-                worth += self._surplus * (number / waiting - self._shares[task])
-            if worth > most and (worth > self._threshold or not space.size[index]):
-                best, most = (task, index), worth
+                more = self._surplus * (number / waiting - self._shares[task])
+            for worth, index in self._ranked[task]:
+                if not hosts[index]:
+                    continue
+                # Beside nobody it need not be worth it.
+                if worth + more > self._threshold or not space.size[index]:
+                    if worth + more > most:
+                        best, most = (task, index), worth + more
+                    break
         return best
 
     def _learn(self, pool: pools.Pool) -> None:

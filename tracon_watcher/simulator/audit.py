@@ -24,6 +24,7 @@ from tracon_watcher.placement import cluster
 from tracon_watcher.placement import constraints
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import planning
+from tracon_watcher.scheduling import assignment
 
 
 class Audit:
@@ -77,7 +78,8 @@ class Audit:
             hosts.append(cluster.Host(str(index), tuple(members), self._host_types[index]))
         found = planning.plan_moves(
             assessment.Assessor(cluster.build(hosts), self._models),
-            constraints.Constraints(needs=needs, free=free), self._parameters)
+            constraints.Constraints(needs=needs, free=free), self._parameters,
+            assign=assignment.least_cost)
         present = [[f'{index}.{place}' for place in range(len(tasks))]
                    for index, tasks in enumerate(residents)]
         result = []

@@ -26,10 +26,11 @@ from __future__ import annotations
 import csv
 import dataclasses
 import gzip
+import io
 import math
 import os
-import pathlib
-from typing import Iterator, Sequence, TextIO
+from typing import BinaryIO, cast, Iterator, Sequence, TextIO
+import zlib
 
 import numpy as np
 
@@ -68,8 +69,8 @@ def convert(path: str | os.PathLike[str], layout: str, classes: Sequence[str],
             guest_cpu: FloatArray, output: TextIO) -> tuple[int, int]:
     """Write a trace; return how many tasks it has and how many lines were passed over.
 
-    Those without a beginning, an end after it, or CPU are passed over: VMs that were there before
-    the trace, tasks that never ran.
+    Those without a beginning, an end after it, or CPU are passed over, such as tasks that never
+    ran. VMs that were there before the trace come at its beginning.
 
     :param path: CSV as it is or compressed (``.gz``)
     :param classes: c names
@@ -106,18 +107,17 @@ def convert(path: str | os.PathLike[str], layout: str, classes: Sequence[str],
     writer = csv.writer(output, lineterminator='\n')
     writer.writerow(trace.COLUMNS)
     for (begin, seconds, _cpu), kind in zip(table.tolist(), kinds.tolist()):
-        writer.writerow((f'{begin - table[0, 0]:g}', classes[kind], f'{seconds:g}'))
+        writer.writerow((f'{begin - table[0, 0]:.12g}', classes[kind], f'{seconds:.12g}'))
     return len(table), passed
 
 
 def _lines(source: str) -> Iterator[tuple[int, list[str]]]:
     try:
-        opened = gzip.open(source, 'rt', encoding='utf-8', newline='') if (
-            source.endswith('.gz')) else pathlib.Path(source).open(encoding='utf-8', newline='')
-        with opened as file:
+        with gzip.open(source, 'rb') if source.endswith('.gz') else open(source, 'rb') as raw:
+            file = io.TextIOWrapper(cast(BinaryIO, raw), 'utf-8-sig', newline='')
             yield from ((number, fields) for number, fields in enumerate(csv.reader(file), 1)
                         if fields)
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
         raise errors.InvalidDocument(source, 'the file', str(error),
                                      'cannot be read; expected a CSV file') from None
 

@@ -53,6 +53,7 @@ class Outcome:
     :param done: (c,) runs that were done, of completed tasks and others, and what migrations cost
     :param lost: (c,) of these, what migrations cost
     :param spent: (n,) host seconds in each configuration
+    :param started_work: runs that started tasks have altogether; for tasks of a drawn mix one each
     :param waited: seconds that started tasks have waited altogether
     :param overtaken: by how many later ones a task was overtaken, at most
     :param events: that were worked off
@@ -63,6 +64,7 @@ class Outcome:
     seconds: float
     arrived: int
     started: int
+    started_work: float
     completed: IntArray
     done: FloatArray
     lost: FloatArray
@@ -79,10 +81,10 @@ class Outcome:
         return done
 
     def mean_runtime(self, truth: performances.Performance) -> float:
-        """Return the mean seconds from start to end of what was done; NaN for nothing."""
+        """Return the mean seconds from start to end of a task; NaN for nothing."""
         busy = float(self.spent @ truth.configurations.residents.sum(axis=1))
         done = float(self.work(truth).sum())
-        return busy / done if done else math.nan
+        return busy / done * self.started_work / self.started if done else math.nan
 
     def mean_iops(self, truth: performances.Performance) -> float:
         """Return requests per second of all tasks together."""
@@ -296,6 +298,7 @@ class _Simulation:
         if self._progress is not None:
             self._progress(1.0)
         return Outcome(self._seconds, arrived, self._started,
+                       float(sum(self._started_work)),
                        np.array(self._completed, dtype=np.intp), done, np.array(self._lost),
                        np.array(self._spent), self._waited, self._queue.overtaken, self._events,
                        self._scheduling, self._migrations)

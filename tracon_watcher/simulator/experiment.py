@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import time
 from typing import Callable
 
@@ -39,6 +40,7 @@ from tracon_watcher.simulator import world as worlds
 OPTIMUM = 'optimum'
 #: Host and slot counts beyond this are a slip of the pen.
 MOST_MACHINES = 1_000_000
+MOST_TASKS = 1e9
 Progress = Callable[[float], None]
 
 
@@ -126,8 +128,10 @@ class Result:
     :param iops: eq. 4
     :param best_runtime: static: of the optimum for RT
     :param best_iops: static: of the optimum for IO
-    :param most: dynamic: tasks that could be completed at most: all that arrived, or the
-        saturated optimum
+    :param most: dynamic: what could be completed at most: all that arrived, or the saturated
+        optimum
+    :param valued: dynamic: what was completed of that; above saturation tasks count by the prices
+        of their classes in the optimum, which no scheduler can exceed (weak duality)
     :param load: ρ, what arrives over what all slots complete where nobody interferes
     :param waited: mean seconds before the start
     :param scheduling: seconds of computing
@@ -142,6 +146,7 @@ class Result:
     best_runtime: float = float('nan')
     best_iops: float = float('nan')
     most: float = float('nan')
+    valued: float = float('nan')
     load: float = float('nan')
     waited: float = 0.0
     overtaken: int = 0
@@ -174,6 +179,11 @@ def check(case: Case) -> None:
     objectives.check(case.objective)
     case.setup.hosts(case.machines)
     workload.mix(case.mix, 1, case.sigma)
+    if case.trace and not 0 <= case.hours < math.inf:
+        raise errors.InvalidOption('hours', case.hours, 'how long to go on is not below 0')
+    if case.rate * 60 * case.hours > MOST_TASKS:
+        raise errors.InvalidOption('rate', case.rate, f'{case.rate * 60 * case.hours:.3g} tasks '
+                                   f'in {case.hours:g} hours are more than {MOST_TASKS:.0g}')
 
 
 def run(case: Case, progress: Progress | None = None) -> Result:
@@ -232,16 +242,17 @@ def _dynamic(case: Case, world: worlds.World, hosts: IntArray, shares: FloatArra
     found = dynamic.run(world.truth, hosts.tolist(), scheduler, source, seconds, audit, progress)
     elapsed = time.perf_counter() - start
     numbers = np.bincount(hosts, minlength=len(case.setup.slots))
-    if case.trace:
-        most, load = float(found.arrived), float('nan')
-    else:
+    tasks = float(found.completed.sum())
+    most, valued, load = float(found.arrived), tasks, float('nan')
+    if not case.trace:
+        load = case.rate / 60 / world.capacity(shares, numbers)
         optimum = saturation.solve(world.truth, shares, numbers)
-        most = min(float(found.arrived), optimum.throughput * seconds)
-        slots = np.array(case.setup.slots) * numbers
-        load = case.rate / 60 * world.solo_seconds(shares, numbers) / slots.sum()
+        if optimum.throughput * seconds < most:
+            most = optimum.throughput * seconds
+            valued = float(found.completed @ optimum.price)
     return Result(case, int(found.completed.sum()), found.arrived,
                   found.mean_runtime(world.truth), found.mean_iops(world.truth), most=most,
-                  load=float(load), waited=found.waited / max(found.started, 1),
+                  valued=valued, load=float(load), waited=found.waited / max(found.started, 1),
                   overtaken=found.overtaken, migrations=found.migrations,
                   scheduling=found.scheduling, events=found.events, elapsed=elapsed,
                   factor=world.factor)

@@ -135,7 +135,8 @@ def all_figures(setup: experiment.Setup, runs: int, seed: int, hours: float,
                ('event_cost',), 'mix', (),
                'Not published; computing for each arrival or completion should not depend on '
                'the number of machines.',
-               tuple(case for number in (100, 300, 1000, 3000, 10000) if number <= max(largest * 10, 300)
+               tuple(case for number in (100, 300, 1000, 3000, 10000)
+                     if number <= max(largest * 10, 300)
                      for case in dynamic([number], 'medium', [float(number)],
                                          ('FIFO-spread', 'MIOS', 'MIBS_8', 'MIX_8', 'PRICED_8'),
                                          many=[seed], hours=min(hours, max(

@@ -36,7 +36,9 @@ class Row:
     :param io_boost: IOPS_S / IOPS_FIFO (eq. 6)
     :param throughput: T_S / T_FIFO
     :param distance: to the optimum, as a share of it: static, by how much the objective is worse;
-        dynamic, how many fewer tasks are completed than is possible at most
+        dynamic, how much less is completed than is possible at most. Below saturation all counts
+        the same; above, each class by its price in the optimum, so that leaving out what is hard
+        to place gains nothing
     :param deviation: standard deviation over the runs of speedup (static, RT), io_boost (static,
         IO) or throughput (dynamic); NaN for a single run
     :param event_cost: seconds of computing for each event
@@ -87,7 +89,7 @@ def _better(one: experiment.Result) -> float:
     """Return what is to be large."""
     if not _static(one):
         return float(one.tasks)
-    return 1 / one.runtime if one.case.objective == objectives.RT else one.iops
+    return _over(1.0, one.runtime) if one.case.objective == objectives.RT else one.iops
 
 
 def _baseline(by_name: dict[str, list[experiment.Result]]) -> list[experiment.Result]:
@@ -99,19 +101,19 @@ def _baseline(by_name: dict[str, list[experiment.Result]]) -> list[experiment.Re
 def _row(name: str, runs: Sequence[experiment.Result],
          baseline: Sequence[experiment.Result]) -> Row:
     case, first = runs[0].case, runs[0]
-    speedup = _ratios(baseline, runs, lambda base, own: base.runtime / own.runtime)
-    boost = _ratios(baseline, runs, lambda base, own: own.iops / base.iops)
-    tasks = _ratios(baseline, runs, lambda base, own: own.tasks / base.tasks)
+    speedup = _ratios(baseline, runs, lambda base, own: _over(base.runtime, own.runtime))
+    boost = _ratios(baseline, runs, lambda base, own: _over(own.iops, base.iops))
+    tasks = _ratios(baseline, runs, lambda base, own: _over(own.tasks, base.tasks))
     static = _static(first)
     if static:
         shown = speedup if case.objective == objectives.RT else boost
-        distance = [one.runtime / one.best_runtime - 1 if case.objective == objectives.RT
-                    else 1 - one.iops / one.best_iops for one in runs]
-        runtime = _mean([one.runtime / max(one.tasks, 1) for one in runs])
+        distance = [_over(one.runtime, one.best_runtime) - 1 if case.objective == objectives.RT
+                    else 1 - _over(one.iops, one.best_iops) for one in runs]
+        runtime = _mean([_over(one.runtime, one.tasks) for one in runs])
         per_minute = math.nan
     else:
         shown = tasks
-        distance = [1 - one.tasks / one.most for one in runs]
+        distance = [1 - _over(one.valued, one.most) for one in runs]
         runtime = _mean([one.runtime for one in runs])
         per_minute = (math.nan if case.trace else
                       _mean([one.tasks / case.hours / 60 for one in runs]))
@@ -129,9 +131,15 @@ def _row(name: str, runs: Sequence[experiment.Result],
 def _ratios(baseline: Sequence[experiment.Result], runs: Sequence[experiment.Result],
             ratio: Callable[[experiment.Result, experiment.Result], float]) -> list[float]:
     of_seed = {one.case.seed: one for one in baseline}
-    return [ratio(of_seed[one.case.seed], one) for one in runs
-            if one.case.seed in of_seed and one.tasks and of_seed[one.case.seed].tasks]
+    found = [ratio(of_seed[one.case.seed], one) for one in runs if one.case.seed in of_seed]
+    return [one for one in found if not math.isnan(one)]
+
+
+def _over(one: float, other: float) -> float:
+    """Divide, NaN where that is undefined."""
+    return one / other if other else math.nan
 
 
 def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if len(values) else math.nan
+    known = [value for value in values if not math.isnan(value)]
+    return float(np.mean(known)) if known else math.nan

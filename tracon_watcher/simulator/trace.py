@@ -48,7 +48,7 @@ def read(path: str | os.PathLike[str], classes: Sequence[str],
     """
     source = os.fspath(path)
     try:
-        text = pathlib.Path(source).read_text('utf-8')
+        text = pathlib.Path(source).read_text('utf-8-sig')
     except (OSError, UnicodeDecodeError) as error:
         raise errors.InvalidDocument(source, 'the file', str(error),
                                      'cannot be read; expected a CSV file') from None
@@ -56,8 +56,12 @@ def read(path: str | os.PathLike[str], classes: Sequence[str],
         raise errors.InvalidDocument(
             source, f'line {text.count(chr(10)) + 1}', text.rsplit('\n', 1)[-1],
             'the file ends within a line: truncated? copy or convert it again')
-    lines = csv.reader(text.splitlines())
-    names = next(lines, [])
+    try:
+        lines = list(csv.reader(text.splitlines()))
+    except csv.Error as error:
+        raise errors.InvalidDocument(source, 'the file', str(error),
+                                     'expected a CSV file') from None
+    names = lines[0] if lines else []
     missing = [name for name in COLUMNS if name not in names]
     if missing:
         raise errors.InvalidDocument(source, 'line 1, the columns', ','.join(names),
@@ -67,7 +71,7 @@ def read(path: str | os.PathLike[str], classes: Sequence[str],
     times: list[float] = []
     tasks: list[int] = []
     work: list[float] = []
-    for number, fields in enumerate(lines, 2):
+    for number, fields in enumerate(lines[1:], 2):
         if len(fields) != len(names):
             _refuse(source, number, 'fields', ','.join(fields),
                     f'expected {len(names)}, found {len(fields)}: truncated or edited?')

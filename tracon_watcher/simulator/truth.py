@@ -124,6 +124,11 @@ def of(datasets: Iterable[dataset.Dataset], host_type: str, plan: str = '') -> T
     profiles: dict[str, list[FloatArray]] = {}
     own = [one for one in datasets if one.host_type == host_type]
     chosen = _of_one_plan(own, plan)
+    if plan and not chosen:
+        plans = sorted({one.header.get('plan', '') for one in own
+                        if (one.text['kind'] == 'pair').any()})
+        raise errors.InvalidOption('plan', plan, f'pairs on {host_type} were measured by '
+                                   + (', '.join(filter(None, plans)) or 'none'))
     for one in chosen:
         points = baseline.steady(one)
         paired = set(points.target[points.kind == 'pair'].tolist())
@@ -184,8 +189,8 @@ def _of_one_plan(datasets: list[dataset.Dataset], plan: str) -> list[dataset.Dat
         pairs[name] = pairs.get(name, 0) + int(np.count_nonzero(one.text['kind'] == 'pair'))
     if not pairs:
         return []
-    chosen = plan or (PLAN if pairs.get(PLAN) else max(pairs, key=lambda name: pairs[name]))
-    return [one for one in datasets if one.header.get('plan', '') == chosen]
+    wanted = plan or (PLAN if pairs.get(PLAN) else max(pairs, key=lambda name: pairs[name]))
+    return [one for one in datasets if one.header.get('plan', '') == wanted]
 
 
 def _complete(names: list[str], known: Mapping[tuple[str, str], object]) -> list[str]:

@@ -29,6 +29,7 @@ UNIFORM = 'uniform'
 #: Not published; a number of ranks.
 SIGMA = 1.5
 _RANKS = 8
+_LEAST_SIGMA = 0.01
 _CHUNK = 1 << 16
 
 
@@ -67,8 +68,9 @@ def mix(name: str, classes: int, sigma: float = SIGMA) -> FloatArray:
     if name not in MIXES:
         raise errors.InvalidOption('mix', name,
                                    f'expected one of {", ".join((*MIXES, UNIFORM))}')
-    if not sigma > 0 or not math.isfinite(sigma):
-        raise errors.InvalidOption('sigma', sigma, 'a standard deviation above 0')
+    if not sigma >= _LEAST_SIGMA or not math.isfinite(sigma):
+        raise errors.InvalidOption('sigma', sigma,
+                                   f'a standard deviation of {_LEAST_SIGMA} or more')
     ranks = np.linspace(1, _RANKS, classes) if classes > 1 else np.array([MIXES[name]])
     exponent = -0.5 * ((ranks - MIXES[name]) / sigma) ** 2
     weight = np.exp(exponent - exponent.max())

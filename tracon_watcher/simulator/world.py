@@ -67,10 +67,13 @@ class World:
         """Their names."""
         return self.configurations.classes
 
-    def solo_seconds(self, mix: FloatArray, hosts: IntArray) -> float:
-        """Return the mean runtime alone of a mix, (c,), over (t,) hosts of each type."""
+    def capacity(self, mix: FloatArray, hosts: IntArray) -> float:
+        """Return how many tasks of a mix, (c,), all slots complete a second without interference.
+
+        :param hosts: (t,) of each type
+        """
         slots = np.array(self.configurations.slots) * hosts
-        return float((self.truth.solo_seconds @ mix) @ slots / slots.sum())
+        return float((slots / (self.truth.solo_seconds @ mix)).sum())
 
 
 def build(datasets: Iterable[dataset.Dataset], host_types: Sequence[str], slots: Sequence[int],
@@ -106,7 +109,12 @@ def build(datasets: Iterable[dataset.Dataset], host_types: Sequence[str], slots:
         kind = 'NLM' if model == 'both' else model.upper()
         guesses.append(predicted.by_application(
             space, profiles, seconds, _of_applications(datasets, host_types, found, kind)))
-    return World(tuple(host_types), truth, predicted.mean(guesses), model, factor, profiles)
+    guess = predicted.mean(guesses)
+    lost = np.isnan(guess.slowdown) & (space.residents > 0)
+    if lost.any():
+        task = int(np.flatnonzero(lost.any(axis=0))[0])
+        raise errors.NotEnoughData(f'a prediction of {space.classes[task]} by model {model}', 0, 1)
+    return World(tuple(host_types), truth, guess, model, factor, profiles)
 
 
 def _check(datasets: Sequence[dataset.Dataset], host_types: Sequence[str], minutes: float,

@@ -59,7 +59,7 @@ class TestSimulateCommands(folder.FolderCase):
     def test_a_public_trace_is_converted_and_simulated(self):
         public, made = self.folder / 'vmtable.csv', str(self.folder / 'trace.csv')
         public.write_text(''.join(
-            f'v{number},s,d,{number * 60},{number * 60 + 600},90,{number % 10 * 9},95,Unknown,2,4\n'
+            f'v{number},s,d,{number * 60},{number * 60 + 600},90,{number % 10},95,Unknown,2,4\n'
             for number in range(40)))
         code, _out, err = test_model.run('simulate', 'convert', 'azure', str(public), '--output',
                                          made)
@@ -105,6 +105,11 @@ class TestSimulateCommands(folder.FolderCase):
                 (('static', '--measurements', 'nowhere.csv'), 'nowhere.csv'),
                 (('dynamic', '--rate', '0'), '--rate=0.0'),
                 (('dynamic', '--rate', 'nan'), '--rate=nan'),
+                (('dynamic', '--rate', ','), '--rate'),
+                (('dynamic', '--rate', '1e9'), 'are more than 1e+09'),
+                (('static', '--sigma', '1e-200'), 'sigma=1e-200'),
+                (('static', '--plan', 'nope'), "plan='nope'"),
+                (('trace', str(trace), '--hours', '-1'), 'hours=-1'),
                 (('dynamic', '--hours', '-1'), 'hours=-1'),
                 (('dynamic', '--schedulers', 'optimum'), "scheduler='optimum'"),
                 (('dynamic', '--audit-minutes', '-1'), 'audit'),

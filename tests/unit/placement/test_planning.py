@@ -29,6 +29,7 @@ from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import planning
+from tracon_watcher.scheduling import assignment
 
 MODELS = synthetic.models(background=12.0)
 NOW = 1000.0
@@ -148,6 +149,18 @@ class PromisesTestCase(unittest.TestCase):
     def test_every_intermediate_state_keeps_every_promise(self, situation):
         state, rules = situation
         self.walk(state, rules, planning.plan_moves(assess(state), rules, FREE, NOW))
+
+    @FEW
+    @hypothesis.given(situations())
+    def test_so_it_does_with_destinations_chosen_together(self, situation):
+        state, rules = situation
+        alone, together = (planning.plan_moves(assess(state), rules, FREE, NOW, assign)
+                           for assign in (None, assignment.least_cost))
+        self.walk(state, rules, together)
+        self.assertLessEqual(together.after.harm, alone.after.harm + 1e-9)
+        self.assertLessEqual(together.after.in_breach, alone.after.in_breach)
+        self.assertLessEqual({move.uuid for move in together.moves},
+                             {move.uuid for move in alone.moves})
 
     @FEW
     @hypothesis.given(situations(POOLED))

@@ -156,6 +156,16 @@ class TestWhatEachPrefers(unittest.TestCase):
         self.assertEqual([], self.place('PRICED_8', [1], [[2]]))
         self.assertEqual([(0, 0)], self.place('PRICED_8', [0], [[0]]))
 
+    def test_priced_does_not_wait_beside_an_empty_host(self):
+        # On the second host type everything takes ten times as long: touchy's host is worth more,
+        # and loud would ruin it.
+        slow = synthetic.harmful((2, 2))
+        slow.solo_seconds[1] = 1000.0
+        scheduler = catalogue.build('PRICED_8', slow, objective.RT)
+        pool = pools.Pool(slow.configurations, [0, 1])
+        pool.add(0, 2)
+        self.assertEqual([(0, 1)], scheduler.schedule([1], pool))
+
     def test_mibs_takes_the_first_then_whoever_suffers_least_beside_it(self):
         # Beside loud: calm 1.2, loud 2.0, touchy 6.0.
         placed = self.place('MIBS_8', [1, 2, 1, 0], [[], [], [], []])

@@ -112,6 +112,7 @@ class TestByHand(unittest.TestCase):
         performance = synthetic.harmful()
         found = run(performance, [0], 'FIFO-packed', workload.Listed([0.0], [CALM], [2.5]), 1000.0)
         self.assertAlmostEqual(250.0, found.spent[configuration(performance, CALM)])
+        self.assertAlmostEqual(250.0, found.mean_runtime(performance))
 
     def test_another_host_type_has_other_times(self):
         performance = synthetic.harmful((2, 2))
@@ -181,6 +182,23 @@ class TestPhysics(unittest.TestCase):
             found = run(performance, [0] * 3, name, source, 1e6)
             self.assertEqual((300, 300, 300), (found.arrived, found.started,
                                                int(found.completed.sum())), name)
+
+    def test_one_task_that_nobody_wants_is_not_left_for_ever(self):
+        performance = synthetic.harmful()
+        times = np.arange(0, 40000.0, 12.0).tolist()
+        classes = [TOUCHY] * len(times)
+        classes[100] = LOUD
+        found = run(performance, [0] * 4, 'PRICED_8', workload.Listed(times, classes), 40000.0)
+        self.assertGreater(found.arrived, found.started)        # It is overloaded all the time.
+        self.assertEqual(1, found.completed[LOUD])
+        self.assertLess(found.overtaken, 300)
+
+    def test_a_batch_scheduler_waits_a_minute_and_no_longer(self):
+        performance = synthetic.harmful()
+        found = run(performance, [0, 0], 'MIBS_8-full', workload.Listed([0.0, 1000.0], [CALM] * 2),
+                    2000.0)
+        self.assertEqual(2, int(found.completed.sum()))
+        self.assertAlmostEqual(2 * dynamic.PATIENCE, found.waited)
 
     def test_an_overloaded_queue_counts_all_arrivals_and_overtaking(self):
         performance = synthetic.harmful()

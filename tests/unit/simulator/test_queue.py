@@ -69,7 +69,7 @@ class TestWorkload(unittest.TestCase):
         self.assertEqual(4, int(np.argmax(workload.mix('medium', 8))) + 1)
         np.testing.assert_allclose(workload.mix('uniform', 5), 0.2)
         np.testing.assert_allclose(workload.mix('heavy', 1), 1.0)
-        np.testing.assert_allclose(workload.mix('heavy', 8, sigma=1e-3)[[4, 5]], 0.5)
+        np.testing.assert_allclose(workload.mix('heavy', 8, sigma=0.01)[[4, 5]], 0.5)
 
     def test_bad_input(self):
         for arguments, said in ((('dense', 8), 'light, medium, heavy, uniform'),

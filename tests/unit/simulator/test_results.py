@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
 import math
 import unittest
 
@@ -32,7 +33,7 @@ def static(scheduler, seed, runtime, iops=1000.0, objective='RT'):
 def dynamic(scheduler, seed, tasks, runtime=200.0):
     return experiment.Result(
         experiment.Case(SETUP, scheduler, 8, rate=10.0, hours=1.0, seed=seed), tasks, 600, runtime,
-        1000.0, most=500.0, load=1.2, waited=3.0, events=100, elapsed=0.01)
+        1000.0, most=500.0, valued=float(tasks), load=1.2, waited=3.0, events=100, elapsed=0.01)
 
 
 class TestRows(unittest.TestCase):
@@ -67,6 +68,19 @@ class TestRows(unittest.TestCase):
         self.assertAlmostEqual(1 - 480 / 500, priced.distance)
         self.assertAlmostEqual(8.0, priced.per_minute)
         self.assertAlmostEqual(1e-4, priced.event_cost)
+
+    def test_what_is_undefined_spoils_no_mean(self):
+        nothing = experiment.Result(experiment.Case(SETUP, 'MIOS', 8, rate=1.0, hours=1.0), 0, 0,
+                                    math.nan, 0.0, most=0.0, valued=0.0)
+        base = dataclasses.replace(nothing, case=dataclasses.replace(
+            nothing.case, scheduler='FIFO-packed'))
+        row = results.rows([base, nothing])[1]
+        for value in (row.throughput, row.speedup, row.io_boost, row.distance):
+            self.assertTrue(math.isnan(value))
+        # A run in which nothing was completed counts as such.
+        rows = results.rows([dynamic('FIFO-packed', 1, 300), dynamic('FIFO-packed', 2, 300),
+                             dynamic('MIOS', 1, 300), dynamic('MIOS', 2, 0)])
+        self.assertAlmostEqual(0.5, rows[1].throughput)
 
     def test_without_fifo_ratios_are_undefined(self):
         row = results.rows([dynamic('MIX_8', 1, 480)])[0]
@@ -121,3 +135,8 @@ class TestCatalogue(unittest.TestCase):
             with self.subTest(name=name), self.assertRaises(errors.InvalidOption) as caught:
                 catalogue.check(name)
             self.assertIn(repr(name), str(caught.exception))
+
+    def test_several_settings_of_one(self):
+        catalogue.check('PRICED_8:threshold=-inf:surplus=0.5')
+        with self.assertRaises(errors.InvalidOption):
+            catalogue.check('PRICED_8:surplus=-inf')

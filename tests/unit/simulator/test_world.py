@@ -139,6 +139,13 @@ class TestWorld(unittest.TestCase):
                     for name in space.classes]
         np.testing.assert_allclose(ratio, expected)
 
+    def test_capacity_is_what_slots_complete_where_nobody_interferes(self):
+        both = world.build(self.data, [HOST_TYPE, 'shared-slow-device'], [2, 3], model='truth')
+        mix = np.full(8, 1 / 8)
+        expected = sum(slots * hosts / seconds.mean() for slots, hosts, seconds in zip(
+            (2, 3), (4, 6), both.truth.solo_seconds))
+        self.assertAlmostEqual(expected, both.capacity(mix, np.array([4, 6])))
+
     def test_bad_input(self):
         for more, said in (({'host_types': ['moon']}, 'host_type=.moon.: pairs were measured of'),
                            ({'model': 'oracle'}, 'model=.oracle.'), ({'work': 'all'}, 'work='),
@@ -148,8 +155,18 @@ class TestWorld(unittest.TestCase):
             arguments = {'host_types': [HOST_TYPE], 'slots': [2], 'model': 'truth', **more}
             with self.assertRaisesRegex(errors.InvalidOption, said):
                 world.build(self.data, **arguments)
-        with self.assertRaises(errors.NotEnoughData):
+        with self.assertRaisesRegex(errors.InvalidOption, 'measured by applications, full'):
             world.build(self.data, [HOST_TYPE], [2], plan='moonlight')
+
+
+class TestDistance(unittest.TestCase):
+
+    def test_leaving_out_what_is_hard_does_not_beat_the_optimum(self):
+        setup = experiment.Setup(tuple(packaged.measurements()), (HOST_TYPE,), model='truth')
+        found = experiment.run(experiment.Case(setup, 'matching', 8, rate=12.0, hours=5.0))
+        # It picks what is easy out of all that waits, and completes more than the mix allows.
+        self.assertGreater(found.tasks, 1.1 * found.most)
+        self.assertLessEqual(found.valued, found.most)
 
 
 class TestOnMeasuredData(unittest.TestCase):

@@ -1,0 +1,74 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Where several VMs go, all considered at once, as far as it can be done one after the other.
+
+Planned one by one, the first VM takes the host that is best for it, though a later one may need it
+more. So when the VMs that move are known, their destinations are sought again together: what each
+does and suffers on each host without the others is a matrix, and its least sum an assignment. A
+host gets one of them at most, so that the sum is exact on disks of their own.
+
+Who solves the assignment is given from outside: what nova-scheduler loads needs no solver.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, Sequence
+
+import numpy as np
+
+from tracon_watcher.characteristics import FloatArray, IntArray
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import occupancy
+from tracon_watcher.placement import storage
+
+#: From (k, m) costs, infinite where it must not be, to (k,) columns, all different; None where
+#: there is no way.
+Assign = Callable[[FloatArray], 'IntArray | None']
+
+
+def destinations(assessor: assessment.Assessor, room: occupancy.Occupancy, uuids: Sequence[str],
+                 assign: Assign, cost: float, now: float) -> list[tuple[str, int]] | None:
+    """Return (uuid, host index) of the moves that together leave the least harm.
+
+    VMs that had better stay are left out. Whether it can be done in some order is not looked at.
+
+    :param assessor: of the state before all moves
+    :param room: of that state too
+    :param cost: of a migration, in exponents
+    """
+    cluster = assessor.cluster
+    without = assessment.Assessor(cluster.moved(dict.fromkeys(uuids)), assessor.models,
+                                  assessor.settings)
+    table = np.full((len(uuids), len(cluster.hosts)), np.inf)
+    local = storage.is_local(cluster)
+    for line, uuid in enumerate(uuids):
+        row = cluster.resident_index[uuid]
+        domain = int(cluster.io_domain[row])
+        verdict = without.assess(newcomer.own(cluster.profiles[row]), cluster.resident_limits(row),
+                                 now, pool=-1 if local[domain] else domain)
+        allowed, _worse = room.destinations(uuid)
+        allowed &= verdict.known & ~verdict.refused & storage.reachable(cluster, row)
+        table[line, allowed] = verdict.score[allowed] + cost
+        own = int(cluster.host[row])
+        if verdict.known[own]:
+            # It may stay, also where it would not be let in.
+            table[line, own] = verdict.score[own]
+    # Of equal ones the order of hosts must not decide.
+    order = np.argsort(np.array(cluster.hosts))
+    found = assign(table[:, order])
+    if found is None:
+        return None
+    hosts = order[found]
+    return [(uuid, int(host)) for uuid, host in zip(uuids, hosts)
+            if host != cluster.host[cluster.resident_index[uuid]]]
