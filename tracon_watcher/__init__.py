@@ -16,6 +16,8 @@ characteristics  what is known of a VM: four numbers, their order and units
 prediction       evaluates a stored model with numpy alone; models learns one
 contention       what counters say of a VM: observed slowdown, what limits it
 placement        hosts, residents, limits, and the one judgement: assess()
+scheduling       which waiting task goes where: TRACON's, the optimum, our own
+simulator        a data centre in the computer, with measurements as the truth
 lab              measures interference between real guests (libvirt, QEMU)
 decision_engine  Watcher's goal, strategy, efficacy and scoring engines
 demo             stock Nova beside this extension, on measured truth
