@@ -53,10 +53,11 @@ def add_world(parser: argparse.ArgumentParser) -> None:
     add('--plan', default='', metavar='NAME',
         help='of the measurements, whose programs are the tasks: by default "full", or '
              '"applications"')
-    add('--model', default='nlm', metavar='NAME',
+    add('--model', default='linked', metavar='NAME',
         help='by which schedulers decide: wmm, lm or nlm (TRACON\'s, of each application), '
-             'production (for programs nobody knows), both (the mean of the last two\'s '
-             'exponents), truth (default: %(default)s)')
+             'linked (nlm, where slowdown and IOPS ratio of closed loops are one), production '
+             '(for programs nobody knows), both (the mean of nlm and production), truth '
+             '(default: %(default)s)')
     add('--solo-minutes', type=float, default=3.0, metavar='M',
         help='mean runtime alone; one factor brings what was measured there (default: '
              '%(default)s)')

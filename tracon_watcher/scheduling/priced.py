@@ -17,14 +17,13 @@ had better wait for another task. Here every configuration has a value, Σ_a pri
 completes a second at the prices of :mod:`~tracon_watcher.scheduling.saturation`; a task is worth
 what it adds to the value of the host that it comes to. That counts the newcomer and the residents
 in one sum, and the prices hold what classes of tasks are expected to come: those learnt from the
-tasks so far. Three rules follow from it:
+tasks so far. Four rules follow from it:
 
 * Of all tasks in the window and all free slots the two are put together that add most.
 * What adds less than a share θ of what a slot earns in the optimum waits, even beside a free slot:
   the residents there are worth more without it, or with another one. Beside nobody it never waits.
 * When the window is full, the share of a class in it beyond its share among all tasks adds to its
   worth. So tasks that nobody wants do not block the window: in the end what comes must be done.
-
 * Whoever has been overtaken by a full window many times over is placed at the next chance, beside
   whomever it may be, so that nobody waits for ever.
 
@@ -84,7 +83,9 @@ class Priced:
         self._due = 0
         self._overtaken = 0
         self._shares: list[float] = []
+        # (what it adds, configuration), the best first: of all, and of empty hosts.
         self._ranked: list[list[tuple[float, int]]] = []
+        self._alone: list[list[tuple[float, int]]] = []
 
     def schedule(self, queue: Sequence[int], pool: pools.Pool) -> base.Placements:
         """Place the tasks that are worth it; see :class:`~.base.Scheduler`."""
@@ -116,7 +117,6 @@ class Priced:
 
     def _best(self, count: Sequence[int], waiting: int, pool: pools.Pool) -> tuple[int, int]:
         """Return the class and the configuration that add most; -1 where all had better wait."""
-        space, hosts = pool.configurations, pool.hosts
         best, most = (-1, -1), -np.inf
         for task, number in enumerate(count):
             if not number:
@@ -124,15 +124,24 @@ class Priced:
             more = 0.0
             if waiting >= self.window:
                 more = self._surplus * (number / waiting - self._shares[task])
-            for worth, index in self._ranked[task]:
-                if not hosts[index]:
-                    continue
-                # Beside nobody it need not be worth it.
-                if worth + more > self._threshold or not space.size[index]:
-                    if worth + more > most:
-                        best, most = (task, index), worth + more
-                    break
+            worth, index = self._best_of(task, more, pool.hosts)
+            if index >= 0 and worth > most:
+                best, most = (task, index), worth
         return best
+
+    def _best_of(self, task: int, more: float,
+                 hosts: Sequence[Sequence[int]]) -> tuple[float, int]:
+        """Return what a class adds at most and where; -1 where it had better wait."""
+        for worth, index in self._ranked[task]:
+            if worth + more <= self._threshold:
+                break
+            if hosts[index]:
+                return worth + more, index
+        # Beside nobody it need not be worth it.
+        for worth, index in self._alone[task]:
+            if hosts[index]:
+                return worth + more, index
+        return 0.0, -1
 
     def _learn(self, pool: pools.Pool) -> None:
         """Compute prices for the mix of tasks so far."""
@@ -153,3 +162,5 @@ class Priced:
         self._ranked = [[(float(column[index]), int(index))
                          for index in np.argsort(-column, kind='stable')
                          if np.isfinite(column[index])] for column in worth.T]
+        self._alone = [[one for one in ranked if not space.size[one[1]]]
+                       for ranked in self._ranked]

@@ -59,7 +59,7 @@ class Setup:
     parts: tuple[float, ...] = (1.0,)
     slots: tuple[int, ...] = (2,)
     minutes: float = 3.0
-    model: str = 'nlm'
+    model: str = 'linked'
     work: str = worlds.WINDOW
     plan: str = ''
 

@@ -92,7 +92,7 @@ def all_figures(setup: experiment.Setup, runs: int, seed: int, hours: float,
         Figure('4', 'A batch of 32 tasks on 16 machines, by model', 'model',
                ('speedup', 'io_boost'), 'objective', (),
                'With NLM the scheduler gains more than with LM or WMM.',
-               tuple(case for model in ('wmm', 'lm', 'nlm', 'both')
+               tuple(case for model in ('wmm', 'lm', 'nlm', 'linked', 'both')
                      for objective in objectives.ALL
                      for case in static([16], workload.UNIFORM, objective,
                                         (*_FIFOS, 'MIBS_8', 'matching', 'optimum'), batches,

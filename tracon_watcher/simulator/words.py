@@ -105,19 +105,17 @@ def _ranked(rows: Sequence[results.Row], x: str) -> list[str]:
     """Say where the order MIX ≥ MIBS ≥ MIOS does not hold, and where PRICED is not ahead."""
     said = []
     for better, worse in (('MIX_8', 'MIBS_8'), ('MIBS_8', 'MIOS'), ('PRICED_8', 'MIX_8')):
-        wrong = []
-        for row in rows:
-            if row.scheduler != better:
-                continue
-            other = _find(rows, worse, **{x: getattr(row, x)})
-            if other is None:
-                continue
-            noise = max(_SAME, float(np.nan_to_num(row.deviation + other.deviation)))
-            if row.throughput < other.throughput - noise:
-                wrong.append(f'{getattr(row, x):,.0f}')
-        if any(row.scheduler == better for row in rows):
-            said.append(f'{better} is not behind {worse} beyond noise anywhere.' if not wrong
-                        else f'{better} is behind {worse} at {", ".join(wrong)}.')
+        compared = [(row, other) for row in rows if row.scheduler == better
+                    and (other := _find(rows, worse, **{x: getattr(row, x)})) is not None]
+        if not compared:
+            continue
+        ahead, behind = ([f'{getattr(row, x):,.0f}' for row, other in compared
+                          if sign * (row.throughput - other.throughput) > max(_SAME, float(
+                              np.nan_to_num(row.deviation + other.deviation)))]
+                         for sign in (1, -1))
+        said.append(f'{better} against {worse}, beyond noise: ahead at '
+                    f'{", ".join(ahead) or "none"}, behind at {", ".join(behind) or "none"} of '
+                    f'{len(compared)}.')
     return said
 
 
@@ -135,11 +133,16 @@ def _sigma(rows: Sequence[results.Row]) -> list[str]:
 
 def _cost(rows: Sequence[results.Row]) -> list[str]:
     said = []
+    most = _last(rows, 'machines')
+    fifo = _find(rows, 'FIFO-spread', machines=most)
     for name in dict.fromkeys(row.scheduler for row in rows):
         own = sorted((row for row in rows if row.scheduler == name), key=lambda row: row.machines)
+        beside = '' if fifo is None else (
+            f', {own[-1].event_cost / fifo.event_cost:.1f} times FIFO\'s')
         said.append(f'{name}: {own[0].event_cost * 1e6:.1f} µs an event with '
                     f'{own[0].machines:,} machines, {own[-1].event_cost * 1e6:.1f} µs with '
-                    f'{own[-1].machines:,} ({own[-1].event_cost / own[0].event_cost:.2f} times).')
+                    f'{own[-1].machines:,} ({own[-1].event_cost / own[0].event_cost:.2f} times)'
+                    f'{beside}.')
     return said
 
 

@@ -19,11 +19,14 @@ from typing import Iterable, Sequence
 
 import numpy as np
 
-from tracon_watcher.characteristics import FloatArray, IntArray, RESPONSES
+from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray, RESPONSES
 from tracon_watcher import errors
+from tracon_watcher.models import baseline
+from tracon_watcher.models import closed_loop
 from tracon_watcher.models import dataset
 from tracon_watcher.models import fit
 from tracon_watcher.models import per_application
+from tracon_watcher.models import points as measured
 from tracon_watcher.placement import assessment
 from tracon_watcher.prediction import pairwise
 from tracon_watcher.scheduling import configurations as configuration
@@ -32,10 +35,10 @@ from tracon_watcher.scheduling import predicted
 from tracon_watcher.simulator import composition
 from tracon_watcher.simulator import truth as truths
 
-#: By what schedulers decide: TRACON's own models of each application, the model of production for
-#: programs nobody knows, the mean of the exponents of this and the NLM, or the truth itself, which
-#: tells what errors of the models cost.
-MODELS = ('wmm', 'lm', 'nlm', 'production', 'both', 'truth')
+#: By what schedulers decide: TRACON's own models of each application; the NLM with both responses
+#: of closed loops linked; the model of production for programs nobody knows; the mean of the
+#: exponents of this and the NLM; or the truth itself, which tells what errors of the models cost.
+MODELS = ('wmm', 'lm', 'nlm', 'linked', 'production', 'both', 'truth')
 #: What a task is: the work of one measured window, or the same number of units of each program.
 WINDOW, UNIT = 'window', 'unit'
 WORK = (WINDOW, UNIT)
@@ -77,7 +80,7 @@ class World:
 
 
 def build(datasets: Iterable[dataset.Dataset], host_types: Sequence[str], slots: Sequence[int],
-          minutes: float = 3.0, model: str = 'nlm', work: str = WINDOW,
+          minutes: float = 3.0, model: str = 'linked', work: str = WINDOW,
           plan: str = '') -> World:
     """Gather truth and predictions of one or several host types.
 
@@ -105,11 +108,13 @@ def build(datasets: Iterable[dataset.Dataset], host_types: Sequence[str], slots:
     if model in ('production', 'both'):
         guesses.append(predicted.by_assessor(space, host_types, profiles, seconds,
                                              production_models(datasets, host_types)))
-    if model in ('wmm', 'lm', 'nlm', 'both'):
-        kind = 'NLM' if model == 'both' else model.upper()
+    if model in ('wmm', 'lm', 'nlm', 'linked', 'both'):
+        kind = 'NLM' if model in ('linked', 'both') else model.upper()
         guesses.append(predicted.by_application(
             space, profiles, seconds, _of_applications(datasets, host_types, found, kind)))
     guess = predicted.mean(guesses)
+    if model == 'linked':
+        guess = predicted.linked(guess, _closed(datasets, found))
     lost = np.isnan(guess.slowdown) & (space.residents > 0)
     if lost.any():
         task = int(np.flatnonzero(lost.any(axis=0))[0])
@@ -121,14 +126,14 @@ def _check(datasets: Sequence[dataset.Dataset], host_types: Sequence[str], minut
            model: str, work: str) -> None:
     if not minutes > 0 or not np.isfinite(minutes):
         raise errors.InvalidOption('minutes', minutes, 'a time above 0')
-    for name, value, known in (('model', model, MODELS), ('work', work, WORK)):
-        if value not in known:
-            raise errors.InvalidOption(name, value, f'expected one of {", ".join(known)}')
-    measured = truths.host_types(datasets)
+    for name, value, allowed in (('model', model, MODELS), ('work', work, WORK)):
+        if value not in allowed:
+            raise errors.InvalidOption(name, value, f'expected one of {", ".join(allowed)}')
+    known = truths.host_types(datasets)
     for host_type in host_types:
-        if host_type not in measured:
+        if host_type not in known:
             raise errors.InvalidOption('host_type', host_type, 'pairs were measured of '
-                                       + (', '.join(measured) or 'none'))
+                                       + (', '.join(known) or 'none'))
 
 
 def _solo_seconds(found: Sequence[truths.Truth], minutes: float,
@@ -144,10 +149,10 @@ def _solo_seconds(found: Sequence[truths.Truth], minutes: float,
             if name not in one.unit_seconds or name not in one.window_seconds:
                 raise errors.NotEnoughData(f'how long {name} takes alone on {one.host_type}', 0, 1)
     units = np.array([[one.unit_seconds[name] for name in one.programs] for one in found])
-    measured = units if work == UNIT else units / units[0] * np.array(
+    seconds = units if work == UNIT else units / units[0] * np.array(
         [first.window_seconds[name] for name in first.programs])
-    factor = minutes * 60 / float(measured[0].mean())
-    return factor, measured * factor
+    factor = minutes * 60 / float(seconds[0].mean())
+    return factor, seconds * factor
 
 
 def _common(found: list[truths.Truth]) -> list[truths.Truth]:
@@ -183,6 +188,16 @@ def production_models(datasets: Iterable[dataset.Dataset],
         raise errors.NotEnoughData(f'a model of both responses on {missing[0]}', 0, 1)
     return {name: assessment.Models(both['slowdown'], both['iops_ratio'])
             for name, both in by_type.items()}
+
+
+def _closed(datasets: Sequence[dataset.Dataset], found: Sequence[truths.Truth]) -> BoolArray:
+    """Return which programs are closed loops on each host type, (t, c)."""
+    result = []
+    for truth in found:
+        points = measured.join([baseline.steady(one) for one in datasets
+                                if one.host_type == truth.host_type])
+        result.append([closed_loop.is_closed(points, name) for name in truth.programs])
+    return np.array(result, dtype=bool)
 
 
 def _of_applications(datasets: Sequence[dataset.Dataset], host_types: Sequence[str],

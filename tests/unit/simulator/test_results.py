@@ -105,7 +105,7 @@ class TestFigures(unittest.TestCase):
         rows = results.rows([dynamic('FIFO-spread', 1, 400), dynamic('MIX_8', 1, 410),
                              dynamic('PRICED_8', 1, 380)])
         said = ' '.join(words.of_figure('9', rows))
-        self.assertIn('PRICED_8 is behind MIX_8 at 10', said)
+        self.assertIn('PRICED_8 against MIX_8, beyond noise: ahead at none, behind at 10', said)
         self.assertIn('PRICED_8 -5.0 %', said)
 
     def test_too_few_machines(self):

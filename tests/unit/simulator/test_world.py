@@ -80,6 +80,22 @@ class TestWorld(unittest.TestCase):
         self.assertAlmostEqual(expected, self.world.truth.slowdown[
             self.index('seqread', 'calc', 'mixed'), column])
 
+    def test_closed_loops_have_one_response(self):
+        linked = world.build(self.data, [HOST_TYPE], [2], model='linked')
+        nlm = world.build(self.data, [HOST_TYPE], [2], model='nlm').predicted
+        at = linked.configurations.size.index(2)
+        product = linked.predicted.slowdown * linked.predicted.iops_ratio
+        for name in linked.classes:
+            column = linked.classes.index(name)
+            own = product[at:, column][np.isfinite(product[at:, column])]
+            if name in ('openread', 'openwrite'):
+                self.assertGreater(own.max(), 1.3, name)
+            elif name != 'calc':
+                np.testing.assert_allclose(own, 1.0, err_msg=name)
+                np.testing.assert_allclose(
+                    linked.predicted.slowdown[:, column] ** 2,
+                    nlm.slowdown[:, column] / nlm.iops_ratio[:, column])
+
     def test_production_is_asked_as_nova_asks_it(self):
         # A newcomer that assess() judges on a host gets what the table has of it as a resident.
         from tracon_watcher.placement import assessment
@@ -186,6 +202,9 @@ class TestOnMeasuredData(unittest.TestCase):
             found = self.run_case('matching', machines)
             self.assertGreaterEqual(found.runtime, found.best_runtime * (1 - 1e-9))
             self.assertLess(found.runtime / found.best_runtime, 1.03)
+        found = self.run_case('matching', 1024, objective='IO')
+        self.assertLessEqual(found.iops, found.best_iops * (1 + 1e-9))
+        self.assertGreater(found.iops / found.best_iops, 0.97)
 
     def test_above_saturation_priced_is_ahead_of_mix_and_mix_not_behind_mibs(self):
         for host_type in (HOST_TYPE, 'shared-slow-device'):
