@@ -113,9 +113,9 @@ def _write(path: pathlib.Path, figure: Any, rows: Any, arguments: argparse.Names
         writer = csv.writer(file, lineterminator='\n')
         writer.writerow((*simulate.COLUMNS, *simulate.MORE, 'published'))
         for row in rows:
-            published = next((value for panel, at, value in figure.published
-                              if panel == row.mix and at in (None, getattr(row, figure.x))
-                              and row.scheduler == 'MIBS_8'), '')
+            # The last is the most particular.
+            published = next((one.value for one in reversed(figure.published)
+                              if one.belongs(figure, row)), '')
             writer.writerow((*('' if value is None else value
                                for value in simulate.listed(row, arguments)), published))
 

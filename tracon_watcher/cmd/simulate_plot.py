@@ -48,9 +48,9 @@ def draw(figure: figures.Figure, rows: Sequence[results.Row]) -> matplotlib.figu
             axis = axes[line, place]
             _panel(axis, figure, value, own)
             axis.set_title(str(column), loc='left', fontsize=10, fontweight='bold')
-            for panel, at, published in figure.published:
-                if panel == column and value in ('speedup', 'io_boost', 'throughput'):
-                    _published(axis, at, published)
+            for one in figure.published:
+                if one.panel == column and one.field == value:
+                    _published(axis, one.at, one.value)
         axes[line, 0].set_ylabel(_LABELS[value])
     labelled = {label: handle for axis in axes.flat
                 for handle, label in zip(*axis.get_legend_handles_labels())}

@@ -101,6 +101,20 @@ def _streams(x: str) -> Callable[[Sequence[results.Row]], list[str]]:
     return tell
 
 
+def _queues(rows: Sequence[results.Row]) -> list[str]:
+    """Compare the lengths of MIBS's queue where most arrives, then say the rest."""
+    most = _last(rows, 'rate')
+    said = []
+    for name in ('MIBS_4', 'MIBS_4-full'):
+        long, short = (_find(rows, one, mix='medium', rate=most)
+                       for one in (name.replace('4', '8'), name))
+        if long is not None and short is not None:
+            said.append(f'medium, {most:,.0f} tasks a minute: {long.scheduler} against {name} '
+                        f'{_percent(long.throughput / short.throughput)} (published: about '
+                        f'+10 %).')
+    return said + _streams('rate')(rows)
+
+
 def _ranked(rows: Sequence[results.Row], x: str) -> list[str]:
     """Say where the order MIX ≥ MIBS ≥ MIOS does not hold, and where PRICED is not ahead."""
     said = []
@@ -147,5 +161,5 @@ def _cost(rows: Sequence[results.Row]) -> list[str]:
 
 
 _TELLERS: dict[str, Callable[[Sequence[results.Row]], list[str]]] = {
-    '4': _figure_4, '8': _figure_8, '9': _streams('rate'), '10': _streams('rate'),
+    '4': _figure_4, '8': _figure_8, '9': _streams('rate'), '10': _queues,
     '11': _streams('machines'), '12': _streams('machines'), 'sigma': _sigma, 'cost': _cost}

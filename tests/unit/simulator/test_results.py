@@ -101,6 +101,15 @@ class TestFigures(unittest.TestCase):
             for name in names - {'optimum'}:
                 catalogue.check(name)
 
+    def test_published_numbers_stand_at_their_place(self):
+        figure = next(one for one in figures.all_figures(SETUP, 1, 1, 10.0, 1024)
+                      if one.name == '8')
+        row = results.rows([static('MIBS_8', 1, 1000.0)])[0]
+        found = [[one.value for one in figure.published if one.belongs(figure, at)] for at in (
+            row, dataclasses.replace(row, objective='IO', machines=1024),
+            dataclasses.replace(row, scheduler='MIX_8'), dataclasses.replace(row, mix='heavy'))]
+        self.assertEqual([[1.4], [1.4, 1.5], [], []], found)
+
     def test_words_tell_where_the_order_does_not_hold(self):
         rows = results.rows([dynamic('FIFO-spread', 1, 400), dynamic('MIX_8', 1, 410),
                              dynamic('PRICED_8', 1, 380)])
