@@ -78,17 +78,21 @@ def _panel(axis: matplotlib.axes.Axes, figure: figures.Figure, value: str,
            rows: Sequence[results.Row]) -> None:
     names = list(dict.fromkeys(row.scheduler for row in rows))
     categories = list(dict.fromkeys(getattr(row, figure.x) for row in rows))
-    for name in names:
+    for place, name in enumerate(names):
         own = [row for row in rows if row.scheduler == name]
         bare = name.removesuffix('-full')
         style: dict[str, Any] = {'color': _COLOURS.get(bare, '#6a4c93'), 'label': name,
                                  'linewidth': 1.6 if bare.startswith(('PRICED', 'match')) else 1.1,
                                  'linestyle': '--' if name != bare else '-'}
-        x = [categories.index(getattr(row, figure.x)) if figure.x == 'model'
-             else getattr(row, figure.x) for row in own]
+        if figure.x == 'model':
+            # Beside each other: between models there is nothing.
+            style['linestyle'] = 'none'
+            x = [categories.index(row.model) + 0.12 * (place - (len(names) - 1) / 2)
+                 for row in own]
+        else:
+            x = [getattr(row, figure.x) for row in own]
         y = [getattr(row, value) * (1e6 if value == 'event_cost' else 1) for row in own]
-        spread = [0.0 if math.isnan(row.deviation) or value in ('distance', 'event_cost')
-                  else row.deviation for row in own]
+        spread = [row.deviation if _deviates(row, value) else 0.0 for row in own]
         axis.errorbar(x, y, yerr=spread, marker='o', markersize=3, elinewidth=0.6, **style)
     if figure.x == 'model':
         axis.set_xticks(range(len(categories)), categories)
@@ -104,6 +108,13 @@ def _panel(axis: matplotlib.axes.Axes, figure: figures.Figure, value: str,
     axis.grid(axis='y', color='#eceef2')
     for side in ('top', 'right'):
         axis.spines[side].set_visible(False)
+
+
+def _deviates(row: results.Row, value: str) -> bool:
+    """Say whether a row's deviation is that of the value shown."""
+    shown = 'throughput' if not math.isnan(row.throughput) else (
+        'speedup' if row.objective == 'RT' else 'io_boost')
+    return value == shown and not math.isnan(row.deviation)
 
 
 def _published(axis: matplotlib.axes.Axes, at: float | None, value: float) -> None:
