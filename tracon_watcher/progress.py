@@ -19,6 +19,9 @@ import threading
 import time
 from typing import TextIO
 
+#: Share of all work from which on a task's end is shown at once.
+_LARGE = 0.05
+
 
 class Progress:
     """Shows the share that is done of many tasks.
@@ -37,19 +40,18 @@ class Progress:
         self._lock = threading.Lock()
         self._terminal = self._stream.isatty()
         self._width = 0
-        self._finished = False
 
     def report(self, task: object, share: float, weight: float = 1.0) -> None:
         """Take down which share of a task is done, and show it."""
         with self._lock:
+            ended = share == 1 and self._shares.get(task) != 1
             self._shares[task] = share
             self._weights[task] = weight
             now = time.monotonic()
-            finished = self._done() >= self._total
-            if self._finished or (
-                    now - self._shown < (0.5 if self._terminal else 15.0) and not finished):
+            # Of many small tasks each one's end is not worth a line, but the last one's is.
+            told = ended and (weight >= _LARGE * self._total or self._done() >= self._total * (1 - 1e-9))
+            if now - self._shown < (0.5 if self._terminal else 15.0) and not told:
                 return
-            self._finished = finished
             self._shown = now
             running = ', '.join(f'{getattr(one, "name", one)} {share:.0%}'
                                 for one, share in self._shares.items() if 0 < share < 1)

@@ -10,7 +10,6 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-import io
 import pathlib
 import tempfile
 import unittest
@@ -18,7 +17,6 @@ import unittest
 from tracon_watcher.demo import crew
 from tracon_watcher.demo import settings
 from tracon_watcher import errors
-from tracon_watcher import progress
 
 
 class TestResults(unittest.TestCase):
@@ -89,22 +87,3 @@ class TestSettings(unittest.TestCase):
             self.assertEqual(first, one.fingerprint())
             path.write_text('2')
             self.assertNotEqual(first, one.fingerprint())
-
-
-class TestProgress(unittest.TestCase):
-
-    def test_time_left_is_told_from_what_is_done(self):
-        shown = progress.Progress(4, io.StringIO())
-        shown.report('a', 1.0)
-        shown.report('b', 0.5)
-        line = shown.line(shown._started + 60)
-        self.assertEqual(' 38% after 1 min 00 s, about 1 min 40 s left', line)
-
-    def test_lines_of_a_file_come_now_and_then(self):
-        stream = io.StringIO()
-        shown = progress.Progress(2, stream)
-        for step in range(100):
-            shown.report('a', step / 100)
-        self.assertEqual(1, len(stream.getvalue().splitlines()))
-        shown.report('a', 1.0)
-        self.assertEqual(2, len(stream.getvalue().splitlines()))
