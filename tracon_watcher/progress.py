@@ -49,7 +49,8 @@ class Progress:
             self._weights[task] = weight
             now = time.monotonic()
             # Of many small tasks each one's end is not worth a line, but the last one's is.
-            told = ended and (weight >= _LARGE * self._total or self._done() >= self._total * (1 - 1e-9))
+            everything = self._done() >= self._total * (1 - 1e-9)
+            told = ended and (weight >= _LARGE * self._total or everything)
             if now - self._shown < (0.5 if self._terminal else 15.0) and not told:
                 return
             self._shown = now
