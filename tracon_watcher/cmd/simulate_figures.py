@@ -48,7 +48,8 @@ class Figures(lister.Lister):
         add('--seed', type=int, default=1, help='of the first run (default: %(default)s)')
         add('--hours', type=float, default=10.0, help='simulated (default: %(default)s)')
         add('--largest', type=int, default=1024, metavar='N',
-            help='most machines (default: %(default)s)')
+            help='most machines; of the figure "cost" up to ten times as many (default: '
+                 '%(default)s)')
         add('--processes', type=int, default=2, metavar='N',
             help='that work at the same time (default: %(default)s)')
         simulate.add_world(parser)

@@ -47,7 +47,8 @@ class Scheduler(Protocol):
     def schedule(self, queue: Sequence[int], pool: pools.Pool) -> Placements:
         """Place tasks on free slots of ``pool``, which is changed, and say which went where.
 
-        A task may be left waiting. The same queue and pool give the same placements.
+        A task may be left waiting. After the same calls, the same queue and pool give the same
+        placements.
 
         :param queue: classes of the waiting tasks, the longest waiting first
         """

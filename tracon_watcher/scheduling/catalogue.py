@@ -28,7 +28,7 @@ from tracon_watcher.scheduling import mix
 from tracon_watcher.scheduling import performance as performances
 from tracon_watcher.scheduling import priced
 
-#: What is shown unless asked otherwise. The baseline of ratios is the better of the FIFOs.
+#: One of each family, as they are shown. The baseline of ratios is the better of the FIFOs.
 USUAL = ('FIFO-packed', 'FIFO-spread', 'MIOS', 'MIBS_8', 'MIX_8', 'PRICED_8')
 _NAME = re.compile(r'(?P<family>[A-Z]+|matching)(?:-(?P<order>packed|spread))?'
                    r'(?:_(?P<window>\d+))?(?P<full>-full)?(?::(?P<more>.*))?$')

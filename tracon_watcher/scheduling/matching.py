@@ -14,7 +14,7 @@
 
 Two slots a host and n tasks make a minimum-weight matching of n nodes. But tasks of a class are
 the same, and so are hosts in a configuration: what has to be found is how many hosts of each
-configuration get which multiset of tasks. For eight classes and two slots that are 44 integers,
+configuration get which multiset of tasks. For eight classes and two slots that are 45 integers,
 whatever n is. For k slots it is the same program over multisets of up to k.
 """
 

@@ -27,7 +27,8 @@ class Mix:
 
     The paper compares assignments of a whole queue. Where slots do not suffice for it, assignments
     place different tasks; what they lose by interference is compared then
-    (:func:`~tracon_watcher.scheduling.objective.lost`), which comes to the same where they do.
+    (:func:`~tracon_watcher.scheduling.objective.lost`), which comes to the same where they do, on
+    hosts of one type.
 
     :param performance: as predicted
     :param objective: ``RT`` or ``IO``

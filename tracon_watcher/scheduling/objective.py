@@ -51,8 +51,8 @@ def task_cost(performance: performances.Performance, objective: str) -> FloatArr
 def lost(performance: performances.Performance, objective: str) -> FloatArray:
     """Return what a task loses by its neighbours, (n, c): seconds, or requests per second.
 
-    Among assignments of the same tasks it orders as eqs 3 and 4 do; unlike those it can also be
-    compared between assignments of different tasks. NaN where there is none.
+    Among assignments of the same tasks to hosts of one type it orders as eqs 3 and 4 do; unlike
+    those it can also be compared between assignments of different tasks. NaN where there is none.
     """
     kinds = performance.configurations.host_type
     alone = (performance.solo_seconds if check(objective) == RT else -performance.solo_iops)[kinds]
@@ -73,7 +73,7 @@ def host_cost(performance: performances.Performance, objective: str) -> FloatArr
 def newcomer_cost(performance: performances.Performance, objective: str) -> FloatArray:
     """Return what a task of a class costs when it comes to each configuration, (n, c).
 
-    Infinite where it cannot. Of equal ones the one with the less slowdown costs a trifle less.
+    Infinite where it cannot. Of equal ones the one with the smaller slowdown costs a trifle less.
     """
     cost = task_cost(performance, objective)
     added = np.array(performance.configurations.added)

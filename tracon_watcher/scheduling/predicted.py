@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What the stored models say of every configuration."""
+"""What models say of every configuration."""
 
 from __future__ import annotations
 

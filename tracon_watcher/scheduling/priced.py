@@ -16,8 +16,8 @@ MIOS asks what a newcomer will suffer. It does not ask what residents will, nor 
 had better wait for another task. Here every configuration has a value, Σ_a price_a r_a(m), what it
 completes a second at the prices of :mod:`~tracon_watcher.scheduling.saturation`; a task is worth
 what it adds to the value of the host that it comes to. That counts the newcomer and the residents
-in one sum, and the prices hold what classes of tasks are expected to come: those learnt from the
-tasks so far. Four rules follow from it:
+in one sum, and the prices hold what classes of tasks are expected to come: those of the tasks
+placed so far. Four rules follow from it:
 
 * Of all tasks in the window and all free slots the two are put together that add most.
 * What adds less than a share θ of what a slot earns in the optimum waits, even beside a free slot:
@@ -29,7 +29,7 @@ tasks so far. Four rules follow from it:
 
 Where nobody interferes, every task adds what a slot earns, and none ever waits beside a free slot.
 
-Ranks are kept by class, so a decision takes a look at each class and no search.
+Ranks are kept by class and configuration, so a decision looks at no hosts.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tracon_watcher.scheduling import pool as pools
 from tracon_watcher.scheduling import saturation
 
 #: θ and the weight of a class's surplus in the window, in what a slot earns; chosen on three mixes
-#: and two host types, and flat around these.
+#: and two host types.
 THRESHOLD = 0.4
 SURPLUS = 2.0
 #: Prices are computed anew when twice as many tasks were placed, and every so many.

@@ -12,10 +12,10 @@
 
 """Public traces brought into the form of :mod:`tracon_watcher.simulator.trace`.
 
-They tell when something came, how long it stayed and how much CPU it used; what it did to disks
-they do not. So the classes are dealt out by CPU alone: the lines in the order of their CPU, cut
-into as many equal parts as there are classes, the class that uses the least CPU alone for the
-first part. Who wants other classes edits the column.
+They tell when something came, how long it stayed and how much CPU it used or asked for; what it
+did to disks they do not. So the classes are dealt out by CPU alone: the lines in the order of
+their CPU, cut into as many equal parts as there are classes, the class that uses the least CPU
+alone for the first part. Who wants other classes edits the column.
 
 Azure's VM traces of 2017 and 2019, ``vmtable.csv``, and Alibaba's cluster trace of 2018,
 ``batch_task.csv``, come without a line of names; the columns are those of their schemas.
@@ -46,7 +46,7 @@ class Layout:
     :param columns: their names, in their order
     :param begin: when it came, seconds
     :param end: when it went, seconds
-    :param cpu: how much CPU it used, whatever the unit
+    :param cpu: how much CPU it used or asked for, whatever the unit
     """
 
     columns: tuple[str, ...]

@@ -36,9 +36,9 @@ from tracon_watcher.simulator import trace
 from tracon_watcher.simulator import workload
 from tracon_watcher.simulator import world as worlds
 
-#: Names of rows that are no schedulers: what nobody can beat.
+#: Name of the row that is no scheduler: what nobody can beat.
 OPTIMUM = 'optimum'
-#: Host and slot counts beyond this are a slip of the pen.
+#: Numbers of hosts and tasks beyond these are a slip of the pen.
 MOST_MACHINES = 1_000_000
 MOST_TASKS = 1e9
 Progress = Callable[[float], None]
@@ -160,7 +160,6 @@ class Result:
 @functools.lru_cache(maxsize=4)
 def world_of(setup: Setup) -> worlds.World:
     """Return the world of a set-up; the last few are kept."""
-    # The solver of linear algebra would start threads for matrices that are small.
     return worlds.build(dataset.read_all(setup.files), setup.host_types, setup.slots,
                         setup.minutes, setup.model, setup.work, setup.plan)
 

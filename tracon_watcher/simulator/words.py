@@ -29,7 +29,7 @@ NEWCOMER = ('MIOS and MIBS ask only what the newcomer will suffer. Where a progr
             'whoever runs there, and the two cancel out.')
 ONE_SLOT = ('As soon as one slot at a time becomes free, MIBS puts the first of its queue into '
             'it, whatever the length of the queue: it is FIFO then. "-full" waits for a full '
-            'queue and as many free slots, which leaves slots empty meanwhile; on few machines '
+            'queue and as many free slots, which leaves slots empty meanwhile: it loses where '
             'that costs more than the choice is worth.')
 
 
