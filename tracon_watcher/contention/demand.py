@@ -1,0 +1,250 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What a VM would do if nobody disturbed it, from what is counted of it while somebody may.
+
+A VM that is hurt is throttled: what it achieves is not what it demands. How much it is throttled
+its own time tells. Of a second of each virtual CPU it spends R running, D ready but waiting for a
+core, w waiting for storage while doing neither, and I idle. Alone, the same work would wait as
+well: D₀ for a core, behind the host's own threads that do its I/O, and w₀ for storage, where
+w₀/w is what requests take alone over what they take now. So
+
+    n = R + D₀ + w₀     is the time that the work needs,
+    e = D + w − D₀ − w₀ is lost to others, the *excess*, and
+    τ = (n + e) / n     is how the time of a unit of work stretches: the signal of the slowdown.
+
+*Closed-loop* work begins its next unit when one is done: without the excess, as much is done in
+1 − e as now in 1, f = 1/(1 − e) times as much a second. *Open-loop* work has arrivals of its own
+and does the same, in less time. From outside they are told apart by what is left: an open loop
+that had to wait is idle less, and as long as it has idle time left it loses nothing; a closed
+loop has none. With u = I/(I + e), the idle share of what is not needed, what is demanded is
+f^φ of what is seen, with φ = exp(−u/c) and c the *slack*. All this is bounded: filled with work
+and nothing else, the time would hold 1/n times as much, and f never exceeds that.
+
+Requests and CPU go apart in one thing. A program beside another needs more CPU time for the same
+work, so a unit takes longer than waiting tells: not τ times as long, but s(τ), the calibrated
+curve. CPU demand is R f^φ, since more CPU time than there is cannot be had; request rates are
+s(f)^φ times those seen, and so is host CPU beyond what a VM costs that does nothing.
+
+What this cannot see: a closed loop that thinks between its units looks like an open one, and is
+taken for throttled by nothing; an open loop that has no idle time left looks like a closed one,
+and is taken for as large as the time would hold; of several virtual CPUs one that is busy all the
+time hides behind the others' idle time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
+from tracon_watcher.contention import calibration_document as documents
+
+_TINY = 1e-9
+# A VM that is idle but for this share of its time is too idle for a slowdown.
+_LEAST_BUSY = 0.01
+
+
+@dataclasses.dataclass(frozen=True)
+class Usage:
+    """What is counted of n VMs over an interval each, per second; NaN where it is not.
+
+    :param running: (n,) seconds that virtual CPUs ran, summed over them
+    :param delay: (n,) seconds that they were ready and waited for a core
+    :param host: (n,) seconds of CPU that the host spent on the VM's behalf
+    :param reads: (n,) requests, and ``writes``
+    :param read_time: (n,) seconds that requests took, summed over them, and ``write_time``
+    """
+
+    running: FloatArray
+    delay: FloatArray
+    host: FloatArray
+    reads: FloatArray
+    writes: FloatArray
+    read_time: FloatArray
+    write_time: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.running)
+
+    def take(self, index: BoolArray | IntArray | slice) -> Usage:
+        """Return the VMs that ``index`` selects."""
+        return Usage(*(getattr(self, field.name)[index] for field in dataclasses.fields(self)))
+
+    @property
+    def columns(self) -> FloatArray:
+        """(n, 7) everything, in the order above."""
+        return np.column_stack([getattr(self, field.name) for field in dataclasses.fields(self)])
+
+    @property
+    def characteristics(self) -> FloatArray:
+        """(n, 4) as seen, in the order of :data:`tracon_watcher.characteristics.NAMES`."""
+        return np.column_stack([self.reads, self.writes, self.running, self.host])
+
+    @property
+    def read_latency(self) -> FloatArray:
+        """(n,) seconds a request; NaN without requests."""
+        return _over(self.read_time, self.reads)
+
+    @property
+    def write_latency(self) -> FloatArray:
+        """(n,) seconds a request; NaN without requests."""
+        return _over(self.write_time, self.writes)
+
+
+def of_columns(columns: FloatArray, unit: float = 1.0) -> Usage:
+    """Return the usage of (n, 7) columns, which stand in the order of :class:`Usage`.
+
+    :param unit: seconds that times count in: 1e-9 for rates of counters in nanoseconds
+    """
+    running, delay, host, reads, writes, read_time, write_time = columns.T
+    return Usage(unit * running, unit * delay, unit * host, reads, writes, unit * read_time,
+                 unit * write_time)
+
+
+@dataclasses.dataclass(frozen=True)
+class Baseline:
+    """How long n VMs wait though nobody disturbs them.
+
+    :param read_latency: (n,) seconds a request, and ``write_latency``; NaN where unknown, which
+        is taken for as long as it takes now
+    :param self_delay: (n,) waiting for a core, in multiples of what the calibration expects
+    :param read_deviation: (n,) relative standard error of the latency, and ``write_deviation``
+    """
+
+    read_latency: FloatArray
+    write_latency: FloatArray
+    self_delay: FloatArray
+    read_deviation: FloatArray
+    write_deviation: FloatArray
+
+    def take(self, index: BoolArray | IntArray) -> Baseline:
+        """Return the VMs that ``index`` selects."""
+        return Baseline(*(getattr(self, field.name)[index]
+                          for field in dataclasses.fields(self)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """What n VMs would do undisturbed, and how much they are disturbed.
+
+    :param demand: (n, 4) never less than what is seen; NaN where that is unknown
+    :param most: (n, 4) what it would be at most, as a closed loop
+    :param deviation: (n, 4) relative standard error of the demand
+    :param stretch: (n,) τ; NaN where waiting was not counted, and of VMs that hardly do anything
+    :param slowdown: (n,) what the calibration makes of it
+    :param slowdown_deviation: (n,) its relative standard error
+    :param throttled: (n,) f, how much more a closed loop would do; 1 where unknown
+    :param excess: (n,) e, share of the time of its virtual CPUs
+    """
+
+    demand: FloatArray
+    most: FloatArray
+    deviation: FloatArray
+    stretch: FloatArray
+    slowdown: FloatArray
+    slowdown_deviation: FloatArray
+    throttled: FloatArray
+    excess: FloatArray
+
+
+def uncontended(seen: Usage, baseline: Baseline, learnt: documents.Calibrated,
+                vcpus: FloatArray | float = 1.0) -> Estimate:
+    """Return the uncontended demand of n VMs, each over an interval of its own.
+
+    Of a VM whose waiting is not counted the demand is what is seen, which it is at least, with a
+    deviation as large; its slowdown is unknown.
+
+    :param vcpus: (n,) or one for all
+    """
+    excess, idle, doubt = spent(seen, baseline, learnt, vcpus)
+    needed = np.maximum(1 - idle - excess, _TINY)
+    stretch = np.where(1 - idle >= _LEAST_BUSY, (needed + excess) / needed, np.nan)
+    counted = np.isfinite(excess)
+    throttled = np.where(counted, 1 / np.maximum(1 - excess, _TINY), 1.0)
+    closed = np.where(counted, closedness(excess, idle, learnt.slack), 0.0)
+    # A loop without idle time left has f = τ, hence the curve of τ.
+    by_units = learnt.curve.estimate(throttled)
+    demand, most = (_scaled(seen, throttled ** power, by_units ** power, learnt)
+                    for power in (closed, 1.0))
+    deviation = np.hypot(learnt.demand_width(throttled),
+                         np.nan_to_num(closed * doubt * throttled)[:, None])
+    deviation[~counted] = 1.0
+    slowdown = learnt.curve.estimate(stretch)
+    return Estimate(demand, most, deviation, stretch, slowdown,
+                    np.hypot(learnt.slowdown_width(slowdown), doubt / needed), throttled, excess)
+
+
+def _scaled(seen: Usage, by_time: FloatArray, by_units: FloatArray,
+            learnt: documents.Calibrated) -> FloatArray:
+    """Return (n, 4) characteristics if CPU time, and units of work, grew by such factors, (n,)."""
+    standing = np.minimum(seen.host, learnt.standing_host_cpu)
+    return np.column_stack([seen.reads * by_units, seen.writes * by_units,
+                            seen.running * by_time,
+                            standing + (seen.host - standing) * by_units])
+
+
+def spent(seen: Usage, baseline: Baseline, learnt: documents.Calibrated,
+          vcpus: FloatArray | float = 1.0) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return e and I, shares of the time, and the standard error of e that comes from that of
+    latencies alone; (n,) each.
+
+    NaN where running, delay or the time of requests that there were is not counted.
+    """
+    # More than all of the time is a matter of rounding, or of a VM that was resized.
+    budget = np.maximum(vcpus, seen.running)
+    running = seen.running / budget
+    delay = np.minimum(seen.delay / budget, 1 - running)
+    expected = np.minimum(delay, baseline.self_delay * expected_delay(seen, learnt) / budget)
+    left = np.maximum(1 - running - delay, 0.0)
+    requests = _time(seen.reads, seen.read_time) + _time(seen.writes, seen.write_time)
+    reads = _alone(seen.reads, seen.read_time, baseline.read_latency)
+    writes = _alone(seen.writes, seen.write_time, baseline.write_latency)
+    # Requests overlap with each other and with running; at most the time that is left is theirs.
+    waiting = np.minimum(requests / budget, left)
+    share = waiting / np.where(requests > 0, requests, 1.0)
+    excess = np.maximum(delay - expected + waiting - share * (reads + writes), 0.0)
+    doubt = share * (np.where(reads > 0, reads * baseline.read_deviation, 0.0)
+                     + np.where(writes > 0, writes * baseline.write_deviation, 0.0))
+    return excess, left - waiting, doubt
+
+
+def expected_delay(seen: Usage, learnt: documents.Calibrated) -> FloatArray:
+    """Return the seconds a second, (n,), that VMs wait for a core behind their own host threads.
+
+    These do the VM's I/O on the same cores. A host that keeps them elsewhere has less of it.
+    """
+    expected: FloatArray = (learnt.self_delay[0] * seen.running
+                            + learnt.self_delay[1] * seen.host)
+    return expected
+
+
+def closedness(excess: FloatArray, idle: FloatArray, slack: float) -> FloatArray:
+    """Return φ, (n,): 1 for a loop without idle time left, towards 0 the more there is of it."""
+    found: FloatArray = np.exp(-idle / np.maximum(idle + excess, _TINY) / slack)
+    return found
+
+
+def _time(requests: FloatArray, seconds: FloatArray) -> FloatArray:
+    return np.where(requests == 0, 0.0, seconds)
+
+
+def _alone(requests: FloatArray, seconds: FloatArray, latency: FloatArray) -> FloatArray:
+    """Return the seconds that the requests would take alone, never more than they do take."""
+    return np.where(requests == 0, 0.0, np.fmin(seconds, requests * latency))
+
+
+def _over(seconds: FloatArray, requests: FloatArray) -> FloatArray:
+    with np.errstate(invalid='ignore', divide='ignore'):
+        latency: FloatArray = np.where(requests > 0, seconds / requests, np.nan)
+    return latency

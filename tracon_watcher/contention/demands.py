@@ -1,0 +1,302 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Profiles of the VMs of a cloud: what each demands, kept up to date from one poll to the next.
+
+Of each VM the counters of a window are kept, added up in slots. What they say of its demand
+(:mod:`.level`) is worked out anew each time, from the baseline as it is known by then: of a VM
+that was new in a bad moment, that moment too is understood later. Who is hurt now is remembered
+as it was before, as long as that is within the window.
+
+That a VM now does something else is believed after two successive intervals of which both are
+far from the window. More is demanded when more is *seen* than the window has, since less than
+what is seen is never demanded; less is demanded when less is the *most* that may be, a closed
+loop's, since one that is hurt may seem to do less because of that. Then the window starts anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tracon_watcher.characteristics import BoolArray, COUNT, FloatArray, IntArray
+from tracon_watcher.contention import baselines
+from tracon_watcher.contention import calibration_document as documents
+from tracon_watcher.contention import demand
+from tracon_watcher.contention import level as levels
+from tracon_watcher.contention import slots
+
+#: Standard deviations from which on a demand is another one.
+FAR = 3.0
+# Clocks of two readers may differ by some of a second.
+_OVERLAP = 1.0
+# Columns of a slot: seconds, then usage.
+_COLUMNS = 1 + len(dataclasses.fields(demand.Usage))
+# VMs that are worked on at a time, for their temporary arrays.
+_CHUNK = 10_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Profiles:
+    """What is known of n VMs at one time; NaN is unknown.
+
+    :param vms: their n names
+    :param mean: (n, 4) uncontended demand, in the order of
+        :data:`tracon_watcher.characteristics.NAMES`
+    :param deviation: (n, 4) standard deviation of what is not known of it, in its unit
+    :param observed: (n, 4) what was seen last
+    :param slowdown: (n,) that the counters show now, as the calibration has it
+    :param slowdown_deviation: (n,) its relative standard error
+    :param stretch: (n,) the signal that the slowdown was taken from
+    :param baseline: (n, 3) seconds that a read and a write take undisturbed, and how CPU time
+        stretches then: (running + delay) / running
+    :param slots: (n,) slots of the window that it rests on
+    :param at: (n,) seconds since the epoch: the end of the last interval
+    """
+
+    vms: tuple[str, ...]
+    mean: FloatArray
+    deviation: FloatArray
+    observed: FloatArray
+    slowdown: FloatArray
+    slowdown_deviation: FloatArray
+    stretch: FloatArray
+    baseline: FloatArray
+    slots: IntArray
+    at: FloatArray
+
+
+class Demands:
+    """Learns profiles from intervals.
+
+    :param learnt: what estimates rest on
+    :param window: seconds that a profile looks back
+    :param count: slots of the window
+    :param expiry: seconds after the last interval at which nothing is known any more
+    :param doubling: seconds in which a latency baseline doubles that was not reached again
+    """
+
+    def __init__(self, learnt: documents.Calibrated, window: float = 3600.0, count: int = 12,
+                 expiry: float = 900.0, doubling: float = 86400.0) -> None:
+        self._learnt = learnt
+        self._expiry = expiry
+        self._rows: dict[str, int] = {}
+        self._free: list[int] = []
+        self._slots = slots.Slots(count, window / count, _COLUMNS)
+        self._baselines = baselines.Baselines(doubling)
+        self._state = np.zeros(0, dtype=_STATE)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays; the names of VMs come on top."""
+        return self._slots.nbytes + self._baselines.nbytes + self._state.nbytes
+
+    def update(self, vms: Sequence[str], row: IntArray, start: FloatArray, end: FloatArray,
+               usage: demand.Usage, vcpus: FloatArray | None = None,
+               pools: IntArray | None = None) -> int:
+        """Learn from m intervals of n VMs, in any order.
+
+        An interval that has a characteristic unknown, has no length, or begins before one ended
+        that was learnt from, is passed over.
+
+        :param row: (m,) index of each interval's VM
+        :param start: (m,) seconds since the epoch, and ``end``
+        :param usage: of the m intervals
+        :param vcpus: (n,) virtual CPUs of each VM, one by default
+        :param pools: (n,) a number for the sort of storage each VM is on, the same for VMs whose
+            latencies are to be compared; -1 where unknown, as by default
+        :returns: how many intervals were learnt from
+        """
+        usable = np.flatnonzero(np.isfinite(usage.characteristics).all(axis=1) & (end > start))
+        usable = usable[np.lexsort((end[usable], row[usable]))]
+        concerned = np.unique(row[usable])
+        place = np.zeros(len(vms), dtype=np.intp)
+        place[concerned] = self._places([vms[index] for index in concerned])
+        self._state['vcpus'][place[concerned]] = 1.0 if vcpus is None else vcpus[concerned]
+        pools = np.full(len(vms), -1) if pools is None else pools
+        count = 0
+        for turn in _turns(row[usable]):
+            chosen = usable[turn]
+            before = self._state['end'][place[row[chosen]]]
+            chosen = chosen[(start[chosen] > before - _OVERLAP) & (end[chosen] > before)]
+            count += len(chosen)
+            self._learn(place[row[chosen]], start[chosen], end[chosen], usage.take(chosen),
+                        pools[row[chosen]])
+        return count
+
+    def forget(self, vms: Iterable[str]) -> None:
+        """Drop VMs that are gone; names that are not known are passed over."""
+        gone = [self._rows.pop(name) for name in vms if name in self._rows]
+        self._free += gone
+        rows = np.array(gone, dtype=np.intp)
+        self._state[rows] = np.zeros(1, dtype=_STATE)
+        self._slots.clear(rows)
+        self._baselines.forget(rows)
+
+    def moved(self, vms: Iterable[str]) -> None:
+        """Forget the baselines of VMs that are on another host now; what they demand stays."""
+        rows = np.array([self._rows[name] for name in vms if name in self._rows], dtype=np.intp)
+        seconds, usage, baseline = self._window(rows, self._state['end'][rows])
+        found = demand.uncontended(usage, baseline, self._learnt,
+                                   np.repeat(self._state['vcpus'][rows], seconds.shape[1]))
+        reads, writes, running, host = found.demand.T
+        # As if it had never waited: what it did is told by the old baseline, and no new one.
+        never = np.zeros_like(running)
+        settled = demand.Usage(running, never, host, reads, writes, never, never)
+        length = seconds.reshape(-1, 1)
+        self._slots.replace(rows, np.hstack([length, length * settled.columns]).reshape(
+            *seconds.shape, _COLUMNS))
+        self._baselines.forget(rows)
+        self._state['far'][rows] = 0
+
+    def profiles(self, now: float) -> Profiles:
+        """Return what is known of all VMs.
+
+        :param now: seconds since the epoch
+        """
+        rows = np.fromiter(self._rows.values(), dtype=np.intp, count=len(self._rows))
+        mean, deviation = np.full((2, len(rows), COUNT), np.nan)
+        used = np.zeros(len(rows), dtype=np.intp)
+        for chunk in _chunks(len(rows)):
+            level = self._level(rows[chunk], np.full(len(rows[chunk]), now))
+            mean[chunk], deviation[chunk], used[chunk] = level.mean, level.unknown(), level.slots
+        last = self._state[rows]
+        signal = last['signal'].astype(np.float64)
+        expired = ~(last['end'] >= now - self._expiry)
+        mean[expired] = deviation[expired] = signal[expired] = np.nan
+        seen = demand.of_columns(last['usage'].astype(np.float64)).characteristics
+        return Profiles(tuple(self._rows), mean, deviation, seen, signal[:, 0], signal[:, 1],
+                        signal[:, 2], last['baseline'].astype(np.float64), used, last['end'])
+
+    def _learn(self, rows: IntArray, start: FloatArray, end: FloatArray, usage: demand.Usage,
+               pools: IntArray) -> None:
+        """Learn from one interval each of different VMs."""
+        seconds = end - start
+        values = np.column_stack([seconds, usage.columns * seconds[:, None]])
+        for chunk in _chunks(len(rows)):
+            own, at = rows[chunk], end[chunk]
+            before = self._state['end'][own]
+            sums = np.concatenate([self._slots.sums(own, at), values[chunk, None]], axis=1)
+            self._baselines.update(own, sums[:, :, 1:], self._learnt,
+                                   np.minimum(seconds[chunk] / self._slots.length, 1.0),
+                                   np.where(before > 0, at - before, 0.0), pools[chunk])
+        self._baselines.compare()
+        for chunk in _chunks(len(rows)):
+            self._judge(rows[chunk], end[chunk], usage.take(chunk), values[chunk])
+
+    def _judge(self, rows: IntArray, end: FloatArray, usage: demand.Usage,
+               values: FloatArray) -> None:
+        """See whether demands are other ones than before, and take the interval down."""
+        last = self._state[rows]
+        baseline = self._baselines.of(rows)
+        found = demand.uncontended(usage, baseline, self._learnt, last['vcpus'])
+        far, changed, agreed = self._compare(rows, last, end, found, usage)
+        self._baselines.restart(rows[changed])
+        self._slots.clear(rows[changed])
+        # What was far waits for the next interval, which now tells whether it counts.
+        waited = last['far'].any(axis=1) & (agreed | ~changed)
+        self._slots.add(rows[waited], last['end'][waited], np.column_stack(
+            [last['seconds'], last['usage'] * last['seconds'][:, None]])[waited])
+        far[changed] = 0
+        known = ~far.any(axis=1)
+        self._slots.add(rows[known], end[known], values[known])
+        expected = baseline.self_delay * demand.expected_delay(usage, self._learnt)
+        with np.errstate(invalid='ignore', divide='ignore'):
+            stretch = 1 + np.fmin(expected, usage.delay) / usage.running
+        last['end'], last['seconds'] = end, values[:, 0]
+        last['usage'], last['most'] = usage.columns, found.most
+        last['far'] = far
+        last['signal'] = np.column_stack(
+            [found.slowdown, found.slowdown_deviation, found.stretch])
+        last['baseline'] = np.column_stack(
+            [baseline.read_latency, baseline.write_latency, stretch])
+        self._state[rows] = last
+
+    def _compare(self, rows: IntArray, last: npt.NDArray[np.void], end: FloatArray,
+                 found: demand.Estimate, usage: demand.Usage,
+                 ) -> tuple[npt.NDArray[np.int8], BoolArray, BoolArray]:
+        """Return where demands lie far above (1) or below (−1) the window, (m, 4); which VMs do
+        something else for the second time, (m,); and whether the first time agrees, (m,).
+        """
+        level = self._level(rows, end)
+        distance, seen = FAR * level.scatter() + levels.LEAST, usage.characteristics
+        below = FAR * np.hypot(level.scatter(), found.deviation * found.most) + levels.LEAST
+        far = ((seen > level.mean + distance).astype(np.int8)
+               - (found.most < level.mean - below).astype(np.int8))
+        again = (far != 0) & (far == last['far'])
+        now = np.where(far > 0, seen, found.most)
+        before = np.where(far > 0, demand.of_columns(last['usage']).characteristics,
+                          last['most'])
+        agrees = np.abs(now - before) <= np.abs(now - level.mean) / 2
+        return far, again.any(axis=1), (agrees | ~again).all(axis=1)
+
+    def _level(self, rows: IntArray, at: FloatArray) -> levels.Level:
+        """Return what the windows of these VMs say."""
+        seconds, usage, baseline = self._window(rows, at)
+        return levels.level(seconds, usage, baseline, self._learnt, self._state['vcpus'][rows])
+
+    def _window(self, rows: IntArray, at: FloatArray,
+                ) -> tuple[FloatArray, demand.Usage, demand.Baseline]:
+        """Return the windows of m VMs, of s slots each: seconds that were seen, (m, s), and usage
+        and baseline of the m × s slots.
+        """
+        sums = self._slots.sums(rows, at)
+        seconds = sums[:, :, 0]
+        rates = sums[:, :, 1:] / np.where(seconds > 0, seconds, 1.0)[:, :, None]
+        return (seconds, demand.of_columns(rates.reshape(-1, _COLUMNS - 1)),
+                self._baselines.of(rows).take(np.repeat(np.arange(len(rows)), seconds.shape[1])))
+
+    def _places(self, names: Sequence[str]) -> list[int]:
+        """Return the rows of VMs, new ones for those that are not known."""
+        found = []
+        for name in names:
+            row = self._rows.get(name)
+            if row is None:
+                row = self._free.pop() if self._free else len(self._rows)
+                self._rows[name] = row
+            found.append(row)
+        if len(self._rows) > len(self._state):
+            count = max(2 * len(self._state), len(self._rows))
+            self._slots.resize(count)
+            self._baselines.resize(count)
+            self._state = slots.resized(self._state, count, 0)
+        return found
+
+
+# Of each VM: its size, and the last interval: when it ended and how long it was, what was counted,
+# what is demanded at most, and where that was far from the window; slowdown, its deviation and
+# stretch; the baseline that it was judged by.
+_STATE = np.dtype([
+    ('end', np.float64), ('vcpus', np.float32), ('seconds', np.float32),
+    ('usage', np.float32, _COLUMNS - 1), ('most', np.float32, COUNT), ('far', np.int8, COUNT),
+    ('signal', np.float32, 3), ('baseline', np.float32, 3)])
+
+
+def _turns(row: IntArray) -> Iterator[IntArray]:
+    """Yield indices of the first of each VM, then of the second, of rows that are sorted."""
+    if not len(row):
+        return
+    begins = np.flatnonzero(np.concatenate(([True], row[1:] != row[:-1])))
+    turn = np.arange(len(row)) - np.repeat(begins, np.diff(np.append(begins, len(row))))
+    for number in range(int(turn.max()) + 1):
+        yield np.flatnonzero(turn == number)
+
+
+def _chunks(count: int) -> Iterator[slice]:
+    for first in range(0, count, _CHUNK):
+        yield slice(first, first + _CHUNK)
