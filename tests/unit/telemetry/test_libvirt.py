@@ -1,0 +1,190 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import threading
+import time
+import unittest
+
+import libvirt as vendor
+
+from tests.unit.telemetry import replay
+from tracon_watcher.telemetry import libvirt
+from tracon_watcher.telemetry import meters
+
+
+class Clock:
+    """Goes on by a second whenever it is read."""
+
+    def __init__(self):
+        self.now = 100 * 10**9
+
+    def __call__(self):
+        self.now += 10**9
+        return self.now
+
+
+class TestSource(unittest.TestCase):
+
+    def source(self, *connections, **named):
+        """Return a source that opens these connections, one after the other."""
+        self.opened = []
+        waiting = list(connections)
+
+        def connect():
+            found = waiting.pop(0)
+            if isinstance(found, Exception):
+                raise found
+            self.opened.append(found)
+            return found
+        return libvirt.Source(connect, monotonic=Clock(), **named)
+
+    def test_one_call_a_poll_and_one_connection(self):
+        connection = replay.Connection(*replay.polls())
+        source = self.source(connection)
+        first, second = source.poll(), source.poll()
+        self.assertEqual(2, len(connection.calls))
+        self.assertEqual(1, len(self.opened))
+        self.assertEqual({replay.uuid(name) for name in ('several', 'reads', 'paused')},
+                         set(first))
+        reads = replay.uuid('reads')
+        self.assertGreater(second[reads][meters.READ_REQUESTS.name],
+                           first[reads][meters.READ_REQUESTS.name])
+
+    def test_what_is_asked_for_and_nothing_else(self):
+        connection = replay.Connection(*replay.polls())
+        self.source(connection).poll()
+        groups, flags = connection.calls[0]
+        self.assertEqual(
+            vendor.VIR_DOMAIN_STATS_STATE | vendor.VIR_DOMAIN_STATS_CPU_TOTAL
+            | vendor.VIR_DOMAIN_STATS_VCPU | vendor.VIR_DOMAIN_STATS_BLOCK
+            | vendor.VIR_DOMAIN_STATS_PERF, groups)
+        self.assertEqual(vendor.VIR_CONNECT_GET_ALL_DOMAINS_STATS_ACTIVE
+                         | vendor.VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT, flags)
+
+    def test_each_domain_has_its_share_of_the_time_of_the_call(self):
+        stats = replay.stats('reads')
+        connection = replay.Connection([(str(number), stats) for number in range(4)])
+        found = self.source(connection).poll()
+        # from 101 s to 102 s
+        self.assertEqual([101_125_000_000, 101_375_000_000, 101_625_000_000, 101_875_000_000],
+                         [found[str(number)][meters.CLOCK.name] for number in range(4)])
+
+    def test_no_domains(self):
+        self.assertEqual({}, self.source(replay.Connection([])).poll())
+
+    def test_a_connection_that_has_died_is_opened_anew_in_the_same_poll(self):
+        first = replay.Connection(replay.polls()[0], vendor.libvirtError('end of file'))
+        source = self.source(first, replay.Connection(replay.polls()[1]))
+        source.poll()
+        self.assertEqual(3, len(source.poll()))
+        self.assertEqual(2, len(self.opened))
+        self.opened[-1].alive = False
+        with self.assertRaises(IndexError):     # it was to be opened a third time
+            source.poll()
+
+    def test_without_libvirt_the_next_poll_tries_again(self):
+        connection = replay.Connection(*replay.polls())
+        source = self.source(vendor.libvirtError('Failed to connect socket'),
+                             replay.Connection(vendor.libvirtError('no stats here')), connection)
+        for said in ('Failed to connect socket', 'no stats here'):
+            with self.assertRaisesRegex(libvirt.StatisticsUnavailable, said) as raised:
+                source.poll()
+            self.assertIsInstance(raised.exception.__cause__, vendor.libvirtError)
+        self.assertEqual(3, len(source.poll()))
+
+    def test_a_call_that_hangs_is_given_up(self):
+        held = threading.Event()
+        self.addCleanup(held.set)
+
+        class Hanging(replay.Connection):
+            def getAllDomainStats(self, *arguments):
+                held.wait()
+                return super().getAllDomainStats(*arguments)
+
+        well = replay.Connection(*replay.polls())
+        source = self.source(Hanging([]), well, Hanging([]), Hanging([]), patience=0.2)
+        with self.assertRaisesRegex(libvirt.StatisticsUnavailable, 'within 0.2 s'):
+            source.poll()
+        self.assertEqual(3, len(source.poll()))
+        self.assertEqual(3, len(source.poll()))
+        for _poll in range(2):
+            well.alive = False
+            with self.assertRaisesRegex(libvirt.StatisticsUnavailable, 'within 0.2 s'):
+                source.poll()
+        # Neither threads nor connections pile up.
+        with self.assertRaisesRegex(libvirt.StatisticsUnavailable, '3 calls have not come back'):
+            source.poll()
+        self.assertEqual(4, len(self.opened))
+
+    def test_when_calls_come_back_there_are_new_ones(self):
+        held = threading.Event()
+
+        class Hanging(replay.Connection):
+            def getAllDomainStats(self, *arguments):
+                held.wait()
+                return super().getAllDomainStats(*arguments)
+
+        source = self.source(*(Hanging(replay.polls()[0]) for _call in range(3)),
+                             replay.Connection(*replay.polls()), patience=0.05)
+        for _poll in range(4):
+            with self.assertRaises(libvirt.StatisticsUnavailable):
+                source.poll()
+        held.set()
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            try:
+                found = source.poll()
+                break
+            except libvirt.StatisticsUnavailable:
+                time.sleep(0.01)
+        self.assertEqual(3, len(found))
+
+    def test_polls_of_several_threads_take_turns(self):
+        inside, most = [], []
+
+        class Slow(replay.Connection):
+            def getAllDomainStats(self, *arguments):
+                inside.append(1)
+                most.append(len(inside))
+                time.sleep(0.02)
+                inside.pop()
+                return super().getAllDomainStats(*arguments)
+
+        source = self.source(Slow(*replay.polls()))
+        threads = [threading.Thread(target=source.poll) for _number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([1, 1, 1, 1], most)
+
+
+class TestTestDriver(unittest.TestCase):
+    """libvirt itself, with the driver it has for tests; that one reports states alone."""
+
+    def test_real_answers_without_counters_are_unknown(self):
+        opened = []
+
+        def connect():
+            opened.append(vendor.openReadOnly('test:///default'))
+            return opened[-1]
+
+        source = libvirt.Source(connect)
+        self.assertEqual({}, source.poll())
+        opened[0].close()
+        self.assertEqual({}, source.poll())
+        self.assertEqual(2, len(opened))
+
+    def test_a_driver_that_is_not_there(self):
+        source = libvirt.Source(lambda: vendor.openReadOnly('nowhere:///'))
+        with self.assertRaisesRegex(libvirt.StatisticsUnavailable, 'libvirt: .+ running'):
+            source.poll()
