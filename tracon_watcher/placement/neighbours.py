@@ -66,13 +66,13 @@ def sums(behaviour: Behaviour, place: IntArray, hosts: int) -> tuple[FloatArray,
     :param place: (m,) index of each VM's host, not falling
     """
     found = np.zeros(len(place)), np.zeros(len(place))
-    for rows in _by_size(place, hosts):
+    for rows in by_size(place, hosts):
         for total, part in zip(found, behaviour.model.parts(behaviour.excess(rows))):
             total[rows] = part.sum(axis=2)
     return found
 
 
-def _by_size(place: IntArray, hosts: int) -> Iterator[IntArray]:
+def by_size(place: IntArray, hosts: int) -> Iterator[IntArray]:
     """Yield the rows of hosts with equally many VMs, (k, m), some hosts at a time."""
     counts = np.bincount(place, minlength=hosts)
     first = np.cumsum(counts) - counts

@@ -199,15 +199,17 @@ class Assessment:
         for found in self._found:
             for entry in np.flatnonzero(found.hosts == host):
                 if found.excess[entry] == self.excess[host]:
-                    row = int(found.rows[entry])
-                    sign = 1 if found.response == 0 else -1
-                    return Breach(
-                        self.cluster.hosts[host],
-                        NEWCOMER if row < 0 else self.cluster.uuids[row],
-                        RESPONSES[found.response],
-                        float(np.exp(sign * found.bound[entry])),
-                        float(np.exp(sign * found.limit[entry])))
+                    return self._breach(found, int(entry))
         raise ValueError(f'the breach on host {self.cluster.hosts[host]} was not noted')
+
+    def breaches(self, host: int) -> list[Breach]:
+        """Return all breaches on a host: of the newcomer, of each resident, and the worst of those
+        on other hosts of its pool. Where a host was judged apart, the worst alone.
+        """
+        if host in self._replaced:
+            return [self._replaced[host]]
+        return [self._breach(found, int(entry)) for found in self._found
+                for entry in np.flatnonzero((found.hosts == host) & (found.excess > 0))]
 
     def reasons(self, hosts: IntArray) -> dict[str, int]:
         """Count refused hosts by what is breached worst on each, such as ``resident slowdown``.
@@ -223,6 +225,14 @@ class Assessment:
             kind[host] = 2 * (breach.vm != NEWCOMER) + RESPONSES.index(breach.response)
         counts = np.bincount(kind[hosts][kind[hosts] >= 0], minlength=len(names))
         return {name: int(count) for name, count in zip(names, counts) if count}
+
+    def _breach(self, found: Found, entry: int) -> Breach:
+        row = int(found.rows[entry])
+        sign = 1 if found.response == 0 else -1
+        return Breach(self.cluster.hosts[found.hosts[entry]],
+                      NEWCOMER if row < 0 else self.cluster.uuids[row], RESPONSES[found.response],
+                      float(np.exp(sign * found.bound[entry])),
+                      float(np.exp(sign * found.limit[entry])))
 
     def note(self, found: Found) -> None:
         """Remember breaches; each host keeps the worst."""

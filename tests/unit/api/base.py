@@ -1,0 +1,169 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The whole API, called as a WSGI application, over a synthetic cloud; tokens come from a fixture.
+
+Only where keystonemiddleware would fetch a token from Keystone is something put in its place: its
+own fixture for this purpose.
+"""
+
+import json
+import time
+from urllib import parse
+
+import fixtures
+from keystoneauth1 import fixture as tokens
+from keystonemiddleware import fixture as middleware
+import numpy as np
+from oslo_config import cfg
+import testtools
+import webob
+
+from tests import synthetic
+from tracon_watcher.api import application
+from tracon_watcher.engine import view as views
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster
+from tracon_watcher.placement import limits
+
+VM = np.array([300.0, 50.0, 0.5, 0.2])
+IDLE = VM / 10
+OWN, OTHER = 'a' * 32, 'b' * 32
+EPOCH, VERSION = 3, 7
+
+#: What the roles of the policy tests are called, and the token of each.
+ADMIN, READER, MEMBER, STRANGER, NOBODY = 'admin', 'global', 'member', 'stranger', 'nobody'
+
+
+def cloud(now, version=VERSION, observed=1.9):
+    """Return the view of a small cloud of two projects.
+
+    On ``alpha`` a tenant's web server suffers from another tenant's batch job, on ``beta`` from
+    one of its own; ``gamma`` has no model, and ``delta`` nobody.
+    """
+    hosts = {
+        'alpha': (('web', OWN, VM, limits.Limits(1.5, 0.2)), ('batch', OTHER, VM * 3, None)),
+        'beta': (('db', OWN, VM, None), ('cron', OWN, VM, None), ('small', OTHER, IDLE, None)),
+        'gamma': (('strange', OTHER, VM, None),), 'delta': ()}
+    state = cluster.build([
+        cluster.Host(name, tuple(
+            cluster.Resident(identity(vm), profile, limits.NONE if limit is None else limit)
+            for vm, _project, profile, limit in vms),
+            'no model' if name == 'gamma' else synthetic.HOST_TYPE, updated_at=now)
+        for name, vms in hosts.items()], version=version, generated_at=now)
+    known = {identity(vm): views.VM(identity(vm), vm, project, name)
+             for name, vms in hosts.items() for vm, project, _profile, _limit in vms}
+    counters = np.full(len(state.uuids), np.nan)
+    counters[state.resident_index[identity('web')]] = observed
+    return views.View(EPOCH, assessment.Assessor(
+        state, synthetic.models(), assessment.Settings(maximum_age=600.0)), known, counters, 0.1,
+        now)
+
+
+def identity(name):
+    """Return the uuid of a VM by its name."""
+    return f'{name.encode().hex():0<8.8}-0000-4000-8000-{0:012}'
+
+
+class Decisions:
+    """Decisions that are in memory."""
+
+    def __init__(self):
+        self.kept = []
+
+    def find(self, request_or_vm):
+        return [one for one in self.kept
+                if request_or_vm in (one.get('request'), one.get('vm'))]
+
+
+class ApiCase(testtools.TestCase):
+    """Has an API, and can ask it in several roles."""
+
+    def setUp(self):
+        super().setUp()
+        self.log = self.useFixture(fixtures.FakeLogger(level=10))
+        self.now = time.time()
+        self.view = cloud(self.now)
+        self.decisions = Decisions()
+        self.checks = {}
+        self.keystone = self.useFixture(middleware.AuthTokenFixture())
+        for name, token in roles().items():
+            self.keystone.add_token(token, name)
+        self.api = self.build()
+
+    def build(self, **options):
+        """Return the API; ``policy`` is what stands in policy.yaml."""
+        directory = self.useFixture(fixtures.TempDir())
+        path = directory.join('policy.yaml')
+        with open(path, 'w', encoding='utf-8') as stream:
+            json.dump(options.pop('policy', {}), stream)       # YAML, too
+        with open(directory.join('tracon.conf'), 'w', encoding='utf-8') as stream:
+            stream.write(f'[oslo_policy]\npolicy_file = {path}\n'
+                         '[keystone_authtoken]\n'
+                         'www_authenticate_uri = http://keystone.example/\n')
+        self.conf = cfg.ConfigOpts()
+        self.conf(['--config-file', stream.name])
+        return application.build(lambda: self.view, self.decisions, self.conf, self.checks,
+                                 clock=lambda: self.now, **options)
+
+    def ask(self, path, token=ADMIN, method='GET', headers=(), **query):
+        """Return the response to a request."""
+        if query:
+            path += '?' + parse.urlencode(query, doseq=True)
+        request = webob.Request.blank(path, method=method, headers=dict(headers))
+        if token is not None:
+            request.headers['X-Auth-Token'] = token
+        return request.get_response(self.api.application)
+
+    def get(self, path, token=ADMIN, **query):
+        """Return the document that is answered."""
+        response = self.ask(path, token, **query)
+        self.assertEqual(200, response.status_int, response.text)
+        self.assertEqual('application/json', response.content_type)
+        return json.loads(response.body)
+
+    def refused(self, status, path, token=ADMIN, /, **query):
+        """Return the one error of a request that fails."""
+        response = self.ask(path, token, **query)
+        self.assertEqual(status, response.status_int, response.text)
+        self.assertEqual('application/json', response.content_type)
+        (error,) = json.loads(response.body)['errors']
+        self.assertEqual(status, error['status'])
+        self.assertEqual(response.headers['X-Openstack-Request-Id'], error['request_id'])
+        return error
+
+
+def roles():
+    """Return the token of each role."""
+    found = {}
+    for name, given, project in (
+            (ADMIN, ('admin', 'manager', 'member', 'reader'), 'c' * 32),
+            (MEMBER, ('member', 'reader'), OWN), ('auditor', ('reader',), OWN),
+            (STRANGER, ('member', 'reader'), 'd' * 32), (NOBODY, ('unrelated',), OWN),
+            ('nobody elsewhere', ('unrelated',), 'd' * 32)):
+        token = tokens.V3Token(user_id=name, project_id=project)
+        for role in given:
+            token.add_role(name=role)
+        found[name] = token
+    for name, given in ((READER, ('reader',)), ('system admin', ('admin', 'member', 'reader'))):
+        token = tokens.V3Token(user_id=name)
+        token.set_system_scope()
+        for role in given:
+            token.add_role(name=role)
+        found[name] = token
+    for name, given in (('domain reader', ('reader',)), ('domain admin', ('admin', 'reader'))):
+        token = tokens.V3Token(user_id=name, domain_id='default')
+        for role in given:
+            token.add_role(name=role)
+        found[name] = token
+    found['unscoped'] = tokens.V3Token(user_id='unscoped')
+    return found

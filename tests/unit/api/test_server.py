@@ -1,0 +1,136 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The API over real sockets."""
+
+import datetime
+import ipaddress
+import json
+import pathlib
+import socket
+import ssl
+import tempfile
+import threading
+import unittest
+from urllib import error
+from urllib import request
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.x509 import oid
+
+from tracon_watcher.api import server
+
+
+def application(environ, start_response):
+    start_response('200 OK', [('Content-Type', 'application/json')])
+    return [json.dumps({'path': environ['PATH_INFO']}).encode()]
+
+
+def certify(folder):
+    """Write a certificate of this machine, and its key; return their files."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(oid.NameOID.COMMON_NAME, '127.0.0.1')])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    made = (x509.CertificateBuilder().subject_name(name).issuer_name(name)
+            .public_key(key.public_key()).serial_number(1)
+            .not_valid_before(now - datetime.timedelta(days=1))
+            .not_valid_after(now + datetime.timedelta(days=1))
+            .add_extension(x509.SubjectAlternativeName([
+                x509.IPAddress(ipaddress.ip_address('127.0.0.1'))]), False)
+            .add_extension(x509.BasicConstraints(True, None), True).sign(key, hashes.SHA256()))
+    written = {
+        'certificate.pem': made.public_bytes(serialization.Encoding.PEM),
+        'key.pem': key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption())}
+    for file, content in written.items():
+        (pathlib.Path(folder) / file).write_bytes(content)
+    return tuple(str(pathlib.Path(folder) / file) for file in written)
+
+
+class Server(unittest.TestCase):
+
+    def serve(self, **options):
+        made = server.Server(application, '127.0.0.1', 0, **options)
+        made.start()
+        self.addCleanup(made.stop)
+        return made
+
+    def test_answers_and_stops(self):
+        made = server.Server(application, '127.0.0.1', 0, threads=2)
+        made.start()
+        url = f'http://127.0.0.1:{made.port}/v1'
+        with request.urlopen(url, timeout=10) as response:
+            self.assertEqual({'path': '/v1'}, json.load(response))
+            self.assertEqual('tracon', response.headers['Server'])
+        made.stop()
+        self.assertRaises(error.URLError, request.urlopen, url, timeout=10)
+        self.assertFalse(any(thread.name == f'http-{made.port}'
+                             for thread in threading.enumerate()))
+
+    def test_many_at_once(self):
+        made, found = self.serve(threads=4), []
+
+        def ask(place):
+            with request.urlopen(f'http://127.0.0.1:{made.port}/{place}', timeout=20) as response:
+                found.append(json.load(response)['path'])
+
+        threads = [threading.Thread(target=ask, args=(place,)) for place in range(40)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual({f'/{place}' for place in range(40)}, set(found))
+
+    def test_limits(self):
+        made = self.serve()
+        for headers, body, status in (({'X-Long': 'x' * 70000}, None, 413),
+                                      ({}, b'x' * 70000, 413)):
+            asked = request.Request(f'http://127.0.0.1:{made.port}/', data=body, headers=headers)
+            with self.assertRaises(error.HTTPError) as caught:
+                request.urlopen(asked, timeout=10)
+            self.assertEqual(status, caught.exception.code)
+            caught.exception.close()
+
+    def test_silent_clients_are_dropped(self):
+        made = self.serve(timeout=0.5)
+        with socket.create_connection(('127.0.0.1', made.port), timeout=10) as one:
+            one.sendall(b'GET / HTTP/1.1\r\nHost')
+            said = b''
+            while chunk := one.recv(1000):
+                said += chunk
+            self.assertIn(b'408', said)
+
+    def test_address_that_is_taken_is_named(self):
+        made = self.serve()
+        other = server.Server(application, '127.0.0.1', made.port)
+        with self.assertRaises(server.CannotServe) as caught:
+            other.start()
+        self.assertIn(f'127.0.0.1:{made.port}', str(caught.exception))
+
+    def test_certificate_that_is_missing_is_named(self):
+        with self.assertRaises(server.CannotServe) as caught:
+            server.Server(application, '127.0.0.1', 0, certificate='/missing.pem', key='/k.pem')
+        self.assertIn('/missing.pem', str(caught.exception))
+
+    def test_tls(self):
+        with tempfile.TemporaryDirectory() as folder:
+            certificate, key = certify(folder)
+            made = self.serve(certificate=certificate, key=key)
+            trusted = ssl.create_default_context(cafile=certificate)
+            url = f'https://127.0.0.1:{made.port}/v1'
+            with request.urlopen(url, timeout=10, context=trusted) as response:
+                self.assertEqual({'path': '/v1'}, json.load(response))
+            self.assertRaises(error.URLError, request.urlopen, url, timeout=10)

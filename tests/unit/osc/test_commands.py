@@ -1,0 +1,230 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What each command asks, shows to people and gives to programs."""
+
+import json
+
+from tests.unit.api import base
+from tests.unit.osc import base as osc
+from tracon_watcher.placement import explanation
+
+WEB, BATCH, DB = (base.identity(name) for name in ('web', 'batch', 'db'))
+
+
+class VMs(osc.OscCase):
+
+    def test_table_for_people(self):
+        text = self.told('vm', 'list')
+        head = text.splitlines()[1]
+        self.assertEqual(['Name', 'UUID', 'Project', 'Host', 'Slowdown', 'Predicted', 'Limit',
+                          'Culprit', 'Harm to Others'],
+                         [one.strip() for one in head.strip('| ').split('|')])
+        (line,) = [one for one in text.splitlines() if one.startswith('| web ')]
+        self.assertIn('| 1.90 ± 0.19 ', line)
+        self.assertIn('1.50 (breached)', line)
+        self.assertIn('batch (100 %)', line)
+        (unknown,) = [one for one in text.splitlines() if one.startswith('| strange ')]
+        self.assertEqual(5, unknown.count(' - '))
+
+    def test_json_for_programs(self):
+        rows = {one['Name']: one for one in self.json('vm', 'list')}
+        web = rows['web']
+        self.assertEqual((WEB, base.OWN, 'alpha', 1.9, 1.5), tuple(
+            web[name] for name in ('UUID', 'Project', 'Host', 'Slowdown', 'Limit')))
+        self.assertEqual({'uuid': BATCH, 'name': 'batch', 'share': 1.0}, web['Culprit'])
+        self.assertIsNone(rows['strange']['Predicted'])
+        self.assertIsInstance(web['Predicted'], float)
+
+    def test_slowest_first_unless_asked_otherwise(self):
+        self.assertEqual(['batch', 'small', 'cron', 'db', 'web', 'strange'],
+                         [one['Name'] for one in self.json('vm', 'list')])
+        self.assertEqual(['strange', 'cron', 'db', 'small', 'batch', 'web'], [
+            one['Name'] for one in self.json('vm', 'list', '--sort', 'host:desc,name')])
+        self.assertEqual(['batch', 'cron', 'db', 'small', 'strange', 'web'], [
+            one['Name'] for one in self.json('vm', 'list', '--sort-column', 'Name')])
+        # Columns that people read as text are sorted as the numbers they are.
+        by_harm = [one['Harm to Others'] for one in self.json(
+            'vm', 'list', '--sort-column', 'Harm to Others', '--sort-descending')]
+        known = [one for one in by_harm if one is not None]
+        self.assertEqual(sorted(known, reverse=True), known)
+
+    def test_follows_pages_up_to_the_limit(self):
+        self.api = self.build(largest=2)
+        everybody = [one['Name'] for one in self.json('vm', 'list')]
+        self.assertEqual(6, len(everybody))
+        self.assertEqual(everybody[:5],
+                         [one['Name'] for one in self.json('vm', 'list', '--limit', '5')])
+        third = self.json('vm', 'list')[2]['UUID']
+        self.assertEqual(everybody[3:],
+                         [one['Name'] for one in self.json('vm', 'list', '--marker', third)])
+
+    def test_says_when_the_cloud_changes_between_pages(self):
+        self.api = self.build(largest=4)
+        views = [base.cloud(self.now, version) for version in (7, 8)]
+
+        def application(*asked, inner=self.api.application):
+            self.view = views[min(len(seen), 1)]
+            seen.append(1)
+            return inner(*asked)
+
+        seen = []
+        self.api = type('Api', (), {'application': staticmethod(application)})
+        code, out, err = self.run_command('vm', 'list', '-f', 'json')
+        self.assertEqual(0, code)
+        self.assertEqual(6, len(json.loads(out)))
+        self.assertIn('changed from 3.7 to 3.8', err)
+
+    def test_filters(self):
+        for options, expected in (
+                (('--host', 'alpha'), {'web', 'batch'}), (('--project', base.OWN),
+                                                          {'web', 'db', 'cron'}),
+                (('--name', 'sma'), {'small'}), (('--culprit', DB), {'cron', 'small'}),
+                (('--in-breach',), {'web'}), (('--min-slowdown', '5'), {'batch'})):
+            self.assertEqual(expected, {one['Name'] for one in self.json(
+                'vm', 'list', *options)}, options)
+
+    def test_long(self):
+        (web,) = self.json('vm', 'list', '--long', '--name', 'web')
+        self.assertEqual((True, 'less', 'known', 0.2), tuple(
+            web[name] for name in ('In Breach', 'Agreement', 'Status', 'IOPS Limit')))
+        self.assertLess(web['Predicted Low'], web['Predicted High'])
+
+    def test_show(self):
+        found = self.json('vm', 'show', DB)
+        self.assertEqual(['cron', 'small'], [one['name'] for one in found['Culprits']])
+        self.assertEqual(['cron', 'small'], sorted(one['name'] for one in found['Victims']))
+        text = self.told('vm', 'show', DB)
+        self.assertRegex(text, r'cron: \d+ %, without it \d\.\d\d')
+        self.assertRegex(text, r'guest_cpu: 0\.5')
+
+    def test_tenant(self):
+        rows = {one['Name']: one for one in self.json('vm', 'list', user=base.MEMBER)}
+        self.assertEqual({'web', 'db', 'cron'}, set(rows))
+        self.assertEqual('another VM', rows['web']['Culprit']['name'])
+        self.assertIsNone(rows['web']['Host'])
+        self.assertIn('another VM (100 %)', self.told('vm', 'list', user=base.MEMBER))
+        self.assertIn('other VMs: ', self.told('vm', 'show', WEB, user=base.MEMBER))
+        self.assertIn('HTTP 404', self.fails('vm', 'show', BATCH, user=base.MEMBER))
+
+    def test_errors_name_what_is_wrong(self):
+        self.assertIn("'colour' is no key; expected slowdown",
+                      self.fails('vm', 'list', '--sort', 'colour'))
+        self.assertIn("'up' is no direction", self.fails('vm', 'list', '--sort', 'name:up'))
+        error = self.fails('vm', 'list', '--marker', 'gone')
+        self.assertIn("marker='gone' is not allowed", error)
+        self.assertRegex(error, r'HTTP 400, req-')
+        self.assertIn('Policy interference:vms:list', self.fails('vm', 'list', user=base.NOBODY))
+
+
+class Hosts(osc.OscCase):
+
+    def test_list_and_show(self):
+        rows = {one['Name']: one for one in self.json('host', 'list', '--long')}
+        self.assertEqual((2, 1, 'known', 1.9), tuple(
+            rows['alpha'][name] for name in ('VMs', 'In Breach', 'Status', 'Observed')))
+        self.assertEqual('batch', rows['alpha']['Worst VM']['name'])
+        self.assertEqual('alpha', next(iter(rows)))
+        self.assertIn('batch: slowdown', self.told('host', 'show', 'alpha'))
+        self.assertEqual(['gamma'], [one['Name'] for one in self.json(
+            'host', 'list', '--status', 'no_model')])
+        self.assertIn('no host nowhere', self.fails('host', 'show', 'nowhere'))
+
+    def test_not_for_tenants(self):
+        self.assertIn('HTTP 403', self.fails('host', 'list', user=base.MEMBER))
+        self.assertIn('HTTP 403', self.fails('host', 'show', 'alpha', user=base.MEMBER))
+
+
+class Models(osc.OscCase):
+
+    def test_list_and_show(self):
+        rows = self.json('model', 'list')
+        self.assertEqual(['synthetic-iops_ratio', 'synthetic-slowdown'],
+                         [one['ID'] for one in rows])
+        found = self.json('model', 'show', 'synthetic-slowdown')
+        self.assertEqual([1000.0, 500.0, 1.0, 1.0], found['Capacity'])
+        self.assertIn('target_maximum: 4000, 2000, 4, 4',
+                      self.told('model', 'show', 'synthetic-slowdown'))
+        self.assertIn('HTTP 403', self.fails('model', 'list', user=base.MEMBER))
+        self.assertIn('HTTP 403', self.fails('model', 'show', 'x', user=base.MEMBER))
+
+
+class Explain(osc.OscCase):
+
+    def setUp(self):
+        super().setUp()
+        self.decisions.kept = [{
+            **explanation.of_now(self.view.assessor, DB, self.now), 'id': 'some-id',
+            'request': 'req-1', 'operation': 'move', 'snapshot': [base.EPOCH, base.VERSION]}]
+
+    def test_for_people_and_programs(self):
+        text = self.told('explain', 'req-1')
+        self.assertIn(f'VM db {DB}', text)
+        self.assertIn('move at 20', text)
+        self.assertIn('request req-1', text)
+        self.assertIn('hosts considered', text)
+        rows = {one['Host']: one for one in self.json('explain', 'req-1')}
+        self.assertEqual(('chosen', 'refused'), (rows['beta']['Verdict'],
+                                                 rows['alpha']['Verdict']))
+        self.assertIn('web', rows['alpha']['Why'])
+        self.assertIn('would have passed', rows['alpha']['What Would Differ'])
+        low, mean, high = rows['beta']['Slowdown']
+        self.assertTrue(low < mean < high)
+
+    def test_one_host_and_more_columns(self):
+        (row,) = self.json('explain', 'req-1', '--host', 'beta', '--long')
+        self.assertEqual(('some-id', DB), (row['Decision'], row['VM']))
+        self.assertEqual({base.identity('cron'), base.identity('small')},
+                         {one['vm'] for one in row['Residents']})
+
+    def test_now(self):
+        self.assertIn('now at', self.told('explain', WEB, '--now'))
+
+    def test_tenant_is_told_of_its_own_vm_alone(self):
+        (row,) = self.json('explain', 'req-1', user=base.MEMBER)
+        self.assertEqual(DB, row['VM'])
+        self.assertEqual(1, row["For Another VM's"])
+        self.assertNotIn('Host', row)
+        text = self.told('explain', 'req-1', user=base.MEMBER)
+        for secret in ('alpha', 'beta', 'batch', 'small'):
+            self.assertNotIn(secret, text)
+        self.assertIn('HTTP 403', self.fails('explain', DB, '--now', user=base.MEMBER))
+
+    def test_errors(self):
+        self.assertIn('No decision on req-2', self.fails('explain', 'req-2'))
+        self.assertIn('from 1 to 10', self.fails('explain', 'req-1', '--decisions', '11'))
+
+
+class Roles(osc.OscCase):
+    """Every command in every role: what is answered, or the status of the refusal."""
+
+    ROLES = (base.ADMIN, base.READER, base.MEMBER, base.STRANGER, base.NOBODY)
+    ANSWERS = {
+        ('vm', 'list'): (0, 0, 0, 0, 403), ('vm', 'show', WEB): (0, 0, 0, 404, 403),
+        ('vm', 'show', BATCH): (0, 0, 404, 404, 403),
+        ('host', 'list'): (0, 0, 403, 403, 403), ('host', 'show', 'alpha'): (0, 0, 403, 403, 403),
+        ('explain', 'req-1'): (0, 0, 0, 404, 403), ('explain', BATCH): (0, 0, 404, 404, 403),
+        ('explain', DB, '--now'): (0, 0, 403, 403, 403),
+        ('model', 'list'): (0, 0, 403, 403, 403),
+        ('model', 'show', 'synthetic-slowdown'): (0, 0, 403, 403, 403)}
+
+    def test_every_command_in_every_role(self):
+        self.decisions.kept = [{
+            **explanation.of_now(self.view.assessor, DB, self.now), 'request': 'req-1'}]
+        for arguments, answers in self.ANSWERS.items():
+            for role, expected in zip(self.ROLES, answers, strict=True):
+                code, _out, err = self.run_command(*arguments, user=role)
+                self.assertEqual(expected == 0, code == 0, f'{role}: {arguments}: {err}')
+                if expected:
+                    self.assertIn(f'HTTP {expected}', err)
+        self.assertEqual({name.split()[1:3][0] for name in osc.COMMANDS},
+                         {arguments[0] for arguments in self.ANSWERS})

@@ -1,0 +1,152 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is said to have made a difference does, when the whole cluster is judged (synthetic)."""
+
+import dataclasses
+import unittest
+
+import hypothesis
+from hypothesis import strategies
+import numpy as np
+
+from tests import synthetic
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster
+from tracon_watcher.placement import counterfactual
+from tracon_watcher.placement import limits
+from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import verdict
+
+POOLS = (cluster.LOCAL, 'pool')
+MODELS = synthetic.models()
+VM = np.array([300.0, 50.0, 0.5, 0.2])
+
+
+def relaxed(state, needed, by):
+    """Return the state and the newcomer's limits with limits this much looser than needed."""
+    own = {}
+    slow, ratio = state.max_slowdown.copy(), state.min_iops_ratio.copy()
+    for one in needed:
+        value = one.needed * by if one.response == 'slowdown' else one.needed / by
+        if one.vm == verdict.NEWCOMER:
+            own['max_slowdown' if one.response == 'slowdown' else 'min_iops_ratio'] = value
+        else:
+            (slow if one.response == 'slowdown' else ratio)[state.resident_index[one.vm]] = value
+    return dataclasses.replace(state, max_slowdown=slow, min_iops_ratio=ratio), own
+
+
+class AgainstTheWholeCluster(unittest.TestCase):
+
+    @hypothesis.given(synthetic.hosts(largest=3, storage=POOLS), synthetic.profiles(),
+                      strategies.floats(1.05, 4.0), strategies.sampled_from((0.0, 0.4)))
+    @hypothesis.settings(deadline=None, max_examples=120)
+    def test_limits_and_absences(self, hosts, vm, tolerated, doubt):
+        state = cluster.build(hosts)
+        own = limits.Limits(tolerated, 0.3)
+        profile = newcomer.Profile(vm, vm * doubt)
+        assessor = assessment.Assessor(state, MODELS)
+        trials = counterfactual.Trials(assessor, profile, lambda host: own)
+        truth = assessor.assess(profile, own)
+        for host in range(len(hosts)):
+            found = trials.of(host)
+            self.assertTrue(found.complete)
+            self.assertEqual(bool(truth.refused[host]), found.refused)
+            self.assertAlmostEqual(truth.score[host], found.score, places=9)
+            self.check_limits(state, profile, own, host, found)
+            self.check_absences(state, profile, own, host, found)
+
+    def check_limits(self, state, profile, own, host, found):
+        self.assertEqual(found.refused, bool(found.limits))
+        for by, passes in ((1.0, True), (1 - 1e-6, False)):
+            if not found.refused:
+                continue
+            changed, mine = relaxed(state, found.limits, by)
+            refused = assessment.Assessor(changed, MODELS).assess(
+                profile, dataclasses.replace(own, **mine)).refused[host]
+            self.assertEqual(passes, not refused)
+        for one in found.limits:
+            looser = one.needed > one.limit if one.response == 'slowdown' else (
+                one.needed < one.limit)
+            self.assertTrue(looser, one)
+
+    def check_absences(self, state, profile, own, host, found):
+        here = {state.uuids[row] for row in range(state.first[host], state.first[host + 1])}
+        self.assertLessEqual(here, {one.vm for one in found.absences})
+        reliefs = [one.relief for one in found.absences[:len(here)]]
+        self.assertEqual(sorted(reliefs, reverse=True), reliefs)
+        for one in found.absences:
+            truth = assessment.Assessor(state.moved({one.vm: None}), MODELS).assess(profile, own)
+            self.assertEqual(not truth.refused[host] if found.refused else None, one.passes)
+            if one.vm in here and not any(name == 'pool' for name in state.io_domains):
+                self.assertAlmostEqual(one.relief, found.score - truth.score[host], places=6)
+
+
+class OfOneThatIsThereAlready(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.state = cluster.build([
+            cluster.Host('a', (cluster.Resident('mover', VM), cluster.Resident('left', VM)),
+                         synthetic.HOST_TYPE, 'pool'),
+            cluster.Host('b', (cluster.Resident('other', VM, limits.Limits(1.2)),),
+                         synthetic.HOST_TYPE, 'pool')])
+        self.assessor = assessment.Assessor(self.state, MODELS)
+
+    def test_it_is_no_neighbour_of_itself(self):
+        trials = counterfactual.Trials(self.assessor, newcomer.own(VM), lambda host: limits.NONE,
+                                       'mover')
+        found = trials.of(0)
+        self.assertEqual(['left'], [one.vm for one in found.absences])
+        part = self.state.restricted([0]).moved({'mover': None})
+        truth = assessment.Assessor(part, MODELS).assess(newcomer.own(VM))
+        self.assertAlmostEqual(truth.score[0], found.score)
+
+    def test_on_its_pool_it_is_felt_already(self):
+        trials = counterfactual.Trials(self.assessor, newcomer.own(VM), lambda host: limits.NONE,
+                                       'mover')
+        found = trials.of(1)
+        truth = self.assessor.assess(newcomer.own(VM), pool=self.state.io_domain[0])
+        self.assertAlmostEqual(truth.score[1], found.score)
+        self.assertTrue(found.refused)
+        self.assertEqual(['other'], [one.vm for one in found.limits])
+        self.assertEqual([('other', True)], [(one.vm, one.passes) for one in found.absences])
+
+
+class Bounds(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.state = cluster.build([
+            cluster.Host('a', (cluster.Resident('one', VM), cluster.Resident('two', VM)),
+                         synthetic.HOST_TYPE),
+            cluster.Host('unknown', (cluster.Resident('three', None),), synthetic.HOST_TYPE)])
+        self.assessor = assessment.Assessor(self.state, MODELS)
+
+    def trials(self, **options):
+        return counterfactual.Trials(self.assessor, newcomer.own(VM),
+                                     lambda host: limits.Limits(1.01), **options)
+
+    def test_unknown_stays_unknown(self):
+        self.assertIsNone(self.trials().of(1))
+
+    def test_stale_is_unknown(self):
+        self.assessor = assessment.Assessor(self.state, MODELS,
+                                            assessment.Settings(maximum_age=60.0))
+        self.assertIsNotNone(self.trials(now=60.0).of(0))
+        self.assertIsNone(self.trials(now=61.0).of(0))
+
+    def test_no_more_trials_than_asked_for(self):
+        found = self.trials(most=1).of(0)
+        self.assertTrue(found.refused)
+        self.assertTrue(found.limits)
+        self.assertIsNone(found.absences)

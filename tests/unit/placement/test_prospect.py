@@ -1,0 +1,115 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is kept from move to move is what is predicted anew (synthetic models)."""
+
+import unittest
+
+import hypothesis
+from hypothesis import strategies
+import numpy as np
+
+from tests import synthetic
+from tracon_watcher.placement import arrival
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster
+from tracon_watcher.placement import departure
+from tracon_watcher.placement import plan
+from tracon_watcher.placement import prospect
+from tracon_watcher.placement import storage
+from tracon_watcher.placement import trial
+
+MODELS = synthetic.models(background=12.0)
+COST = 0.07
+CLUSTERS = synthetic.hosts(largest=5) | synthetic.hosts(
+    largest=5, storage=(cluster.LOCAL, 'pool', 'other'))
+
+
+@strategies.composite
+def journeys(draw):
+    """A cluster and moves within it that storage allows, each VM at most once."""
+    state = cluster.build(draw(CLUSTERS))
+    hypothesis.assume(state.uuids and len(state.hosts) > 1)
+    moves = []
+    for uuid in draw(strategies.permutations(state.uuids))[:6]:
+        row = state.resident_index[uuid]
+        reachable = np.flatnonzero(storage.reachable(state, row))
+        open_to_it = [int(host) for host in reachable if host != state.host[row]]
+        if open_to_it:
+            moves.append((uuid, draw(strategies.sampled_from(open_to_it))))
+    return state, moves
+
+
+class ProspectTestCase(unittest.TestCase):
+
+    @hypothesis.given(journeys())
+    @hypothesis.settings(deadline=None, max_examples=40)
+    def test_after_every_move_it_is_as_if_predicted_anew(self, journey):
+        state, moves = journey
+        found = prospect.Prospect(assessment.Assessor(state, MODELS), COST, 0.0)
+        everywhere = np.ones(len(state.hosts), dtype=bool)
+        for uuid, destination in [(None, None), *moves]:
+            if uuid is not None:
+                source = found.host(uuid)
+                self.assertEqual({source, destination}, found.move(uuid, destination))
+                state = state.moved({uuid: state.hosts[destination]})
+            anew = assessment.Assessor(state, MODELS)
+            self.check_sums(found, anew, everywhere)
+            self.check_hosts(found, anew)
+            self.check_vms(found, anew)
+
+    def check_sums(self, found, anew, everywhere):
+        expected, shown = plan.outlook(anew, everywhere), found.outlook(everywhere)
+        self.assertEqual((expected.vms, expected.in_breach), (shown.vms, shown.in_breach))
+        for name in ('mean_slowdown', 'worst_slowdown', 'harm'):
+            self.assertAlmostEqual(getattr(expected, name), getattr(shown, name), places=9)
+
+    def check_hosts(self, found, anew):
+        for host in range(len(anew.cluster.hosts)):
+            expected, shown = departure.departures(anew, host), found.departures(host)
+            place = {uuid: index for index, uuid in enumerate(shown.uuids)}
+            order = [place[uuid] for uuid in expected.uuids]
+            self.assertEqual(len(shown.uuids), len(order))
+            np.testing.assert_allclose(shown.relief[order], expected.relief, atol=1e-7)
+            np.testing.assert_array_equal(shown.ended[order], expected.ended)
+
+    def check_vms(self, found, anew):
+        state = anew.cluster
+        for row, uuid in enumerate(state.uuids):
+            own = int(state.host[row])
+            self.assertEqual(own, found.host(uuid))
+            reachable = storage.reachable(state, row)
+            reachable[own] = False
+            np.testing.assert_allclose(
+                found.arrivals(uuid)[reachable],
+                arrival.arrivals(anew, state, row, 0.0)[reachable], atol=1e-7)
+            for destination in np.flatnonzero(reachable)[:1]:
+                expected = trial.attempt(assessment.Assessor(
+                    state.restricted([own, int(destination)]), MODELS), uuid, COST)
+                shown = found.attempt(uuid, int(destination))
+                self.assertEqual(isinstance(expected, str), isinstance(shown, str))
+                if not isinstance(shown, str):
+                    self.assertAlmostEqual(expected.cautious_gain, shown.cautious_gain, places=8)
+                    self.assertEqual(expected.move.ended, shown.move.ended)
+
+    def test_only_the_hosts_of_moves_are_predicted_anew(self):
+        state = cluster.build([cluster.Host(f'h{host}', tuple(
+            cluster.Resident(f'vm-{host}-{row}', 0.2 * synthetic.CAPACITY) for row in range(3)),
+            synthetic.HOST_TYPE) for host in range(30)])
+        found = prospect.Prospect(assessment.Assessor(state, MODELS), COST, 0.0)
+        kept = found.departures(7)
+        asked = found.arrivals('vm-7-0').copy()
+        found.move('vm-3-0', 4)
+        self.assertIs(kept, found.departures(7))
+        changed = np.flatnonzero(found.arrivals('vm-7-0') != asked)
+        self.assertEqual([3, 4], sorted(set(changed.tolist()) - {7}))
+        self.assertLessEqual(len(found._parts), 2)

@@ -1,0 +1,160 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Explanations: why a VM is where it is, and what would have had to differ."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any, Callable, Iterator, Mapping, Protocol, Sequence
+
+import webob
+
+from tracon_watcher.api import authority
+from tracon_watcher.api import faults
+from tracon_watcher.api import parameters
+from tracon_watcher.api import policies
+from tracon_watcher.api import state as states
+from tracon_watcher.placement import explanation
+from tracon_watcher.placement import verdict
+from tracon_watcher.placement import wording
+
+_PARAMETERS = ('limit', 'now')
+_MOST = 10
+#: Times that hosts are judged again, with one thing changed each, for one answer.
+_TRIALS = 600
+
+Document = dict[str, Any]
+
+
+class Decisions(Protocol):
+    """Where decisions are kept."""
+
+    def find(self, request_or_vm: str) -> Sequence[Mapping[str, Any]]:
+        """Return the decisions of a request or on a VM, ``tracon-decision/1``, the latest first.
+
+        Empty when there is none; what was settled later stands in ``settled``.
+        """
+        ...
+
+
+class Explanations:
+    """Answers GET /v1/explanations/{request_or_vm}.
+
+    :param at_once: requests that judge hosts again at the same time; it is the processor's work
+    """
+
+    def __init__(self, decisions: Decisions, at_once: int = 2) -> None:
+        self._decisions = decisions
+        self._room = threading.BoundedSemaphore(at_once)
+
+    def show(self, request: webob.Request, caller: authority.Caller, known: states.States,
+             name: str) -> Document:
+        query = parameters.Query(request.GET, _PARAMETERS)
+        caller.require(policies.EXPLANATIONS_SHOW, 'explanations', caller.project)
+        open_to = caller.may(policies.EXPLANATIONS_NEIGHBOURS)
+        # Whoever may see everything is told what was decided even while there is no view; whose a
+        # VM is, is known from the view alone.
+        state = known.present() if open_to else known.now()
+        most = min(query.positive('limit') or _MOST, _MOST)
+        now = query.boolean('now')
+        if now and not open_to:
+            raise faults.Forbidden(policies.EXPLANATIONS_NEIGHBOURS, 'the parameter now')
+        decisions: list[Mapping[str, Any]] = []
+        if not now:
+            decisions = [one for one in self._decisions.find(name)
+                         if caller.may(policies.EXPLANATIONS_SHOW, _project(one, state))][:most]
+        row = None if state is None else state.cluster.resident_index.get(name)
+        if not decisions and open_to and state is not None and row is not None:
+            decisions = [explanation.of_now(state.assessor, name, state.now)]
+        if not decisions:
+            raise faults.NotFound(
+                f'No decision on {name} is recorded' + (
+                    '.' if open_to else ', or it is none of your project.'),
+                'Give a request id (req-…) or the uuid of a VM; decisions are kept for a time.')
+        with self._turn():
+            found = [_explained(one, state, open_to) for one in decisions]
+        return {'explanations': found, 'state': None if state is None else state.describe()}
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._room.acquire(timeout=10):
+            raise faults.Unavailable('Too many explanations are being worked out.', 5)
+        try:
+            yield
+        finally:
+            self._room.release()
+
+
+def _explained(decision: Mapping[str, Any], state: states.State | None,
+               open_to: bool) -> Document:
+    if not open_to:
+        return _of_the_vm_itself(explanation.explain(decision), state)
+    if state is None:
+        found = explanation.explain(decision)
+    else:
+        found = explanation.explain(decision, state.assessor, state.identity, state.now, _TRIALS)
+    call = _call(state, found['vm'])
+    for host in found['hosts']:
+        host['why'] = wording.why(host, call)
+        host['what_would_differ'] = wording.what_would_differ(host, call)
+    found['at'] = states.iso(found['at'])
+    found['name'] = _name(state, found['vm'])
+    return found
+
+
+def _of_the_vm_itself(found: Document, state: states.State | None) -> Document:
+    """Return what a tenant may know: nothing of other VMs, and no host.
+
+    It is put together from what is allowed, not by taking away what is not.
+    """
+    reasons = {'own_limit': 0, 'limit_of_another_vm': 0}
+    chosen: Document | None = None
+    for host in found['hosts']:
+        worst = host['worst']
+        if host['refused'] and isinstance(worst, Mapping):
+            own = worst.get('vm') in (verdict.NEWCOMER, found['vm'])
+            reasons['own_limit' if own else 'limit_of_another_vm'] += 1
+        if host['chosen']:
+            chosen = {name: host[name] for name in ('rank', 'slowdown', 'iops_ratio')}
+    return {'schema': found['schema'], 'id': found['id'], 'request': found['request'],
+            'vm': found['vm'], 'name': _name(state, found['vm']), 'at': states.iso(found['at']),
+            'operation': found['operation'], 'considered': found['considered'],
+            'refused': found['refused'], 'unknown': found['unknown'],
+            'refused_because_of': reasons, 'chosen': chosen}
+
+
+def _project(decision: Mapping[str, Any], state: states.State | None) -> str | None:
+    """Return the project of the VM of a decision; None where nobody knows."""
+    if state is not None:
+        found = state.view.vms.get(str(decision.get('vm')))
+        if found is not None:
+            return found.project or None
+    project = decision.get('project')
+    return project if isinstance(project, str) and project else None
+
+
+def _name(state: states.State | None, uuid: Any) -> str | None:
+    found = None if state is None else state.view.vms.get(str(uuid))
+    return None if found is None else found.name
+
+
+def _call(state: states.State | None, own: Any) -> Callable[[str], str]:
+    """Return what VMs are called by: name and uuid."""
+    def call(vm: str) -> str:
+        if vm in (verdict.NEWCOMER, own):
+            return 'the VM itself'
+        name = _name(state, vm)
+        return f'{name} ({vm})' if name else vm
+
+    return call

@@ -1,0 +1,221 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A view, and what is worked out of it once and kept as long as it lives."""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import weakref
+from typing import Any, Callable, Mapping
+
+import numpy as np
+
+from tracon_watcher.api import faults
+from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
+from tracon_watcher.engine import view as views
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import culprits
+from tracon_watcher.placement import present
+
+#: Returns what the engine knows now, None while it knows nothing.
+ViewOf = Callable[[], 'views.View | None']
+
+
+class _Kept:
+    """Arrays worked out of one view; it must not hold the view, or neither would ever go."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.values: dict[str, Any] = {}
+
+    def once(self, name: str, work: Callable[[], Any]) -> Any:
+        """Return what ``work`` gives, worked out when it is asked for first."""
+        with self.lock:
+            if name not in self.values:
+                self.values[name] = work()
+            return self.values[name]
+
+
+class States:
+    """Gives each request the present view, with what earlier requests worked out of it.
+
+    :param view_of: returns the present view
+    :param clock: seconds since the epoch
+    """
+
+    def __init__(self, view_of: ViewOf, clock: Callable[[], float]) -> None:
+        self._view_of = view_of
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kept: dict[int, tuple[weakref.ref[views.View], _Kept]] = {}
+
+    def now(self) -> State:
+        """Return the present state.
+
+        :raises tracon_watcher.api.faults.Unavailable: while there is none
+        """
+        state = self.present()
+        if state is None:
+            raise faults.Unavailable('The engine has not collected anything yet.')
+        return state
+
+    def present(self) -> State | None:
+        """Return the present state, None while there is none."""
+        view = self._view_of()
+        if view is None:
+            return None
+        key = id(view)
+        with self._lock:
+            found = self._kept.get(key)
+            if found is None or found[0]() is not view:
+                # Another object may get the number of one that is gone.
+                found = (weakref.ref(view, lambda gone: self._forget(key, gone)), _Kept())
+                self._kept[key] = found
+        return State(view, found[1], self._clock())
+
+    def prepare(self) -> None:
+        """Work out of the present view what requests need, so that the first need not wait."""
+        state = self.present()
+        if state is not None:
+            state.culprits()
+            state.vm_order('uuid')
+            state.present()
+
+    def _forget(self, key: int, gone: weakref.ref[views.View]) -> None:
+        # The collector may run this while this very thread holds the lock: no lock here, and the
+        # one step that changes the dictionary is atomic.
+        found = self._kept.get(key)
+        if found is not None and found[0] is gone:
+            self._kept.pop(key, None)
+
+
+class State:
+    """The view at the time of one request.
+
+    :param now: seconds since the epoch
+    """
+
+    def __init__(self, view: views.View, kept: _Kept, now: float) -> None:
+        self.view = view
+        self.now = now
+        self.assessor = view.assessor
+        self.cluster = view.assessor.cluster
+        self._once = kept.once
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Epoch and version of the snapshot."""
+        return self.view.epoch, self.cluster.version
+
+    def describe(self) -> dict[str, Any]:
+        """Return what an answer says of the state it is from."""
+        return {'epoch': self.view.epoch, 'version': self.cluster.version,
+                'updated_at': iso(self.view.updated_at),
+                'observed_error': number(self.view.observed_error)}
+
+    def present(self) -> present.Present:
+        """Return what every resident suffers; hosts that have become stale are unknown."""
+        stale = self.now - self.cluster.updated_at > self.assessor.settings.maximum_age
+        key = stale.tobytes()
+
+        def look() -> tuple[bytes, present.Present]:
+            return key, present.look(self.assessor, self.now)
+
+        found = self._once('present', look)
+        # It changes when the engine gets nothing new, a few times at most.
+        return found[1] if found[0] == key else look()[1]
+
+    def agreement(self) -> IntArray:
+        """Return whether observed and predicted slowdowns agree, (n,)."""
+        return present.agreement(self.present(), self.view.observed, self.view.observed_error)
+
+    def culprits(self) -> culprits.Culprits:
+        """Return who slows each VM down most, and what each costs others."""
+        found: culprits.Culprits = self._once('culprits', lambda: culprits.find(self.assessor))
+        return found
+
+    def seen(self) -> BoolArray:
+        """Return the hosts, (h,), of which enough is known to say what their VMs do."""
+        return np.isin(self.present().status, (assessment.Status.KNOWN,
+                                               assessment.Status.OUTSIDE_HULL))
+
+    def harm(self) -> FloatArray:
+        """Return the harm that each VM does to others, (n,) exponents; NaN where unknown."""
+        return np.where(self.seen()[self.cluster.host], self.culprits().harm, np.nan)
+
+    def slowdown(self) -> FloatArray:
+        """Return the slowdown now, (n,): as observed, or else as predicted; NaN where unknown."""
+        predicted = np.exp(self.present().exponent[0])
+        return np.where(np.isnan(self.view.observed), predicted, self.view.observed)
+
+    def vm(self, row: int) -> views.VM:
+        """Return what a resident is called and whose it is."""
+        uuid = self.cluster.uuids[row]
+        found = self.view.vms.get(uuid)
+        return found if found is not None else views.VM(
+            uuid, '', '', self.cluster.hosts[self.cluster.host[row]])
+
+    def projects(self) -> tuple[Mapping[str, int], IntArray]:
+        """Return the number of each project, and that of each VM's, (n,); −1 where unknown."""
+        def work() -> tuple[Mapping[str, int], IntArray]:
+            numbers: dict[str, int] = {}
+            of_vm = [numbers.setdefault(found.project, len(numbers))
+                     if (found := self.view.vms.get(uuid)) is not None and found.project else -1
+                     for uuid in self.cluster.uuids]
+            return numbers, np.array(of_vm, dtype=np.intp)
+
+        found: tuple[Mapping[str, int], IntArray] = self._once('projects', work)
+        return found
+
+    def vm_order(self, name: str) -> IntArray:
+        """Return the rank of each VM, (n,), by one of its texts: uuid, name, project or host."""
+        def work() -> IntArray:
+            if name == 'uuid':
+                texts = np.array(self.cluster.uuids, dtype=str)
+            elif name == 'host':
+                hosts = rank(np.array(self.cluster.hosts, dtype=str))
+                return np.asarray(hosts[self.cluster.host])
+            else:
+                texts = np.array([getattr(self.vm(row), name)
+                                  for row in range(len(self.cluster.uuids))], dtype=str)
+            return rank(texts)
+
+        found: IntArray = self._once(f'order {name}', work)
+        return found
+
+    def host_order(self) -> IntArray:
+        """Return the rank of each host, (h,), by its name."""
+        found: IntArray = self._once(
+            'hosts', lambda: rank(np.array(self.cluster.hosts, dtype=str)))
+        return found
+
+
+def rank(texts: np.ndarray) -> IntArray:
+    """Return the rank of each text; equal ones have the same."""
+    if not len(texts):
+        return np.zeros(0, dtype=np.intp)
+    return np.unique(texts, return_inverse=True)[1].astype(np.intp)
+
+
+def number(value: float, decimals: int = 4) -> float | None:
+    """Return a number for JSON, None for what is unknown or no limit at all."""
+    return round(float(value), decimals) if np.isfinite(value) else None
+
+
+def iso(seconds: float | None) -> str | None:
+    """Return a time as ISO 8601, to the second, UTC; None where there is none."""
+    if seconds is None or not np.isfinite(seconds) or seconds <= 0:
+        return None
+    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime(
+        '%Y-%m-%dT%H:%M:%SZ')

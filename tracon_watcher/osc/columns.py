@@ -1,0 +1,108 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Columns that people read rounded, and programs as they are."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from cliff import columns
+
+#: What is not known, or does not exist, in a table; null for programs.
+NONE = '-'
+
+
+class Value(columns.FormattableColumn):
+    """A value that may be unknown.
+
+    :param value: for programs
+    :param text: for people
+    :param order: to sort by; None for the value itself
+    """
+
+    def __init__(self, value: Any, text: str, order: float | None = None) -> None:
+        super().__init__(value)
+        self._text = text
+        self._order = order
+
+    def human_readable(self) -> str:
+        """Return what people read."""
+        return self._text
+
+    def __lt__(self, other: object) -> bool:
+        return isinstance(other, Value) and self._key() < other._key()
+
+    def _key(self) -> tuple[bool, float, str]:
+        if self._order is not None:
+            return True, self._order, ''
+        if isinstance(self._value, (int, float)):
+            return True, float(self._value), ''
+        return self._value is not None, -math.inf, self._text
+
+
+def number(value: float | None, decimals: int = 2) -> Value:
+    """Return a number."""
+    return Value(value, NONE if value is None else f'{value:.{decimals}f}')
+
+
+def text(value: Any) -> Value:
+    """Return a text, or whatever is shown as it is."""
+    return Value(value, NONE if value in (None, '') else str(value))
+
+
+def share(value: float | None) -> str:
+    """Return a share in per cent, for people."""
+    return NONE if value is None else f'{100 * value:.0f} %'
+
+
+def observed(slowdown: dict[str, Any]) -> Value:
+    """Return a slowdown that counters show, with the error that these have."""
+    value, error = slowdown['observed'], slowdown['observed_error']
+    if value is None:
+        return Value(None, NONE)
+    return Value(value, f'{value:.2f}' + ('' if error is None else f' ± {value * error:.2f}'))
+
+
+def predicted(found: dict[str, Any]) -> Value:
+    """Return what is predicted; where a VM does more than any that was measured, at least that."""
+    value = found['predicted']
+    if value is None:
+        return Value(None, NONE)
+    return Value(value, ('≥ ' if found.get('at_least') else '') + f'{value:.2f}')
+
+
+def culprit(found: dict[str, Any]) -> Value:
+    """Return who causes most of a VM's slowdown, and how much of it."""
+    one = found['culprit']
+    if one is None:
+        return Value(None, NONE)
+    shown = {name: one[name] for name in ('uuid', 'name', 'share')}
+    # Of next to nothing nobody is to blame.
+    if max(found['slowdown']['predicted'] or 1, found['slowdown']['now'] or 1) < 1.01:
+        return Value(shown, NONE, 0.0)
+    return Value(shown, f'{one["name"] or one["uuid"]} ({share(one["share"])})', one['share'])
+
+
+def limit(found: dict[str, Any]) -> Value:
+    """Return a VM's limit on its slowdown, and whether it is breached."""
+    value = found['limits']['max_slowdown']
+    if value is None:
+        return Value(None, NONE)
+    breached = found['in_breach'] and (found['slowdown']['lower'] or 0) > value
+    return Value(value, f'{value:.2f}' + (' (breached)' if breached else ''))
+
+
+def lines(values: list[dict[str, Any]], line: Any) -> Value:
+    """Return a list, one line for each entry."""
+    return Value(values, '\n'.join(line(one) for one in values) or NONE, float(len(values)))

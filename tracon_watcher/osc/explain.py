@@ -1,0 +1,139 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``openstack interference explain``: why a VM is where it is, host by host."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from typing import Any, Iterator
+
+from osc_lib.command import command
+from osc_lib import exceptions
+
+from tracon_watcher.osc import columns
+
+_COLUMNS = ('Rank', 'Host', 'Verdict', 'Slowdown', 'IOPS Ratio', 'Harm')
+#: Sentences, which stand below a table.
+_SENTENCES = ('Why', 'What Would Differ')
+_LONG = ('Decision', 'VM', 'Mode', 'Weight', 'Residents')
+#: What a tenant is told: nothing of hosts or of other VMs.
+_OWN = ('VM', 'At', 'Considered', 'Refused', 'For Its Own Limit', 'For Another VM\'s', 'Rank',
+        'Slowdown', 'IOPS Ratio')
+
+
+class Explain(command.Lister):
+    """Explain a placement: what was predicted on each host, why, and what would have differed
+
+    Of a VM on which no decision is recorded, and with --now, it is told what a placement would be
+    now; what counts as chosen is then the host where it is.
+    """
+
+    _below: list[str] = []
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('request_or_vm', metavar='<request-or-vm>',
+                            help='The id of a request (req-…) or the uuid of a VM')
+        parser.add_argument('--now', action='store_true',
+                            help='Judge the VM now, whatever is recorded')
+        parser.add_argument('--decisions', metavar='<number>', type=int, default=1,
+                            help='Explain the latest so many decisions, up to 10 (default: 1)')
+        parser.add_argument('--host', metavar='<host>', help='Only this host')
+        parser.add_argument('--long', action='store_true', help='Show more columns')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Iterator[Any]]:
+        if not 1 <= parsed_args.decisions <= 10:
+            raise exceptions.CommandError(
+                f'--decisions {parsed_args.decisions}: expected a number from 1 to 10')
+        found = self.app.client_manager.interference.show(
+            'explanations', parsed_args.request_or_vm, limit=parsed_args.decisions,
+            now='true' if parsed_args.now else None)['explanations']
+        if any('hosts' not in one for one in found):
+            return _OWN, (_own(one) for one in found)
+        listed = [(one, host) for one in found for host in one['hosts']
+                  if parsed_args.host in (None, host['host'])]
+        table = parsed_args.formatter == 'table'
+        if table:
+            for one in found:
+                self.app.stdout.write(_head(one) + '\n')
+            self._below = [f'{host["host"]}: {host["why"]} {host["what_would_differ"]}'.strip()
+                           for _one, host in listed]
+        return (_COLUMNS + _SENTENCES * (not table) + _LONG * parsed_args.long,
+                (_row(one, host, not table, parsed_args.long) for one, host in listed))
+
+    def produce_output(self, parsed_args: argparse.Namespace, column_names: Any,
+                       data: Any) -> int:
+        """Write the table, and below it what there is to say of each host."""
+        code = super().produce_output(parsed_args, column_names, data)
+        for line in self._below:
+            self.app.stdout.write(textwrap.fill(line, 86, subsequent_indent='  ') + '\n')
+        return int(code)
+
+
+def _head(one: dict[str, Any]) -> str:
+    """Return what there is to say of a decision as a whole."""
+    newcomer = one['newcomer'] or {}
+    said = [f'VM {one["name"] or ""} {one["vm"]}'.replace('  ', ' '),
+            f'{one["operation"]} at {one["at"] or "an unknown time"}'
+            + (f', request {one["request"]}' if one['request'] else ''),
+            f'outcome: {one["outcome"]}; {one["considered"]} hosts considered, '
+            f'{one["refused"]} refused, {one["unknown"]} unknown',
+            f'its demand was taken from: {newcomer.get("source") or "nothing"}']
+    if one['judged_again'] != 'yes':
+        said.append(f'judged again to see what would have differed: {one["judged_again"]}')
+    return '\n'.join(said)
+
+
+def _row(one: dict[str, Any], host: dict[str, Any], sentences: bool,
+         long: bool) -> tuple[Any, ...]:
+    row: tuple[Any, ...] = (
+        columns.text(host['rank']), host['host'], _verdict(host), _interval(host['slowdown']),
+        _interval(host['iops_ratio']), columns.number(host['score'], 3))
+    if sentences:
+        row += host['why'], host['what_would_differ']
+    if not long:
+        return row
+    return (*row, columns.text(one['id']), one['vm'], columns.text(host['mode']),
+            columns.number(host['weight'], 3), columns.lines(host.get('residents', []), _resident))
+
+
+def _own(one: dict[str, Any]) -> tuple[Any, ...]:
+    chosen, reasons = one['chosen'] or {}, one['refused_because_of']
+    return (one['vm'], columns.text(one['at']), columns.text(one['considered']),
+            columns.text(one['refused']), reasons['own_limit'], reasons['limit_of_another_vm'],
+            columns.text(chosen.get('rank')), _interval(chosen.get('slowdown')),
+            _interval(chosen.get('iops_ratio')))
+
+
+def _verdict(host: dict[str, Any]) -> str:
+    if host['chosen']:
+        return 'chosen'
+    if host['refused']:
+        return 'refused'
+    return 'ranked' if host['status'] == 'known' else str(host['status'] or 'unknown')
+
+
+def _interval(found: list[float | None] | None) -> columns.Value:
+    if not found or any(value is None for value in found):
+        return columns.Value(found, columns.NONE)
+    low, mean, high = (float(value or 0) for value in found)
+    return columns.Value(found, f'{mean:.2f} ({low:.2f}–{high:.2f})', mean)
+
+
+def _resident(one: dict[str, Any]) -> str:
+    before, after = one['slowdown']
+    if before is None or after is None:
+        return f'{one["vm"]}: {columns.NONE}'
+    return f'{one["vm"]}: {before:.2f} → {after:.2f}'

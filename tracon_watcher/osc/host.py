@@ -1,0 +1,93 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``openstack interference host``: what VMs suffer, host by host."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Iterator
+
+from osc_lib.command import command
+
+from tracon_watcher.osc import columns
+from tracon_watcher.osc import options
+
+KEYS = ('slowdown', 'harm', 'in_breach', 'vms', 'name', 'type', 'status', 'updated_at')
+
+_SHORT = ('Name', 'Type', 'Status', 'VMs', 'In Breach', 'Slowdown', 'Worst VM', 'Harm')
+_LONG = ('Observed', 'Predicted', 'Storage', 'Updated')
+
+
+class ListHost(command.Lister):
+    """List compute hosts: how slow the slowest VM on each is, and what all suffer together
+
+    Harm sums up the logarithms of the slowdowns of its VMs, and of the IOPS they lose: 0.69 is
+    one VM made twice as slow.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--long', action='store_true', help='Show more columns')
+        parser.add_argument('--name', metavar='<text>', help='Only hosts with this in their names')
+        parser.add_argument('--type', metavar='<host-type>', help='Only hosts of this type')
+        parser.add_argument('--status', metavar='<status>',
+                            help='Only hosts of this status: known, no_model, stale, …')
+        parser.add_argument('--in-breach', action='store_true', default=None,
+                            help='Only hosts with a VM that breaches a limit')
+        parser.add_argument('--min-slowdown', metavar='<factor>', type=float,
+                            help='Only hosts with a VM at least that slow')
+        options.add(parser, KEYS, 'slowdown:desc', 'name')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Iterator[Any]]:
+        client = self.app.client_manager.interference
+        query = {**options.sorting(parsed_args.sort, KEYS), 'name': parsed_args.name,
+                 'type': parsed_args.type, 'status': parsed_args.status,
+                 'in_breach': 'true' if parsed_args.in_breach else None,
+                 'min_slowdown': parsed_args.min_slowdown}
+        found = list(client.find('hosts', 'name', query, parsed_args.limit, parsed_args.marker))
+        return (_SHORT + _LONG * parsed_args.long,
+                (_row(one, parsed_args.long) for one in found))
+
+
+class ShowHost(command.ShowOne):
+    """Show a compute host and its VMs, the one that harms others most first"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('host', metavar='<host>', help='The name of its compute service')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
+        one = self.app.client_manager.interference.show('hosts', parsed_args.host)['host']
+        return _SHORT + _LONG + ('Residents',), (
+            *_row(one, True), columns.lines(one['residents'], _resident))
+
+
+def _row(one: dict[str, Any], long: bool) -> tuple[Any, ...]:
+    slow, worst = one['slowdown'], one['worst']
+    row = (one['name'], columns.text(one['type']), one['status'], one['vms'], one['in_breach'],
+           columns.number(slow['now']),
+           columns.Value(worst, columns.NONE if worst is None else worst['name'] or worst['uuid']),
+           columns.number(one['harm']))
+    if not long:
+        return row
+    return (*row, columns.number(slow['observed']), columns.number(slow['predicted']),
+            columns.text(one['storage']), columns.text(one['updated_at']))
+
+
+def _resident(one: dict[str, Any]) -> str:
+    slow = columns.number(one['slowdown']['now']).human_readable()
+    harm = columns.number(one.get('harm_to_others')).human_readable()
+    return (f'{one["name"] or one["uuid"]}: slowdown {slow}, culprit '
+            f'{columns.culprit(one).human_readable()}, harm to others {harm}')

@@ -1,0 +1,55 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A host without each of its residents in turn, as a cluster of so many hosts.
+
+So all of them are prepared and judged in one go, instead of one by one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from tracon_watcher.placement import cluster as cluster_module
+
+
+def copies(part: cluster_module.ClusterState) -> cluster_module.ClusterState:
+    """Return the state of m hosts, each the only host of ``part`` without one of its m residents.
+
+    Each has storage backends of its own, with the I/O from elsewhere that the host's have: nobody
+    is felt from one host on another. The uuids are not all different.
+
+    :param part: of one host, with at least one resident
+    """
+    count = len(part.uuids)
+    used = np.unique(np.concatenate([part.io_domain, part.host_io_domain]))
+    used = used[used >= 0]
+    number = np.full(len(part.io_domains) + 1, -1, dtype=np.intp)      # the last one is of -1
+    number[used] = np.arange(len(used))
+    rows = np.array([row for left in range(count) for row in range(count) if row != left],
+                    dtype=np.intp)
+    host = np.repeat(np.arange(count), count - 1)
+    own, stays = number[part.host_io_domain[0]], number[part.io_domain[rows]]
+    io = None if part.io_elsewhere is None else np.tile(part.io_elsewhere[used], (count, 1))
+    return dataclasses.replace(
+        part, hosts=tuple(f'{part.hosts[0]}-{place}' for place in range(count)),
+        host_type=part.host_type * count,
+        host_io_domain=np.where(own >= 0, own + np.arange(count) * len(used), -1).astype(np.intp),
+        updated_at=np.repeat(part.updated_at, count),
+        uuids=tuple(part.uuids[row] for row in rows), host=host.astype(np.intp),
+        io_domain=np.where(stays >= 0, stays + host * len(used), -1).astype(np.intp),
+        profiles=part.profiles[rows], max_slowdown=part.max_slowdown[rows],
+        min_iops_ratio=part.min_iops_ratio[rows],
+        io_domains=tuple(f'{part.io_domains[domain]}-{place}' for place in range(count)
+                         for domain in used), io_elsewhere=io)

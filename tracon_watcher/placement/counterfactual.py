@@ -1,0 +1,313 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What would have had to differ for a host to be judged otherwise; every answer is judged again.
+
+For a host that is refused: which limits, at what value, would have let it pass, and which single
+VM's absence would have. For any host: how much of its score is due to each of its residents. None
+of it is derived from formulas: the host is judged anew with that limit, or without that VM, and
+what is said is what came of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import Callable, Sequence
+
+import numpy as np
+
+from tracon_watcher.characteristics import FloatArray, RESPONSES
+from tracon_watcher.placement import absence
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster as cluster_module
+from tracon_watcher.placement import encounter
+from tracon_watcher.placement import limits as limits_module
+from tracon_watcher.placement import newcomer as newcomers
+from tracon_watcher.placement import storage
+from tracon_watcher.placement import verdict
+
+#: Other hosts of a pool that are looked at for VMs whose limits the newcomer breaches there.
+_OTHER_HOSTS = 8
+#: Beyond the bound that just passes, so that rounding does not make it fail.
+_BEYOND = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class Needed:
+    """A limit that stands in the way, and the closest one that would not.
+
+    :param vm: uuid, or :data:`tracon_watcher.placement.verdict.NEWCOMER`
+    :param response: ``slowdown`` or ``iops_ratio``
+    """
+
+    vm: str
+    response: str
+    limit: float
+    needed: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Absence:
+    """What would be if one VM were not there.
+
+    :param passes: whether a refused host would not be; None for others
+    :param relief: by how much less its score would be
+    """
+
+    vm: str
+    passes: bool | None
+    relief: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Effect:
+    """What a newcomer does to one VM: exponents, NaN where unknown or undefined.
+
+    :param before: (2,) log slowdown and −log IOPS ratio
+    :param after: (2,)
+    """
+
+    vm: str
+    before: FloatArray
+    after: FloatArray
+
+
+@dataclasses.dataclass(frozen=True)
+class Counterfactual:
+    """One host, judged as it is and as it might be.
+
+    :param score: of the newcomer on that host
+    :param limits: that all would have to be what is needed; empty where the host is not refused
+    :param absences: of its residents, the one with the most relief first, and after them of VMs
+        on other hosts of its pool whose limits are breached; None where they were not tried
+    :param complete: False where limits may be breached on more hosts of its pool than were looked
+        at
+    """
+
+    host: str
+    score: float
+    refused: bool
+    limits: tuple[Needed, ...]
+    absences: tuple[Absence, ...] | None
+    complete: bool = True
+
+
+class Trials:
+    """Judges hosts again.
+
+    :param assessor: of the state in which the decision was made
+    :param profile: of the newcomer
+    :param limits: of the newcomer on a host, by index
+    :param vm: uuid of the newcomer, which the state may show on some host already
+    :param now: seconds since the epoch, for staleness; None: nothing is stale
+    :param most: times that hosts are judged again in all; a millisecond or two each
+    """
+
+    def __init__(self, assessor: assessment.Assessor, profile: newcomers.Profile,
+                 limits: Callable[[int], limits_module.Limits], vm: str | None = None,
+                 now: float | None = None, most: int = 1500) -> None:
+        self._assessor = assessor
+        self._profile = profile
+        self._limits = limits
+        self._now = now
+        self._left = most
+        self._beyond_limits: dict[int, list[int]] = {}
+        cluster = assessor.cluster
+        row = None if vm is None else cluster.resident_index.get(vm)
+        self._present = None if row is None else (str(vm), int(cluster.host[row]))
+        self._pool = -1
+        if row is not None and not storage.is_local(cluster)[cluster.io_domain[row]]:
+            self._pool = int(cluster.io_domain[row])
+
+    @functools.cached_property
+    def everywhere(self) -> verdict.Assessment:
+        """The judgement of all hosts, with nothing changed."""
+        cluster = self._assessor.cluster
+        result = self._assessor.assess(
+            self._profile, [self._limits(host) for host in range(len(cluster.hosts))],
+            self._now, self._pool)
+        if self._present is not None and result.known[self._present[1]]:
+            own = self._present[1]
+            part = self._part(own, ())
+            result.replace(np.array([own]), self._judge(part, own, self._limits(own)))
+        return result
+
+    def of(self, host: int) -> Counterfactual | None:
+        """Judge a host as it is and as it might be; None where nothing is known of it."""
+        found = self.everywhere
+        if not found.known[host]:
+            return None
+        refused = bool(found.refused[host])
+        others = self._concerned(host) if refused else []
+        part = self._part(host, others[:_OTHER_HOSTS])
+        return Counterfactual(
+            self._assessor.cluster.hosts[host], float(found.score[host]), refused,
+            self._needed(part, host) if refused else (), self._absences(part, host, refused),
+            len(others) <= _OTHER_HOSTS)
+
+    def effects(self, host: int) -> tuple[Effect, ...]:
+        """Predict the residents of a host before and after, the one hit hardest first."""
+        name = self._assessor.cluster.hosts[host]
+        if self._present is not None and self._present[1] != host:
+            part = self._assessor.cluster.restricted([host, self._present[1]])
+            after = part.moved({self._present[0]: name})
+        else:
+            part = self._part(host, ())
+            after = part.with_resident(0, verdict.NEWCOMER, self._profile.mean)
+        uuids = [part.uuids[row] for row in range(part.first[0], part.first[1])]
+        exponents = []
+        for state in (part, after):
+            self._left -= 1
+            both = np.stack(assessment.Assessor(
+                state, self._assessor.models, self._assessor.settings).exponents())
+            exponents.append(both[:, [state.resident_index[uuid] for uuid in uuids]])
+        rise = np.nansum(exponents[1] - exponents[0], axis=0)
+        return tuple(Effect(uuids[place], exponents[0][:, place], exponents[1][:, place])
+                     for place in np.argsort(-rise, kind='stable'))
+
+    def _part(self, host: int, others: Sequence[int]) -> cluster_module.ClusterState:
+        """Return the state of this host and some others, without the newcomer on this one."""
+        part = self._assessor.cluster.restricted([host, *others])
+        if self._present is not None and self._present[1] == host:
+            part = part.moved({self._present[0]: None})
+        return part
+
+    def _judge(self, part: cluster_module.ClusterState, host: int,
+               limits: limits_module.Limits) -> verdict.Assessment:
+        """Judge the first host of a part."""
+        return self._judged(part, host, limits)[1]
+
+    def _judged(self, part: cluster_module.ClusterState, host: int, limits: limits_module.Limits
+                ) -> tuple[assessment.Assessor, verdict.Assessment]:
+        self._left -= _cost(part)
+        assessor = assessment.Assessor(part, self._assessor.models, self._assessor.settings)
+        return assessor, assessor.assess(self._profile, limits, pool=self._pool_seen_from(host))
+
+    def _pool_seen_from(self, host: int) -> int:
+        # On the host where it is, its I/O is not one from elsewhere.
+        return -1 if self._present is not None and self._present[1] == host else self._pool
+
+    def _needed(self, part: cluster_module.ClusterState, host: int) -> tuple[Needed, ...]:
+        """Relax the limits that are breached, until none is."""
+        limits, needed = self._limits(host), dict[tuple[str, str], Needed]()
+        for _again in range(4 * (len(part.uuids) + 1)):
+            assessor, found = self._judged(part, host, limits)
+            if not found.refused[0]:
+                return tuple(needed.values())
+            changed = part.max_slowdown.copy(), part.min_iops_ratio.copy()
+            for breach in found.breaches(0):
+                index = RESPONSES.index(breach.response)
+                bound = _worst(assessor, breach, index)
+                value = bound * (1 + _BEYOND) if index == 0 else bound * (1 - _BEYOND)
+                old = needed.get((breach.vm, breach.response))
+                needed[breach.vm, breach.response] = Needed(
+                    breach.vm, breach.response, breach.limit if old is None else old.limit, value)
+                if breach.vm != verdict.NEWCOMER:
+                    changed[index][part.resident_index[breach.vm]] = value
+                elif index == 0:
+                    limits = dataclasses.replace(limits, max_slowdown=value)
+                else:
+                    limits = dataclasses.replace(limits, min_iops_ratio=value)
+            part = dataclasses.replace(part, max_slowdown=changed[0], min_iops_ratio=changed[1])
+        return ()
+
+    def _absences(self, part: cluster_module.ClusterState, host: int,
+                  refused: bool) -> tuple[Absence, ...] | None:
+        here = self._judge(part, host, self._limits(host))
+        own = [part.uuids[row] for row in range(part.first[0], part.first[1])]
+        others = []
+        if here.excess_elsewhere[0] > 0:
+            limited = np.isfinite(part.max_slowdown) | (part.min_iops_ratio > 0)
+            others = [part.uuids[row] for row in np.flatnonzero(limited & (part.host > 0))]
+        if len(part.hosts) == 1 and self._pool_seen_from(host) < 0:
+            if self._left <= 0:
+                return None
+            tried = self._all_at_once(part, host, here, refused)
+        else:
+            if self._left < (len(own) + len(others)) * _cost(part):
+                return None
+            tried = [_absence(uuid, here, self._judge(
+                part.moved({uuid: None}), host, self._limits(host)), 0, refused)
+                for uuid in (*own, *others)]
+        count = len(own)
+        return (*sorted(tried[:count], key=lambda one: (-one.relief, one.vm)), *tried[count:])
+
+    def _all_at_once(self, part: cluster_module.ClusterState, host: int,
+                     here: verdict.Assessment, refused: bool) -> list[Absence]:
+        """Judge a host without each of its residents, side by side, as if there were so many."""
+        if not part.uuids:
+            return []
+        copies = absence.copies(part)
+        without = self._judge(copies, host, self._limits(host))
+        return [_absence(uuid, here, without, place, refused)
+                for place, uuid in enumerate(part.uuids)]
+
+    def _concerned(self, host: int) -> list[int]:
+        """Return the other hosts of its pool with VMs that may breach a limit, the worst first.
+
+        That are also those in breach already, which would not be without another VM.
+        """
+        cluster = self._assessor.cluster
+        domain = int(cluster.host_io_domain[host])
+        if domain not in self._beyond_limits:
+            self._beyond_limits[domain] = self._by_excess(domain)
+        return [one for one in self._beyond_limits[domain] if one != host]
+
+    def _by_excess(self, domain: int) -> list[int]:
+        cluster = self._assessor.cluster
+        worst: dict[int, float] = {}
+        for group in self._assessor.groups:
+            for response in group.responses:
+                limited = np.flatnonzero(
+                    (response.behaviour.domain[response.limited] == domain)
+                    & (group.table[response.limited] >= 0))
+                rows = response.limited[limited]
+                after = encounter.Encounter(cluster, group, response, self._pool).elsewhere(
+                    self._profile.mean, rows)
+                excess = self._assessor.lower(response.model, after) - response.limit[limited]
+                for place in np.flatnonzero(excess > 0):
+                    where = int(cluster.host[group.residents[rows[place]]])
+                    worst[where] = max(worst.get(where, 0.0), float(excess[place]))
+        return sorted(worst, key=lambda one: -worst[one])
+
+
+def _cost(part: cluster_module.ClusterState) -> int:
+    # Of about a millisecond, until there are many VMs in it.
+    return 1 + len(part.uuids) // 100
+
+
+def _worst(assessor: assessment.Assessor, breach: verdict.Breach, index: int) -> float:
+    """Return the bound that a limit must not be within, now and afterwards.
+
+    A resident in breach already would stay in breach with a limit that only its state afterwards
+    keeps, where a newcomer of whom little is known has a wide interval.
+    """
+    if breach.vm == verdict.NEWCOMER:
+        return breach.bound
+    cluster = assessor.cluster
+    row = cluster.resident_index[breach.vm]
+    exponent = assessor.exponents()[index][row:row + 1]
+    models = assessor.models[str(cluster.host_type[cluster.host[row]])]
+    now = float(assessor.lower(tuple(models)[index], exponent)[0])
+    return (max(breach.bound, math.exp(now)) if index == 0
+            else min(breach.bound, math.exp(-now)))
+
+
+def _absence(uuid: str, here: verdict.Assessment, without: verdict.Assessment, place: int,
+             refused: bool) -> Absence:
+    # What others on other hosts suffer is not part of what a resident here accounts for.
+    relief = (here.score[0] - here.elsewhere[0]) - (
+        without.score[place] - without.elsewhere[place])
+    return Absence(uuid, bool(without.known[place] and not without.refused[place]) if refused
+                   else None, float(relief))

@@ -1,0 +1,285 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Why a VM is where it is: a decision, host by host, with what would have had to differ.
+
+A decision is a document as nova-scheduler records it (``tracon-decision/1``), or is made up of a
+judgement of now (:func:`of_now`). Where the snapshot on which it was made is at hand, each host is
+judged again with one thing changed (:mod:`~tracon_watcher.placement.counterfactual`); otherwise
+only what was recorded is said. A host that is judged differently now than it was then, since the
+scheduler counted VMs that no snapshot showed yet, is left at what was recorded as well.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Mapping
+
+import numpy as np
+
+from tracon_watcher.characteristics import COUNT, FloatArray
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import counterfactual
+from tracon_watcher.placement import limits as limits_module
+from tracon_watcher.placement import newcomer as newcomers
+from tracon_watcher.placement import storage
+from tracon_watcher.placement import verdict
+
+SCHEMA = 'tracon-explanation/1'
+DECISION = 'tracon-decision/1'
+#: Best-ranked and worst-refused hosts that are listed of a judgement of now.
+_LISTED = 25
+#: Residents of a host, those hit hardest, whose prediction is listed.
+_RESIDENTS = 10
+#: Scores that are recorded are rounded.
+_SAME = 1e-3
+
+_KEPT = ('id', 'request', 'vm', 'at', 'operation', 'snapshot', 'considered', 'refused', 'unknown',
+         'outcome', 'chosen', 'settled')
+_OF_HOST = ('host', 'mode', 'status', 'refused', 'weight', 'rank', 'score', 'slowdown',
+            'iops_ratio', 'worst', 'reasons')
+
+Document = dict[str, Any]
+
+
+def explain(decision: Mapping[str, Any], assessor: assessment.Assessor | None = None,
+            identity: tuple[int, int] | None = None, now: float | None = None,
+            most: int = 1500) -> Document:
+    """Explain a decision.
+
+    :param decision: its document
+    :param assessor: of a state that is at hand; None for none
+    :param identity: epoch and version of that state
+    :param now: seconds since the epoch, for staleness of a judgement of now
+    :param most: times that hosts are judged again, with one thing changed each
+    :returns: a document of :data:`SCHEMA`; what is unknown is null
+    """
+    listed = [one for one in decision.get('hosts') or () if isinstance(one, Mapping)]
+    chosen = next((one for one in listed if one.get('host') == decision.get('chosen')), None)
+    found: Document = {'schema': SCHEMA, **{name: decision.get(name) for name in _KEPT}}
+    newcomer = decision.get('newcomer')
+    found['newcomer'] = dict(newcomer) if isinstance(newcomer, Mapping) else None
+    trials, found['judged_again'] = _trials(decision, listed, assessor, identity, now, most)
+    found['hosts'] = [_host(one, chosen, trials, assessor) for one in listed]
+    return found
+
+
+def of_now(assessor: assessment.Assessor, uuid: str, now: float | None = None) -> Document:
+    """Return the decision that a placement of a resident would be now, as one that moves.
+
+    What counts as chosen is the host where it is.
+
+    :raises KeyError: for a VM that is not in the cluster
+    """
+    cluster = assessor.cluster
+    row = cluster.resident_index[uuid]
+    own = int(cluster.host[row])
+    limits = cluster.resident_limits(row)
+    profile = newcomers.own(cluster.profiles[row])
+    trials = counterfactual.Trials(assessor, profile, lambda host: limits, uuid, now)
+    judged = trials.everywhere
+    candidates = np.flatnonzero(storage.reachable(cluster, row))
+    order = candidates[np.lexsort((judged.ranked(candidates), judged.refused[candidates]))]
+    ranks = {int(host): place + 1 for place, host in enumerate(order)
+             if not judged.refused[host]}
+    best = [int(host) for host in order[:_LISTED] if int(host) in ranks]
+    refused = [int(host) for host in candidates[np.argsort(-judged.excess[candidates],
+                                                           kind='stable')][:_LISTED]
+               if judged.refused[host]]
+    shown = best + refused + ([own] if own not in (*best, *refused) else [])
+    lower, upper = judged.lower, judged.upper
+    return {
+        'schema': DECISION, 'id': None, 'request': None, 'vm': uuid, 'at': now,
+        'operation': 'now', 'snapshot': None,
+        'newcomer': {'source': profile.source, 'mean': _plain(profile.mean),
+                     'deviation': _plain(profile.deviation), 'limits': _limits_document(limits)},
+        'considered': len(candidates), 'refused': int(judged.refused[candidates].sum()),
+        'unknown': int((~judged.known[candidates]).sum()), 'outcome': 'judged now, not decided',
+        'chosen': cluster.hosts[own],
+        'hosts': [_judged(judged, host, ranks.get(host), lower, upper) for host in shown]}
+
+
+def _judged(judged: verdict.Assessment, host: int, rank: int | None, lower: FloatArray,
+            upper: FloatArray) -> Document:
+    exponents = np.array([lower[:, host], judged.exponent[:, host], upper[:, host]])
+    refused = bool(judged.refused[host])
+    worst = judged.breach(host) if refused else None
+    return {
+        'host': judged.cluster.hosts[host], 'mode': None,
+        'status': assessment.Status(int(judged.status[host])).name.lower(), 'refused': refused,
+        'weight': None, 'rank': rank, 'score': _number(judged.score[host]),
+        'slowdown': _interval(np.exp(exponents[:, 0])),
+        'iops_ratio': _interval(np.exp(-exponents[::-1, 1])),
+        'worst': None if worst is None else {
+            'vm': worst.vm, 'response': worst.response, 'before': None, 'after': None,
+            'bound': worst.bound, 'limit': worst.limit},
+        'reasons': None}
+
+
+def _trials(decision: Mapping[str, Any], listed: list[Mapping[str, Any]],
+            assessor: assessment.Assessor | None, identity: tuple[int, int] | None,
+            now: float | None, most: int) -> tuple[counterfactual.Trials | None, str]:
+    """Return trials on the state of the decision, and why there are none, or that there are."""
+    if assessor is None:
+        return None, 'no: no state of the cloud is at hand'
+    made_on = decision.get('snapshot')
+    if made_on is not None and (identity is None or list(made_on) != list(identity)):
+        return None, (f'no: the decision was made on snapshot {_identity(made_on)}, at hand is '
+                      f'{_identity(identity)}')
+    profile = _profile(decision.get('newcomer'))
+    if profile is None or not profile.known:
+        return None, 'no: nothing was known of the VM'
+    index = assessor.cluster.host_index
+    limits = {index[one['host']]: _limits(decision, one) for one in listed
+              if one.get('host') in index}
+    return counterfactual.Trials(
+        assessor, profile, lambda host: limits.get(host, limits_module.NONE), decision.get('vm'),
+        now if made_on is None else None, most), 'yes'
+
+
+def _host(entry: Mapping[str, Any], chosen: Mapping[str, Any] | None,
+          trials: counterfactual.Trials | None,
+          assessor: assessment.Assessor | None) -> Document:
+    found: Document = {name: entry.get(name) for name in _OF_HOST}
+    found['chosen'] = entry is chosen
+    score = _number(entry.get('score'))
+    reference = None if chosen is None else _number(chosen.get('score'))
+    found['behind'] = (None if score is None or reference is None or entry is chosen
+                       else score - reference)
+    again = None
+    if trials is not None and assessor is not None:
+        host = assessor.cluster.host_index.get(str(entry.get('host')))
+        again = None if host is None else trials.of(host)
+        if again is not None and not _same(entry, again):
+            again = None
+        if again is not None and host is not None:
+            found['residents'] = [
+                {'vm': one.vm, 'slowdown': _pair(one.before[0], one.after[0]),
+                 'iops_ratio': _pair(-one.before[1], -one.after[1])}
+                for one in trials.effects(host)[:_RESIDENTS]]
+    found['would_pass'] = _would_pass(entry, again)
+    found['most'] = _most(found['behind'], again)
+    return found
+
+
+def _would_pass(entry: Mapping[str, Any], again: counterfactual.Counterfactual | None
+                ) -> Document | None:
+    """Say what would have let a host pass on which a limit is breached; None for others."""
+    if again is not None:
+        if not again.refused:
+            return None
+        return {'judged_again': True, 'complete': again.complete,
+                'limits': [{'vm': one.vm, 'response': one.response, 'limit': one.limit,
+                            'needed': one.needed} for one in again.limits],
+                'without': None if again.absences is None else [
+                    one.vm for one in again.absences if one.passes]}
+    worst = entry.get('worst')
+    if not _breached(entry) or not isinstance(worst, Mapping):
+        return None
+    return {'judged_again': False, 'complete': False, 'without': None,
+            'limits': [{'vm': worst.get('vm'), 'response': worst.get('response'),
+                        'limit': worst.get('limit'), 'needed': worst.get('bound')}]}
+
+
+def _most(behind: float | None, again: counterfactual.Counterfactual | None) -> Document | None:
+    """Say which resident accounts for most of what a host is behind; None where none does."""
+    if behind is None or behind <= 0 or again is None or not again.absences:
+        return None
+    first = again.absences[0]
+    if first.relief <= 0:
+        return None
+    return {'vm': first.vm, 'part': first.relief, 'share': min(first.relief / behind, 1.0),
+            'ahead_without': first.relief > behind}
+
+
+def _same(entry: Mapping[str, Any], again: counterfactual.Counterfactual) -> bool:
+    """Say whether a host is judged again as it was then."""
+    score = _number(entry.get('score'))
+    return score is not None and abs(score - again.score) <= _SAME * (1 + abs(score)) and (
+        _breached(entry) == again.refused)
+
+
+def _breached(entry: Mapping[str, Any]) -> bool:
+    """Say whether a limit would be breached on a host, whether it was refused for it or not."""
+    worst = entry.get('worst')
+    if entry.get('refused'):
+        return True
+    if not isinstance(worst, Mapping):
+        return False
+    bound, limit = _number(worst.get('bound')), _number(worst.get('limit'))
+    if bound is None or limit is None:
+        return False
+    return bound > limit if worst.get('response') == 'slowdown' else bound < limit
+
+
+def _limits(decision: Mapping[str, Any], entry: Mapping[str, Any]) -> limits_module.Limits:
+    """Return the newcomer's limits on a host, as far as they were recorded."""
+    newcomer = decision.get('newcomer')
+    stated = entry.get('limits') or (newcomer or {}).get('limits') or {}
+    limits = limits_module.Limits(_number(stated.get('max_slowdown')) or math.inf,
+                                  _number(stated.get('min_iops_ratio')) or 0.0)
+    worst = entry.get('worst')
+    if not stated and isinstance(worst, Mapping) and (
+            worst.get('vm') in (verdict.NEWCOMER, decision.get('vm'))):
+        limit = _number(worst.get('limit'))
+        if limit is not None:
+            limits = (limits_module.Limits(max_slowdown=limit)
+                      if worst.get('response') == 'slowdown'
+                      else limits_module.Limits(min_iops_ratio=limit))
+    return limits
+
+
+def _limits_document(limits: limits_module.Limits) -> Document:
+    return {'max_slowdown': limits.max_slowdown if math.isfinite(limits.max_slowdown) else None,
+            'min_iops_ratio': limits.min_iops_ratio or None}
+
+
+def _profile(content: object) -> newcomers.Profile | None:
+    if not isinstance(content, Mapping):
+        return None
+    values = [_array(content.get(name)) for name in ('mean', 'deviation')]
+    if values[0] is None:
+        return None
+    return newcomers.Profile(values[0], np.zeros(COUNT) if values[1] is None else values[1],
+                             source=str(content.get('source')))
+
+
+def _array(content: object) -> FloatArray | None:
+    if not isinstance(content, (list, tuple)) or len(content) != COUNT:
+        return None
+    numbers = [_number(value) for value in content]
+    if any(value is None or value < 0 for value in numbers):
+        return None
+    return np.array(numbers, dtype=np.float64)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def _plain(values: FloatArray) -> list[float | None]:
+    return [_number(float(value)) for value in values]
+
+
+def _interval(values: FloatArray) -> list[float | None] | None:
+    return None if np.isnan(values).any() else _plain(values)
+
+
+def _pair(before: float, after: float) -> list[float | None]:
+    return _plain(np.exp(np.array([before, after])))
+
+
+def _identity(identity: object) -> str:
+    return '.'.join(str(part) for part in identity) if isinstance(
+        identity, (list, tuple)) else 'none'
