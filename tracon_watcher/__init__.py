@@ -14,13 +14,19 @@
 
 characteristics  what is known of a VM: four numbers, their order and units
 prediction       evaluates a stored model with numpy alone; models learns one
-contention       what counters say of a VM: observed slowdown, what limits it
+contention       what counters say of a VM: demand, observed slowdown, what limits it
 placement        hosts, residents, limits, and the one judgement: assess()
 scheduling       which waiting task goes where: TRACON's, the optimum, our own
 simulator        a data centre in the computer, with measurements as the truth
 lab              measures interference between real guests (libvirt, QEMU)
+telemetry        Ceilometer's pollsters; readers of Gnocchi and Prometheus
+inventory        who runs where, asked of the cloud in bulk
+engine           the service: collects, keeps the state, publishes; its storage
+messaging        carries snapshots and decisions between the engine and the others
+api              what operators and tenants ask the engine;  osc  their commands
 decision_engine  Watcher's goal, strategy, efficacy and scoring engines
 demo             stock Nova beside this extension, on measured truth
+testcloud        a whole OpenStack on one machine, with real guests
 conf             options, one module a group;  cmd  the program ``tracon``
 ../nova_filters  the filter, the weigher and the extra specs Nova loads
 

@@ -110,6 +110,8 @@ class State:
         self.view = view
         self.now = now
         self.assessor = view.assessor
+        #: Judges by what VMs demand at this moment: whoever asks who disturbs whom asks of now.
+        self.moment = view.moment
         self.cluster = view.assessor.cluster
         self._once = kept.once
 
@@ -130,7 +132,7 @@ class State:
         key = stale.tobytes()
 
         def look() -> tuple[bytes, present.Present]:
-            return key, present.look(self.assessor, self.now)
+            return key, present.look(self.moment, self.now)
 
         found = self._once('present', look)
         # It changes when the engine gets nothing new, a few times at most.
@@ -142,7 +144,7 @@ class State:
 
     def culprits(self) -> culprits.Culprits:
         """Return who slows each VM down most, and what each costs others."""
-        found: culprits.Culprits = self._once('culprits', lambda: culprits.find(self.assessor))
+        found: culprits.Culprits = self._once('culprits', lambda: culprits.find(self.moment))
         return found
 
     def seen(self) -> BoolArray:

@@ -140,7 +140,7 @@ def _culprits(state: states.State, row: int, open_to: bool, project: str | None
     found: list[Document] = []
     if not state.present().known[row]:
         return found
-    blamed = attribution.attribute(state.assessor, row)
+    blamed = attribution.attribute(state.moment, row)
     excess = max(float(state.view.observed[row]) - 1, 0.0)
     others = 0.0
     for place, other in enumerate(blamed.influence.rows.tolist()):
@@ -163,7 +163,7 @@ def _culprits(state: states.State, row: int, open_to: bool, project: str | None
 
 def _victims(state: states.State, row: int, open_to: bool, project: str | None
              ) -> list[Document]:
-    found = attribution.victims(state.assessor, row)
+    found = attribution.victims(state.moment, row)
     known = state.present().known
     shown = [place for place, other in enumerate(found.rows.tolist())
              if known[other] and (open_to or _is_own(state, other, project))][:_SHOWN]

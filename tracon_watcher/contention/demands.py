@@ -56,6 +56,9 @@ class Profiles:
     :param mean: (n, 4) uncontended demand, in the order of
         :data:`tracon_watcher.characteristics.NAMES`
     :param deviation: (n, 4) standard deviation of what is not known of it, in its unit
+    :param present: (n, 4) what it demands at this moment: ``mean``, unless the last interval lies
+        far from it. Whether it goes on like that is not known yet, so nothing is placed by it;
+        it tells who disturbs whom now
     :param observed: (n, 4) what was seen last
     :param slowdown: (n,) that the counters show now, as the calibration has it
     :param slowdown_deviation: (n,) its relative standard error
@@ -69,6 +72,7 @@ class Profiles:
     vms: tuple[str, ...]
     mean: FloatArray
     deviation: FloatArray
+    present: FloatArray
     observed: FloatArray
     slowdown: FloatArray
     slowdown_deviation: FloatArray
@@ -180,8 +184,12 @@ class Demands:
         expired = ~(last['end'] >= now - self._expiry)
         mean[expired] = deviation[expired] = signal[expired] = np.nan
         seen = demand.of_columns(last['usage'].astype(np.float64)).characteristics
-        return Profiles(tuple(self._rows), mean, deviation, seen, signal[:, 0], signal[:, 1],
-                        signal[:, 2], last['baseline'].astype(np.float64), used, last['end'])
+        rose, fell = ((last['far'] * sign > 0).any(axis=1)[:, None] for sign in (1, -1))
+        present = np.where(rose, seen, np.where(fell, last['most'].astype(np.float64), mean))
+        present[expired] = np.nan
+        return Profiles(tuple(self._rows), mean, deviation, present, seen, signal[:, 0],
+                        signal[:, 1], signal[:, 2], last['baseline'].astype(np.float64), used,
+                        last['end'])
 
     def _learn(self, rows: IntArray, start: FloatArray, end: FloatArray, usage: demand.Usage,
                pools: IntArray) -> None:

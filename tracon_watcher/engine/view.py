@@ -39,7 +39,9 @@ class View:
     """The state of a cloud, ready to be judged and shown.
 
     :param epoch: of the engine that leads; a snapshot is told by epoch and version
-    :param assessor: the cluster (``assessor.cluster``), its models and settings
+    :param assessor: the cluster (``assessor.cluster``), its models and settings, as published
+    :param moment: the same with what VMs demand at this moment, for who disturbs whom now;
+        ``assessor`` itself where that is nothing else
     :param vms: by uuid; all residents of the cluster
     :param observed: (n,) slowdown that the counters show of each resident now, in the order of
         ``cluster.uuids``; NaN where unknown
@@ -49,6 +51,7 @@ class View:
 
     epoch: int
     assessor: assessment.Assessor
+    moment: assessment.Assessor
     vms: Mapping[str, VM]
     observed: FloatArray
     observed_error: float

@@ -64,9 +64,8 @@ def cloud(now, version=VERSION, observed=1.9):
              for name, vms in hosts.items() for vm, project, _profile, _limit in vms}
     counters = np.full(len(state.uuids), np.nan)
     counters[state.resident_index[identity('web')]] = observed
-    return views.View(EPOCH, assessment.Assessor(
-        state, synthetic.models(), assessment.Settings(maximum_age=600.0)), known, counters, 0.1,
-        now)
+    judged = assessment.Assessor(state, synthetic.models(), assessment.Settings(maximum_age=600.0))
+    return views.View(EPOCH, judged, judged, known, counters, 0.1, now)
 
 
 def identity(name):

@@ -83,14 +83,26 @@ class Content(base.ApiCase):
         self.assertIsNone(found['harm_to_others'])
         self.assertEqual([], found['culprits'] + found['victims'])
 
+    def test_who_began_to_demand_more_a_moment_ago_is_named_before_it_counts(self):
+        def judged(demand):
+            return assessment.Assessor(cluster.build([cluster.Host('alpha', (
+                cluster.Resident('victim', base.VM), cluster.Resident('quiet', base.VM),
+                cluster.Resident('begun', demand)), 'synthetic', updated_at=self.now)]),
+                self.view.assessor.models)
+        self.view = dataclasses.replace(
+            self.view, assessor=judged(0.1 * base.VM), moment=judged(5 * base.VM),
+            observed=np.full(3, np.nan))
+        found = self.get('/v1/vms/victim')['vm']
+        self.assertEqual(['begun', 'quiet'], [one['uuid'] for one in found['culprits']])
+        self.assertGreater(found['culprits'][0]['share'], 0.5)
+
     def test_one_that_does_too_much_for_the_model_is_named(self):
         hammer = cluster.Host('alpha', (
             cluster.Resident('victim', base.VM), cluster.Resident('hammer', base.VM * 100)),
             'synthetic', updated_at=self.now)
+        judged = assessment.Assessor(cluster.build([hammer]), self.view.assessor.models)
         self.view = dataclasses.replace(
-            self.view, assessor=assessment.Assessor(
-                cluster.build([hammer]), self.view.assessor.models),
-            observed=np.array([np.nan, np.nan]))
+            self.view, assessor=judged, moment=judged, observed=np.array([np.nan, np.nan]))
         found = self.get('/v1/vms/victim')['vm']
         self.assertEqual('hammer', found['culprit']['uuid'])
         self.assertIs(True, found['slowdown']['at_least'])

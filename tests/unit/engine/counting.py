@@ -1,0 +1,83 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Synthetic telemetry: VMs whose counters rise at stated rates."""
+
+import dataclasses
+
+import numpy as np
+
+from tracon_watcher.telemetry import meters
+from tracon_watcher.telemetry import readings
+
+
+@dataclasses.dataclass
+class _VM:
+    rates: dict[str, float]
+    counters: dict[str, float]
+
+
+class Source:
+    """A reader whose samples are made as time passes.
+
+    :param polling: seconds between samples
+    """
+
+    def __init__(self, polling, now=1_000_000.0):
+        self.polling = polling
+        self.resolution = 1.0
+        self.now = now
+        self.broken = False
+        self._vms = {}
+        self._samples = []
+
+    def vm(self, uuid, reads=0.0, writes=0.0, guest=0.0, host=0.0, delay=0.0,
+           latency=1e-4):
+        """Add a VM, or let it do something else."""
+        rates = {meters.CLOCK.name: 1e9, meters.CPU_GUEST.name: 1e9 * guest,
+                 meters.CPU_HOST.name: 1e9 * host, meters.CPU_DELAY.name: 1e9 * delay,
+                 meters.READ_REQUESTS.name: reads, meters.WRITE_REQUESTS.name: writes,
+                 meters.READ_TIME.name: 1e9 * reads * latency,
+                 meters.WRITE_TIME.name: 1e9 * writes * latency}
+        counters = self._vms[uuid].counters if uuid in self._vms else dict.fromkeys(rates, 5e9)
+        self._vms[uuid] = _VM(rates, counters)
+
+    def remove(self, uuid):
+        del self._vms[uuid]
+
+    def restart(self, uuid):
+        """Begin to count anew; the host's clock goes on."""
+        counters = self._vms[uuid].counters
+        for name in counters:
+            if name != meters.CLOCK.name:
+                counters[name] = 0.0
+
+    def run(self, polls):
+        """Let time pass."""
+        for _poll in range(polls):
+            self.now += self.polling
+            for uuid, vm in self._vms.items():
+                for name, rate in vm.rates.items():
+                    vm.counters[name] += rate * self.polling
+                self._samples.append((uuid, self.now, dict(vm.counters)))
+
+    def read(self, since, until, names):
+        if self.broken:
+            raise readings.TelemetryUnavailable('the source is broken')
+        chosen = [one for one in self._samples if since <= one[1] < until]
+        uuids = sorted({one[0] for one in chosen})
+        place = {uuid: index for index, uuid in enumerate(uuids)}
+        return readings.Readings(
+            tuple(uuids), tuple(names), np.array([place[one[0]] for one in chosen], dtype=np.intp),
+            np.array([one[1] for one in chosen], dtype=np.float64),
+            np.array([[one[2].get(name, np.nan) for name in names] for one in chosen],
+                     dtype=np.float64).reshape(-1, len(names)))

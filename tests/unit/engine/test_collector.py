@@ -1,0 +1,112 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import unittest
+
+import numpy as np
+
+from tests.unit.engine import counting
+from tracon_watcher.contention import calibration_document
+from tracon_watcher.contention import demands
+from tracon_watcher.engine import collector
+from tracon_watcher.inventory import cloud
+from tracon_watcher.telemetry import readings
+
+POLLING = 60.0
+
+
+class CollectorTest(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.source = counting.Source(POLLING)
+        self.demands = demands.Demands(calibration_document.packaged(), 1800.0)
+        self.collector = collector.Collector(self.source, self.demands, POLLING, 1800.0)
+
+    def inventory(self, **hosts):
+        return cloud.Inventory({
+            uuid: cloud.Server(uuid, uuid, 'p', host, 'm1', {}, 'image', 'active')
+            for uuid, host in hosts.items()}, {}, (), {}, 0.0)
+
+    def collect(self, now, **hosts):
+        return self.collector.collect(self.inventory(**hosts), now)
+
+    def test_rates_become_a_profile(self):
+        self.source.vm('a', reads=100.0, guest=0.2, host=0.05)
+        self.source.run(10)
+        found = self.collect(self.source.now, a='h1')
+        profile = found.demand.profiles[found.demand.rows['a']]
+        np.testing.assert_allclose(profile, [100.0, 0.0, 0.2, 0.05], rtol=0.02, atol=1e-6)
+        self.assertEqual((9, 10), (found.learnt, found.samples))
+
+    def test_what_was_read_before_is_not_learnt_twice(self):
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(10)
+        self.collect(self.source.now, a='h1')
+        self.source.run(1)
+        found = self.collect(self.source.now, a='h1')
+        self.assertEqual(1, found.learnt)
+        # Not all is read again either.
+        self.assertLess(found.samples, 8)
+        self.assertEqual(0, self.collect(self.source.now, a='h1').learnt)
+
+    def test_nothing_is_lost_while_telemetry_does_not_answer(self):
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(3)
+        self.collect(self.source.now, a='h1')
+        self.source.broken = True
+        self.source.run(10)
+        with self.assertRaises(readings.TelemetryUnavailable):
+            self.collect(self.source.now, a='h1')
+        self.source.broken = False
+        self.assertEqual(10, self.collect(self.source.now, a='h1').learnt)
+
+    def test_a_vm_that_is_gone_is_forgotten(self):
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(3)
+        self.collect(self.source.now, a='h1')
+        self.assertIn('a', self.collect(self.source.now, a='h1').demand.rows)
+        self.source.remove('a')
+        self.source.run(30)
+        self.assertNotIn('a', self.collect(self.source.now).demand.rows)
+
+    def test_a_restart_is_no_demand_and_is_counted(self):
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(5)
+        self.source.restart('a')
+        self.source.run(1)
+        found = self.collect(self.source.now, a='h1')
+        self.assertEqual({'reset': 1}, dict(found.lost))
+        profile = found.demand.profiles[found.demand.rows['a']]
+        np.testing.assert_allclose(profile[0], 100.0, rtol=0.02)
+
+    def test_a_vm_that_begins_to_hammer_is_seen_within_two_polls(self):
+        self.source.vm('a', reads=10.0, guest=0.05)
+        self.source.run(20)
+        self.collect(self.source.now, a='h1')
+        self.source.vm('a', reads=2000.0, guest=0.5)
+        self.source.run(2)
+        found = self.collect(self.source.now, a='h1')
+        self.assertGreater(found.demand.profiles[found.demand.rows['a'], 0], 1500.0)
+
+    def test_storage_of_hosts_in_different_aggregates_is_not_compared(self):
+        servers = {uuid: cloud.Server(uuid, uuid, 'p', host, 'm1', {}, image, 'active', vcpus=2)
+                   for uuid, host, image in (('a', 'h1', 'i'), ('b', 'h2', 'i'), ('c', 'h1', ''),
+                                             ('d', 'h3', 'i'))}
+        inventory = cloud.Inventory(servers, {}, (
+            cloud.Aggregate('fast', frozenset(['h1', 'h3']), {'tracon:host_type': 'fast'}),), {},
+            0.0)
+        vcpus, pools = collector._kinds(('a', 'b', 'c', 'd', 'unheard of'), inventory)
+        self.assertEqual([2.0, 2.0, 2.0, 2.0, 1.0], vcpus.tolist())
+        self.assertEqual(pools[0], pools[3])
+        self.assertEqual(3, len({pools[0], pools[1], pools[2]}))
+        self.assertEqual(-1, pools[4])

@@ -1,0 +1,206 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import logging
+import uuid
+
+import numpy as np
+from oslo_config import cfg
+
+from tests import synthetic
+from tests.unit.engine import counting
+from tests.unit.engine.storage import base
+from tracon_watcher.contention import calibration_document
+from tracon_watcher.contention import demands
+from tracon_watcher.engine import collector
+from tracon_watcher.engine import engine
+from tracon_watcher.engine import leadership
+from tracon_watcher.engine import residency
+from tracon_watcher.engine import state
+from tracon_watcher.engine.storage import storage
+from tracon_watcher.inventory import cloud
+from tracon_watcher.messaging import protocol
+from tracon_watcher.messaging import publisher
+from tracon_watcher.placement import assessment
+from tracon_watcher.telemetry import readings
+
+LEASE = 30.0
+
+
+class Listener:
+    """Only knows whether it listens."""
+
+    listening = 0
+
+    def start(self):
+        Listener.listening += 1
+
+    def stop(self):
+        Listener.listening -= 1
+
+
+class EngineTest(base.StorageCase):
+    """Engines on a real database whose activities are called by hand."""
+
+    def setUp(self):
+        super().setUp()
+        Listener.listening = 0
+        self.monotonic = 0.0
+        self.source = counting.Source(60.0)
+        self.servers = {'a': 'h1', 'b': 'h1', 'c': 'h2'}
+        self.published = []
+        self.engine = self.make()
+
+    def make(self):
+        parts = engine.Parts(
+            leadership.Leadership(self.storage.lease, str(uuid.uuid4()), LEASE,
+                                  lambda: self.monotonic),
+            storage.Storage(self.database).lease, self.inventory, residency.Residency(),
+            lambda: collector.Collector(
+                self.source, demands.Demands(calibration_document.packaged()), 60.0, 1800.0),
+            self.make_publisher, Listener, lambda: synthetic.models())
+        return engine.Engine(parts, engine.Settings(
+            judging=assessment.Settings(maximum_age=900.0),
+            defaults=state.Defaults(synthetic.HOST_TYPE)), lambda: self.source.now)
+
+    def make_publisher(self):
+        conf = cfg.ConfigOpts()
+        conf([])
+        made = publisher.Publisher(protocol.connector(conf, 'fake://'), 'one', list, list,
+                                   logging.getLogger(__name__))
+        publish = made.publish
+        made.publish = lambda content: (publish(content), self.published.append(content))
+        return made
+
+    def inventory(self):
+        return cloud.Inventory(
+            {name: cloud.Server(name, f'vm {name}', 'p', host, 'm1', {}, 'image', 'active')
+             for name, host in self.servers.items()},
+            {host: cloud.Hypervisor(host, host, True, True) for host in ('h1', 'h2')}, (), {},
+            self.source.now)
+
+    def lead(self, one=None):
+        one = one or self.engine
+        one.lead()
+        self.addCleanup(one.stop)
+        one.repair()
+
+    def test_an_engine_without_a_lead_does_nothing(self):
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(3)
+        self.engine.repair()
+        self.engine.collect()
+        self.assertIsNone(self.engine.view)
+        self.assertEqual(0, Listener.listening)
+
+    def test_what_is_collected_is_published_and_shown(self):
+        for name in 'abc':
+            self.source.vm(name, reads=100.0, guest=0.2)
+        self.source.run(5)
+        self.lead()
+        self.engine.collect()
+        published, = self.published
+        self.assertEqual((1, 1), published.identity)
+        self.assertEqual(('h1', 'h2'), published.cluster.hosts)
+        np.testing.assert_allclose(published.cluster.profiles[:, 0], 100.0, rtol=0.02)
+        self.assertEqual(self.source.now, published.cluster.updated_at[0])
+        view = self.engine.view
+        self.assertIs(published.cluster, view.assessor.cluster)
+        self.assertEqual(('vm b', 'h1'), (view.vms['b'].name, view.vms['b'].host))
+        self.assertTrue((view.observed >= 1).all())
+
+    def test_versions_rise_and_small_changes_are_not_told(self):
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(5)
+        self.lead()
+        self.engine.collect()
+        self.source.vm('a', reads=101.0, guest=0.2)
+        self.source.run(5)
+        self.engine.collect()
+        first, second = self.published
+        self.assertEqual([(1, 1), (1, 2)], [first.identity, second.identity])
+        row = first.cluster.resident_index['a']
+        np.testing.assert_array_equal(first.cluster.profiles[row], second.cluster.profiles[row])
+
+    def test_what_begins_is_felt_after_one_poll_and_counts_after_two(self):
+        for name in 'ab':
+            self.source.vm(name, reads=10.0, guest=0.05)
+        self.source.run(20)
+        self.lead()
+        self.engine.collect()
+        self.assertIs(self.engine.view.assessor, self.engine.view.moment)
+        self.source.vm('a', reads=2000.0, guest=0.5)
+        seen = []
+        for _poll in range(2):
+            self.source.run(1)
+            self.engine.collect()
+            view = self.engine.view
+            row = view.assessor.cluster.resident_index['a']
+            seen.append([float(one.cluster.profiles[row, 0])
+                         for one in (view.assessor, view.moment)])
+        (first, moment), (second, _same) = seen
+        self.assertLess(first, 100.0)
+        self.assertGreater(moment, 1500.0)
+        self.assertGreater(second, 1500.0)
+
+    def test_a_vm_that_telemetry_never_told_of_has_no_observed_slowdown(self):
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(5)
+        self.lead()
+        self.engine.collect()
+        view = self.engine.view
+        observed = dict(zip(view.assessor.cluster.uuids, view.observed))
+        self.assertFalse(np.isnan(observed['a']))
+        self.assertTrue(np.isnan(observed['b']))
+
+    def test_one_of_two_leads_and_the_other_takes_over(self):
+        other = self.make()
+        self.lead()
+        other.lead()
+        other.collect()
+        self.engine.collect()
+        self.assertEqual([(1, 1)], [one.identity for one in self.published])
+        self.assertEqual(1, Listener.listening)
+        # The first is stopped, as by SIGSTOP, and the second watches the lease for long enough.
+        other.lead()
+        self.monotonic += 1.2 * LEASE
+        other.lead()
+        self.lead(other)
+        other.collect()
+        self.assertEqual((2, 2), self.published[-1].identity)
+        # The first goes on where it stood, and cannot publish any more.
+        with self.assertRaisesRegex(Exception, 'lead'):
+            self.engine.collect()
+        with self.assertLogs('tracon_watcher.engine.leadership'):
+            self.engine.lead()
+        self.assertIsNone(self.engine.view)
+        self.assertEqual(1, Listener.listening)
+
+    def test_an_engine_that_is_stopped_lets_another_lead_at_once(self):
+        self.lead()
+        self.engine.stop()
+        other = self.make()
+        self.lead(other)
+        other.collect()
+        self.assertEqual((2, 1), self.published[-1].identity)
+
+    def test_what_was_published_stays_while_telemetry_does_not_answer(self):
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(5)
+        self.lead()
+        self.engine.collect()
+        before = self.engine.view
+        self.source.broken = True
+        with self.assertRaises(readings.TelemetryUnavailable):
+            self.engine.collect()
+        self.assertIs(before, self.engine.view)
+        self.assertEqual(1, len(self.published))

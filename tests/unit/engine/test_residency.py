@@ -1,0 +1,112 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import unittest
+
+from tracon_watcher.engine import residency
+from tracon_watcher.inventory import cloud
+
+
+def server(uuid='a', host='h1', state='active', **more):
+    return cloud.Server(uuid, uuid, 'p', host, 'm1.small', {}, 'image', state, **more)
+
+
+def inventory(*servers, began_at=100.0):
+    return cloud.Inventory({one.uuid: one for one in servers}, {}, (), {}, began_at)
+
+
+def payload(uuid='a', host='h1', state='active', flavor='m1.small'):
+    return {'uuid': uuid, 'display_name': uuid, 'tenant_id': 'p', 'host': host, 'state': state,
+            'image_uuid': 'image', 'flavor': {'nova_object.data': {
+                'name': flavor, 'extra_specs': {}}}}
+
+
+class ResidencyTest(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.residency = residency.Residency()
+
+    def host(self, uuid='a'):
+        found = self.residency.current().servers.get(uuid)
+        return None if found is None else found.host
+
+    def test_nothing_is_known_before_the_first_listing(self):
+        self.assertIsNone(self.residency.current())
+        self.assertEqual(0, self.residency.replace(inventory(server())))
+        self.assertEqual('h1', self.host())
+
+    def test_a_migration_is_known_when_the_destination_has_it(self):
+        self.residency.replace(inventory(server()))
+        # Sent by the source while the VM is on its way, with whatever host the record has.
+        self.assertFalse(self.residency.tell(
+            'instance.live_migration_post.end', payload(host='h9'), 101))
+        self.assertEqual('h1', self.host())
+        self.assertTrue(self.residency.tell(
+            'instance.live_migration_post_dest.end', payload(host='h2'), 102))
+        self.assertEqual('h2', self.host())
+
+    def test_states_are_taken_from_every_notification(self):
+        self.residency.replace(inventory(server()))
+        self.residency.tell('instance.power_off.end', payload(host='h7', state='stopped'), 101)
+        self.assertEqual(('h1', 'stopped'), (
+            self.host(), self.residency.current().servers['a'].vm_state))
+
+    def test_a_created_vm_appears_when_it_has_spawned(self):
+        self.residency.replace(inventory())
+        self.residency.tell('instance.create.start', payload(), 101)
+        self.assertIsNone(self.host())
+        self.residency.tell('instance.create.end', payload(), 102)
+        self.assertEqual('h1', self.host())
+
+    def test_a_deleted_vm_does_not_come_back(self):
+        self.residency.replace(inventory(server()))
+        self.assertTrue(self.residency.tell('instance.delete.end', payload(), 101))
+        # Late: it was sent before.
+        self.assertFalse(self.residency.tell('instance.create.end', payload(), 102))
+        self.assertIsNone(self.host())
+
+    def test_what_was_told_during_a_listing_outlives_it(self):
+        self.residency.replace(inventory(server('a'), server('b')))
+        self.residency.tell('instance.live_migration_post_dest.end', payload('a', 'h2'), 205)
+        self.residency.tell('instance.delete.end', payload('b'), 206)
+        # It began at 200, and still shows both as they were.
+        self.residency.replace(inventory(server('a'), server('b'), began_at=200.0))
+        self.assertEqual('h2', self.host('a'))
+        self.assertIsNone(self.host('b'))
+
+    def test_a_listing_repairs_what_was_not_told_and_says_how_much(self):
+        self.residency.replace(inventory(server('a'), server('b'), server('c')))
+        self.residency.tell('instance.live_migration_post_dest.end', payload('a', 'h2'), 105)
+        repaired = self.residency.replace(inventory(
+            server('a', 'h3'), server('b', state='stopped'), began_at=200.0))
+        self.assertEqual(3, repaired)
+        self.assertEqual('h3', self.host('a'))
+        self.assertIsNone(self.host('c'))
+
+    def test_volumes_survive_a_resize(self):
+        self.residency.replace(inventory(server(volumes=('v',))))
+        self.residency.tell('instance.resize_finish.end', payload(flavor='m1.large'), 101)
+        found = self.residency.current().servers['a']
+        self.assertEqual(('m1.large', ('v',)), (found.flavor, found.volumes))
+
+    def test_what_concerns_more_than_a_vm_asks_for_a_listing(self):
+        self.residency.replace(inventory(server()))
+        self.assertFalse(self.residency.repair_wanted.is_set())
+        self.residency.tell('aggregate.update_metadata.end', {'name': 'x'}, 101)
+        self.assertTrue(self.residency.repair_wanted.is_set())
+
+    def test_what_is_given_out_does_not_change_any_more(self):
+        self.residency.replace(inventory(server()))
+        before = self.residency.current()
+        self.residency.tell('instance.delete.end', payload(), 101)
+        self.assertIn('a', before.servers)

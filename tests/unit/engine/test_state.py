@@ -1,0 +1,122 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import math
+import unittest
+
+import numpy as np
+
+from tracon_watcher.engine import state
+from tracon_watcher.inventory import cloud
+from tracon_watcher.placement import limits
+
+
+def server(uuid, host='h1', vm_state='active', image='image', volumes=(), specs=None):
+    return cloud.Server(uuid, uuid, 'p', host, 'm1', specs or {}, image, vm_state, volumes)
+
+
+class StateTest(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.reported = []
+        self.aggregates = []
+        self.backends = {}
+
+    def build(self, *servers, demand=state.NOTHING, defaults=state.Defaults('type', 'local')):
+        inventory = cloud.Inventory(
+            {one.uuid: one for one in servers},
+            {name: cloud.Hypervisor(name, name, True, True) for name in ('h1', 'h2')},
+            tuple(self.aggregates), self.backends, 0.0)
+        return state.build(inventory, demand, defaults, 7, 1000.0,
+                           lambda kind, text: self.reported.append((kind, text)))
+
+    @staticmethod
+    def demand(**profiles):
+        return state.Demand(
+            np.array([np.full(4, value) for value in profiles.values()]),
+            np.zeros((len(profiles), 4)),
+            np.array([900.0 + place for place in range(len(profiles))]),
+            {uuid: place for place, uuid in enumerate(profiles)})
+
+    def test_vms_have_their_demand_and_hosts_the_time_of_their_latest_sample(self):
+        found = self.build(server('a'), server('b', 'h2'), server('c', 'h2'),
+                           demand=self.demand(a=1.0, b=2.0, c=3.0))
+        self.assertEqual(('h1', 'h2'), found.hosts)
+        np.testing.assert_array_equal([[1.0] * 4, [2.0] * 4, [3.0] * 4], found.profiles)
+        np.testing.assert_array_equal([900.0, 902.0], found.updated_at)
+        self.assertEqual(7, found.version)
+
+    def test_a_host_without_vms_is_known_to_be_idle(self):
+        self.assertEqual([1000.0, 1000.0], self.build().updated_at.tolist())
+
+    def test_a_vm_that_stands_still_demands_nothing(self):
+        found = self.build(server('a', vm_state='stopped'), demand=self.demand(a=5.0))
+        np.testing.assert_array_equal([[0.0] * 4], found.profiles)
+
+    def test_a_new_vm_does_what_its_kind_does_and_a_lost_one_is_unknown(self):
+        demand = self.demand(a=1.0, b=3.0, lost=math.nan)
+        found = self.build(server('a'), server('b'), server('new'), server('lost'),
+                           demand=demand)
+        at = found.resident_index
+        np.testing.assert_array_equal([2.0] * 4, found.profiles[at['new']])
+        self.assertTrue(np.isnan(found.profiles[at['lost']]).all())
+
+    def test_a_new_vm_of_an_unheard_of_kind_is_unknown(self):
+        found = self.build(server('new'))
+        self.assertTrue(np.isnan(found.profiles).all())
+
+    def test_the_limit_of_the_flavor_comes_before_the_aggregates_strictest(self):
+        self.aggregates = [
+            cloud.Aggregate('one', frozenset(['h1']), {limits.MAX_SLOWDOWN: '2.5'}),
+            cloud.Aggregate('two', frozenset(['h1']), {limits.MAX_SLOWDOWN: '1.8'})]
+        found = self.build(
+            server('a', specs={limits.MAX_SLOWDOWN: '4'}), server('b'), server('c', 'h2'),
+            defaults=state.Defaults('type', 'local', limits.Limits(9.0, 0.1)))
+        self.assertEqual([4.0, 1.8, 9.0], found.max_slowdown.tolist())
+        self.assertEqual([0.1, 0.1, 0.1], found.min_iops_ratio.tolist())
+
+    def test_a_limit_that_is_none_counts_as_unset_and_is_told(self):
+        found = self.build(server('a', specs={limits.MAX_SLOWDOWN: 'fast'}))
+        self.assertEqual([math.inf], found.max_slowdown.tolist())
+        self.assertEqual('limits', self.reported[0][0])
+        self.assertIn("flavor m1: tracon:max_slowdown='fast'", self.reported[0][1])
+
+    def test_aggregates_state_host_types_and_storage(self):
+        self.aggregates = [cloud.Aggregate('ssd', frozenset(['h1']), {
+            state.HOST_TYPE: 'fast', state.STORAGE: 'pool'})]
+        found = self.build(server('a'), server('b', 'h2'))
+        self.assertEqual(('fast', 'type'), found.host_type)
+        self.assertEqual({'pool', 'local:h2'}, set(found.io_domains))
+
+    def test_aggregates_that_contradict_each_other_are_told(self):
+        self.aggregates = [
+            cloud.Aggregate(name, frozenset(['h1']), {state.HOST_TYPE: name})
+            for name in ('slow', 'fast')]
+        found = self.build()
+        self.assertEqual('fast', found.host_type[0])
+        self.assertIn('host h1: tracon:host_type is fast, slow', self.reported[0][1])
+
+    def test_a_vm_on_a_volume_is_on_the_volumes_backend(self):
+        self.backends = {'v1': 'ceph', 'v2': 'ceph', 'v3': 'other'}
+        found = self.build(
+            server('both', image='', volumes=('v1', 'v2')),
+            server('differ', image='', volumes=('v1', 'v3')),
+            server('nobody', image='', volumes=('v4',)),
+            server('attached', volumes=('v1',)))
+        names = [None if index < 0 else found.io_domains[index] for index in found.io_domain]
+        self.assertEqual(['ceph', None, None, 'local:h1'], names)
+
+    def test_vms_that_are_not_there_yet_or_any_more_are_left_out(self):
+        found = self.build(server('a', vm_state='error'), server('b', host=None),
+                           server('c', vm_state='building'), server('d', host='nowhere'))
+        self.assertEqual((), found.uuids)

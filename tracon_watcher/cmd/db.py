@@ -1,0 +1,146 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``tracon db``: the engine's database."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import logging
+import math
+import time
+from typing import Any
+
+from cliff import command
+from cliff import show
+from oslo_config import cfg
+
+from tracon_watcher.cmd import database as configured
+from tracon_watcher.engine.storage import database as databases
+from tracon_watcher.engine.storage import inspection
+from tracon_watcher.engine.storage import schema
+from tracon_watcher.engine.storage import storage
+from tracon_watcher import errors
+
+
+class _Command(command.Command):
+    """Knows the configuration."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--config-file', action='append', default=[], metavar='FILE',
+            help='configuration of the engine; may be repeated (default: tracon.conf in '
+                 '~/.tracon, ~, /etc/tracon or /etc, whichever comes first)')
+        return parser
+
+    def configuration(self, parsed_args: argparse.Namespace) -> cfg.ConfigOpts:
+        """Return the options."""
+        if not self.app.options.debug:
+            # What alembic looks at is no news here, and what oslo.db tells at length comes again
+            # as the error that ends the command.
+            logging.getLogger('alembic').setLevel(logging.WARNING)
+            logging.getLogger('oslo_db').setLevel(logging.CRITICAL)
+        return configured.read_configuration(parsed_args.config_file)
+
+    def database(self, parsed_args: argparse.Namespace) -> databases.Database:
+        """Return the database that is configured."""
+        return configured.connect(self.configuration(parsed_args))
+
+
+class Upgrade(_Command):
+    """Make the tables of the engine's database, or bring them to this release.
+
+    Back the database up and stop all engines before. Run it as the user whom the engine runs as:
+    SQLite's file belongs to whoever makes it.
+    """
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        database = self.database(parsed_args)
+        before, after = schema.upgrade(database)
+        self.app.stdout.write(
+            f'{database.where}: revision {after}' + (
+                ', as before\n' if before == after else f'; before: {before or "no tables"}\n'))
+
+
+class Version(_Command, show.ShowOne):
+    """Show the revision of the engine's database, and the one that this release needs."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
+        database = self.database(parsed_args)
+        found = schema.current(database)
+        return (('database', 'revision', 'needed', 'up_to_date'),
+                [database.where, found, schema.expected(), found == schema.expected()])
+
+
+class Check(_Command, show.ShowOne):
+    """See whether the engine's database can be used, and show who leads.
+
+    Ends with an error when it does not answer, its schema is out of date, tables differ from what
+    they should be, or a file of SQLite's is damaged.
+    """
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
+        database = self.database(parsed_args)
+        schema.check(database)
+        wrong = inspection.faults(database)
+        if wrong:
+            raise errors.InvalidDocument(database.where, 'the schema', '; '.join(wrong),
+                                         'restore a backup, or undo what was changed by hand')
+        sight = storage.Storage(database).lease.look()
+        return (('database', 'revision', 'leader', 'epoch', 'snapshot_version'),
+                [database.where, schema.expected(), sight.holder, sight.epoch, sight.version])
+
+
+class Restored(_Command):
+    """Tell the engine's database that it was restored from a backup; stop all engines before.
+
+    Snapshots are told by numbers that only rise. Those that the backup would give out again were
+    seen already by nova-scheduler and Watcher, which would take what is new for old.
+    """
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        database = self.database(parsed_args)
+        schema.check(database)
+        epoch = storage.Storage(database).lease.restored(time.time())
+        self.app.stdout.write(f'{database.where}: the next epoch is {epoch}\n')
+
+
+class Purge(_Command, show.ShowOne):
+    """Delete old records of the engine's database now; the engine itself does so every hour.
+
+    By how many days, [database] decisions_kept_days, moves_kept_days and documents_kept_days say
+    unless they are given here. The engine may go on meanwhile.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        for name, what in (('decisions', 'decisions of nova-scheduler'),
+                           ('moves', 'live migrations that were recommended'),
+                           ('documents', 'models and calibrations that are not in use')):
+            parser.add_argument(f'--{name}', type=float, metavar='DAYS',
+                                help=f'keep {what} that are younger')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
+        conf = self.configuration(parsed_args)
+        stated = {name: getattr(parsed_args, name) for name in ('decisions', 'moves', 'documents')
+                  if getattr(parsed_args, name) is not None}
+        for name, days in stated.items():
+            if not (math.isfinite(days) and days >= 0):
+                raise errors.InvalidOption(f'--{name}', days, 'expected a number of days from 0')
+        database: databases.Database = configured.connect(conf)
+        schema.check(database)
+        gone = storage.Storage(database).purge(
+            dataclasses.replace(configured.keep(conf), **stated), time.time(), trusted=True)
+        return tuple(gone), list(gone.values())

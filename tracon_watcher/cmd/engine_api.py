@@ -1,0 +1,60 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Serves what the engine knows: the API and the metrics."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Sequence
+
+from oslo_config import cfg
+
+from tracon_watcher.api import application
+from tracon_watcher.api import server
+from tracon_watcher.engine import engine as engines
+from tracon_watcher.engine.storage import storage as storages
+
+_LATEST = 10
+
+
+class Decisions:
+    """Finds recorded decisions for the API."""
+
+    def __init__(self, storage: storages.Storage) -> None:
+        self._storage = storage
+
+    def find(self, request_or_vm: str) -> Sequence[Mapping[str, Any]]:
+        """Return those of a request, or else of a VM, the latest first."""
+        decisions = self._storage.decisions
+        found = (decisions.find(request=request_or_vm, limit=_LATEST)
+                 or decisions.find(vm=request_or_vm, limit=_LATEST))
+        return [{**one.document, 'chosen': one.chosen} for one in found]
+
+
+def servers(conf: cfg.ConfigOpts, engine: engines.Engine,
+            storage: storages.Storage) -> list[server.Server]:
+    """Return what is to be started beside the engine."""
+    built = application.build(
+        lambda: engine.view, Decisions(storage), conf,
+        {name: _works(one) for name, one in engine.activities.items()},
+        largest=conf.api.max_limit)
+    # What every list needs is worked out before anybody waits for it.
+    engine.after_view = built.state.prepare
+    found = [server.Server(built.application, conf.api.host, conf.api.port, conf.api.threads,
+                           certificate=conf.api.certificate_file, key=conf.api.key_file)]
+    if conf.api.metrics_port:
+        found.append(server.Server(built.metrics, conf.api.metrics_host, conf.api.metrics_port, 2))
+    return found
+
+
+def _works(one: Any) -> Any:
+    return lambda: one.failure is None

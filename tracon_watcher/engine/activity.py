@@ -1,0 +1,104 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is done again and again, each in a thread of its own, whatever happens to it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Callable
+
+from tracon_watcher import errors
+
+LOG = logging.getLogger(__name__)
+#: Seconds a failing activity waits at most before it is tried again.
+LONGEST_WAIT = 60.0
+_FIRST_WAIT = 1.0
+
+
+class Activity:
+    """Calls ``work`` at an interval, in a thread.
+
+    An error is logged when it first happens and when it is over, not each time. What fails is
+    tried again after a pause that doubles, as long as that is shorter than the interval.
+
+    :param name: for the log and the metrics
+    :param interval: seconds from one beginning to the next
+    :param woken: when set, the work is done at once
+    """
+
+    def __init__(self, name: str, work: Callable[[], object], interval: float,
+                 woken: threading.Event | None = None,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self.name = name
+        self.interval = interval
+        self.succeeded_at: float | None = None
+        self.failure: str | None = None
+        self.seconds = 0.0
+        self._work = work
+        self._woken = threading.Event() if woken is None else woken
+        self._clock = clock
+        self._failures = 0
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin, at once."""
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+        self._thread.start()
+
+    def stop(self, timeout: float = 10.0) -> None:
+        """End after the work at hand."""
+        self._stopped = True
+        self._woken.set()
+        if self._thread is not None:
+            self._thread.join(timeout)
+
+    def wake(self) -> None:
+        """Have the work done now."""
+        self._woken.set()
+
+    def once(self) -> float:
+        """Do the work, and return after how many seconds it is to be done again."""
+        began = self._clock()
+        caught = None
+        try:
+            self._work()
+        except Exception as error:
+            # Nobody else would see it, and the other activities need this process.
+            caught = error
+        if caught is not None:
+            # Told from out here: within, oslo.log would append the error to every line.
+            self._failed(caught)
+            return min(_FIRST_WAIT * 2.0 ** (self._failures - 1), LONGEST_WAIT, self.interval)
+        now = self._clock()
+        self.seconds, self.succeeded_at = now - began, now
+        if self._failures:
+            LOG.info('%s works again, after %d failures', self.name, self._failures)
+        self._failures, self.failure = 0, None
+        return max(self.interval - self.seconds, 0.0)
+
+    def _failed(self, error: Exception) -> None:
+        self._failures += 1
+        text = str(error) or type(error).__name__
+        if text != self.failure:
+            # What was raised on purpose says all there is to know.
+            expected = isinstance(error, errors.TraconError)
+            LOG.error('%s failed: %s', self.name, text, exc_info=None if expected else error)
+        self.failure = text
+
+    def _run(self) -> None:
+        while not self._stopped:
+            self._woken.clear()
+            self._woken.wait(self.once())

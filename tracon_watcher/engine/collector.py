@@ -1,0 +1,143 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Reads telemetry and learns what VMs demand: from samples to intervals to profiles."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import Mapping, Sequence
+
+import numpy as np
+
+from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.contention import demand
+from tracon_watcher.contention import demands as demands_module
+from tracon_watcher.contention import intervals
+from tracon_watcher.engine import state
+from tracon_watcher.inventory import cloud
+from tracon_watcher.telemetry import meters
+from tracon_watcher.telemetry import readings
+
+LOG = logging.getLogger(__name__)
+
+#: What is read: the clock, then what :class:`.demand.Usage` consists of, in its order.
+METERS = (meters.CLOCK, meters.CPU_GUEST, meters.CPU_DELAY, meters.CPU_HOST,
+          meters.READ_REQUESTS, meters.WRITE_REQUESTS, meters.READ_TIME, meters.WRITE_TIME)
+#: Polls by which a sample may be late and is read nevertheless.
+LATE = 4
+# Libvirt reads the times of a VM's threads one after the other; the difference of two sums may
+# fall by as much as runs meanwhile.
+_SLACK = {meters.CPU_HOST: 20e6}
+
+
+@dataclasses.dataclass(frozen=True)
+class Collected:
+    """What a collection brought.
+
+    :param demand: of all VMs that anything is known of
+    :param profiles: the same with what belongs to it
+    :param samples: that were read
+    :param learnt: intervals that were learnt from
+    :param lost: intervals without rates, by why
+    """
+
+    demand: state.Demand
+    profiles: demands_module.Profiles
+    samples: int
+    learnt: int
+    lost: Mapping[str, int]
+
+
+class Collector:
+    """Keeps the profiles up to date.
+
+    :param polling_interval: seconds between two samples of a VM
+    :param window: seconds that are read at the start, when nothing is known
+    """
+
+    def __init__(self, reader: readings.Reader, demands: demands_module.Demands,
+                 polling_interval: float, window: float) -> None:
+        self._reader = reader
+        self._demands = demands
+        self._polling = polling_interval
+        self._window = window
+        self._until: float | None = None
+        self._hosts: dict[str, str] = {}
+        self._rules = intervals.Rules(
+            resolution=max(polling_interval, reader.resolution),
+            longest=max(15 * polling_interval, 60.0), shortest=min(1.0, polling_interval / 4))
+
+    def collect(self, inventory: cloud.Inventory, now: float) -> Collected:
+        """Read what is new, and return what is known then.
+
+        :param now: seconds since the epoch
+        :raises tracon_watcher.telemetry.readings.TelemetryUnavailable: and nothing is lost by it
+        """
+        # A sample that is new may begin an interval at one that was read before.
+        since = now - self._window
+        if self._until is not None:
+            since = max(since, self._until - LATE * self._polling)
+        found = self._reader.read(since, now + self._polling, [one.name for one in METERS])
+        self._follow(inventory)
+        between = intervals.between(
+            found.row, found.at, found.values, 0, self._rules,
+            np.array([_SLACK.get(one, 0.0) for one in METERS]), now)
+        known = np.flatnonzero(between.known())
+        learnt = self._demands.update(
+            found.resources, between.row[known], between.start[known], between.end[known],
+            demand.of_columns(between.rates[known, 1:], 1e-9),
+            *_kinds(found.resources, inventory))
+        # Only what was read may be left out of the next reading: the clock of whoever stores
+        # samples need not be that of this host.
+        self._until = now if self._until is None else max(self._until, now)
+        profiles = self._demands.profiles(now)
+        lost = {outcome.name.lower(): between.count(outcome) for outcome in intervals.Outcome
+                if outcome > intervals.Outcome.TIMED and between.count(outcome)}
+        LOG.debug('Read %d samples of %d VMs: %d new intervals; without rates: %s',
+                  len(found.at), len(found.resources), learnt, lost or 'none')
+        return Collected(
+            state.Demand(profiles.mean, profiles.deviation, profiles.at,
+                         {uuid: row for row, uuid in enumerate(profiles.vms)}),
+            profiles, len(found.at), learnt, lost)
+
+    def _follow(self, inventory: cloud.Inventory) -> None:
+        """Forget VMs that are gone, and baselines of those that have moved."""
+        hosts = {uuid: server.host for uuid, server in inventory.servers.items()
+                 if server.host is not None}
+        self._demands.forget(self._hosts.keys() - inventory.servers.keys())
+        self._demands.moved([uuid for uuid, host in hosts.items()
+                             if self._hosts.get(uuid, host) != host])
+        self._hosts = hosts
+
+
+def _kinds(uuids: Sequence[str], inventory: cloud.Inventory) -> tuple[FloatArray, FloatArray]:
+    """Return the number of virtual CPUs of VMs, and a number for the sort of storage they use.
+
+    Disks of hosts of one type answer alike, and so does a pool.
+    """
+    stated = {host: (one.metadata.get(state.HOST_TYPE), one.metadata.get(state.STORAGE))
+              for one in inventory.aggregates for host in one.hosts
+              if one.metadata.get(state.HOST_TYPE) or one.metadata.get(state.STORAGE)}
+    pools: dict[object, int] = {}
+    vcpus = np.ones(len(uuids))
+    pool = np.full(len(uuids), -1, dtype=np.intp)
+    for index, uuid in enumerate(uuids):
+        server = inventory.servers.get(uuid)
+        if server is None:
+            continue
+        vcpus[index] = max(server.vcpus, 1)
+        # Those on volumes are not compared with those on ephemeral disks.
+        kind = (stated.get(server.host or ''), server.image == '')
+        pool[index] = pools.setdefault(kind, len(pools))
+    return vcpus, pool

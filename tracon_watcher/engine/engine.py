@@ -1,0 +1,239 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The engine: collects, keeps the state of the cloud, publishes it while it leads."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+import time
+from typing import Callable, Mapping, Protocol
+
+import numpy as np
+
+from tracon_watcher.engine import activity
+from tracon_watcher.engine import collector as collectors
+from tracon_watcher.engine import leadership as leaderships
+from tracon_watcher.engine import publication
+from tracon_watcher.engine import reports
+from tracon_watcher.engine import residency as residency_module
+from tracon_watcher.engine import state
+from tracon_watcher.engine.storage import lease as leases
+from tracon_watcher.engine import view as view_module
+from tracon_watcher.inventory import cloud
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster as cluster_module
+from tracon_watcher.placement import snapshot
+
+LOG = logging.getLogger(__name__)
+
+
+class Startable(Protocol):
+    """Something that runs while the engine leads."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def stop(self) -> None:
+        """End."""
+
+
+class Publisher(Startable, Protocol):
+    """Serves snapshots, see :class:`tracon_watcher.messaging.publisher.Publisher`."""
+
+    def publish(self, content: snapshot.Snapshot) -> None:
+        """Make a snapshot the present one."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """What an engine is made of.
+
+    :param list_cloud: returns a full listing
+    :param make_collector: called when it begins to lead: what a former leader learnt is not known
+    :param make_publisher: likewise
+    :param make_listener: of notifications, None without
+    :param models: the models by host type that are to be used now
+    """
+
+    leadership: leaderships.Leadership
+    lease: leases.Lease
+    list_cloud: Callable[[], cloud.Inventory]
+    residency: residency_module.Residency
+    make_collector: Callable[[], collectors.Collector]
+    make_publisher: Callable[[], Publisher]
+    make_listener: Callable[[], Startable] | None
+    models: Callable[[], Mapping[str, assessment.Models]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How it works.
+
+    :param polling_interval: seconds between two collections
+    :param repair_interval: seconds between two full listings
+    """
+
+    polling_interval: float = 60.0
+    repair_interval: float = 300.0
+    judging: assessment.Settings = assessment.Settings()
+    defaults: state.Defaults = state.Defaults()
+
+
+class Engine:
+    """Keeps :attr:`view` up to date; None while it does not lead, or knows nothing yet.
+
+    :param clock: seconds since the epoch
+    """
+
+    def __init__(self, parts: Parts, settings: Settings,
+                 clock: Callable[[], float] = time.time) -> None:
+        self.view: view_module.View | None = None
+        self.collected: collectors.Collected | None = None
+        #: Called after each new view, by the thread that made it.
+        self.after_view: Callable[[], None] = lambda: None
+        self.reports = reports.Reports(LOG)
+        self._parts = parts
+        self._settings = settings
+        self._clock = clock
+        self._told: cluster_module.ClusterState | None = None
+        self._collector: collectors.Collector | None = None
+        self._publisher: Publisher | None = None
+        self._listener: Startable | None = None
+        # Beginning and ending to lead exclude a cycle.
+        self._lock = threading.Lock()
+        self.activities = {
+            'lead': activity.Activity('Leading', self.lead, parts.leadership.interval),
+            'list': activity.Activity('Listing the cloud', self.repair, settings.repair_interval,
+                                      parts.residency.repair_wanted),
+            'collect': activity.Activity('Collecting', self.collect, settings.polling_interval)}
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        for one in self.activities.values():
+            one.start()
+
+    def stop(self) -> None:
+        """End, and let another engine lead."""
+        for one in self.activities.values():
+            one.stop()
+        with self._lock:
+            self._end_leading()
+        self._parts.leadership.resign()
+
+    @property
+    def publisher(self) -> Publisher | None:
+        """What publishes while this engine leads."""
+        return self._publisher
+
+    def lead(self) -> None:
+        """Begin or end to lead as the lease has it."""
+        leading = self._parts.leadership.poll()
+        if leading == (self._publisher is not None):
+            return
+        with self._lock:
+            if leading:
+                self._begin_leading()
+            else:
+                self._end_leading()
+        if leading:
+            # Both at once, in this order: nothing can be collected for unknown VMs.
+            self.activities['list'].wake()
+            self.activities['collect'].wake()
+
+    def repair(self) -> None:
+        """List the cloud anew."""
+        if self._publisher is None:
+            return
+        first = self._parts.residency.current() is None
+        repaired = self._parts.residency.replace(self._parts.list_cloud())
+        if repaired:
+            LOG.info('%d VMs were elsewhere, or in another state, than Nova\'s notifications had '
+                     'told', repaired)
+        if first:
+            self.activities['collect'].wake()
+
+    def collect(self) -> None:
+        """Read telemetry and publish what follows from it."""
+        with self._lock:
+            if self._publisher is not None:
+                self._cycle()
+
+    def _begin_leading(self) -> None:
+        self._collector = self._parts.make_collector()
+        if self._parts.make_listener is not None:
+            self._listener = self._parts.make_listener()
+            self._listener.start()
+        publisher = self._parts.make_publisher()
+        publisher.start()
+        self._publisher = publisher
+
+    def _end_leading(self) -> None:
+        for one in (self._publisher, self._listener):
+            if one is not None:
+                one.stop()
+        self._publisher = self._listener = self._collector = None
+        self._told = self.view = None
+
+    def _cycle(self) -> None:
+        inventory = self._parts.residency.current()
+        if inventory is None or self._collector is None or self._publisher is None:
+            return
+        now = self._clock()
+        collected = self._collector.collect(inventory, now)
+        epoch, version = self._parts.lease.next_version(self._parts.leadership.term())
+        models = self._parts.models()
+        cluster = publication.settled(self._told, state.build(
+            inventory, collected.demand, self._settings.defaults, version, now, self.reports))
+        self.reports.end()
+        self._publisher.publish(snapshot.Snapshot(
+            cluster, models, self._settings.judging.maximum_age, epoch))
+        self._told = cluster
+        self.collected = collected
+        assessor = assessment.Assessor(cluster, models, self._settings.judging)
+        self.view = _view(epoch, assessor, _moment(assessor, collected), inventory, collected, now)
+        self.after_view()
+
+
+def _moment(assessor: assessment.Assessor,
+            collected: collectors.Collected) -> assessment.Assessor:
+    """Return the same with what VMs demand at this moment."""
+    cluster, profiles = assessor.cluster, collected.profiles
+    other = np.flatnonzero((profiles.present != profiles.mean).any(axis=1)
+                           & np.isfinite(profiles.present).all(axis=1))
+    rows = np.array([cluster.resident_index.get(profiles.vms[row], -1) for row in other],
+                    dtype=np.intp)
+    there = rows >= 0
+    if not there.any():
+        return assessor
+    demanded = cluster.profiles.copy()
+    demanded[rows[there]] = profiles.present[other[there]]
+    return assessment.Assessor(dataclasses.replace(cluster, profiles=demanded), assessor.models,
+                               assessor.settings)
+
+
+def _view(epoch: int, assessor: assessment.Assessor, moment: assessment.Assessor,
+          inventory: cloud.Inventory, collected: collectors.Collected,
+          now: float) -> view_module.View:
+    uuids = assessor.cluster.uuids
+    profiles = collected.profiles
+    rows = [collected.demand.rows.get(uuid, -1) for uuid in uuids]
+    # One row more, of nothing, for those that telemetry never told of.
+    observed, width = (np.append(values, np.nan)[rows] for values in (
+        profiles.slowdown, profiles.slowdown_deviation))
+    vms = {uuid: view_module.VM(uuid, server.name, server.project, server.host or '')
+           for uuid, server in ((uuid, inventory.servers[uuid]) for uuid in uuids)}
+    known = width[np.isfinite(width)]
+    return view_module.View(epoch, assessor, moment, vms, observed,
+                            float(known.mean()) if len(known) else float('nan'), now)

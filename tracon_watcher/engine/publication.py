@@ -1,0 +1,69 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What of a new state is worth telling: small changes of demand are not, or all would be told."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Mapping
+
+import numpy as np
+
+from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.placement import cluster
+from tracon_watcher.placement import newcomer
+
+#: A change of demand below this share of what was told is not told, nor one below these floors:
+#: requests a second, and cores. Either is far below what a model can tell the effect of.
+SHARE = 0.05
+FLOOR = np.array([1.0, 1.0, 0.01, 0.005])
+
+
+def settled(told: cluster.ClusterState | None,
+            state: cluster.ClusterState) -> cluster.ClusterState:
+    """Return the state with each demand as it was told last, as long as that is near enough.
+
+    Since it is compared with what was told, a slow drift is told in time.
+
+    :param told: the state that was published last, None before the first
+    """
+    if told is None:
+        return state
+    rows = np.array([told.resident_index.get(uuid, -1) for uuid in state.uuids], dtype=np.intp)
+    common = np.flatnonzero(rows >= 0)
+    profiles = state.profiles.copy()
+    before = told.profiles[rows[common]]
+    near = _near(before, profiles[common])
+    profiles[common[near]] = before[near]
+    return dataclasses.replace(state, profiles=profiles,
+                               history=_settled_history(told.history, state.history))
+
+
+def _near(before: FloatArray, after: FloatArray) -> np.ndarray:
+    """Return which rows of (n, 4) demands differ too little, (n,); unknown from known never."""
+    allowed = np.maximum(SHARE * before, FLOOR)
+    with np.errstate(invalid='ignore'):
+        near: np.ndarray = (np.abs(after - before) <= allowed).all(axis=1)
+    return near
+
+
+def _settled_history(told: Mapping[str, newcomer.Profile],
+                     history: Mapping[str, newcomer.Profile]) -> dict[str, newcomer.Profile]:
+    result = {}
+    for key, profile in history.items():
+        old = told.get(key)
+        same = old is not None and bool(_near(
+            np.stack([old.mean, old.deviation]), np.stack([profile.mean,
+                                                           profile.deviation])).all())
+        result[key] = old if same and old is not None else profile
+    return result

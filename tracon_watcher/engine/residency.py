@@ -1,0 +1,131 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Who is where now: the last full listing, and what Nova has told since."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from typing import Any, Mapping
+
+from tracon_watcher.inventory import cloud
+
+#: Ends of operations after which Nova's record of a VM's host is the right one. Other
+#: notifications carry it too, but some are sent while it changes.
+_SETTLED = frozenset(
+    f'instance.{name}.end' for name in (
+        'create', 'live_migration_post_dest', 'live_migration_rollback', 'rebuild',
+        'resize_finish', 'resize_confirm', 'resize_revert', 'shelve_offload', 'unshelve'))
+_GONE = 'instance.delete.end'
+#: What changes more than a VM: the next listing is made at once.
+_WIDER = ('aggregate.', 'service.', 'instance.volume_attach', 'instance.volume_detach',
+          'instance.evacuate')
+
+
+class Residency:
+    """The inventory, kept up to date. Safe for use by several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inventory: cloud.Inventory | None = None
+        self._servers: dict[str, cloud.Server] = {}
+        self._told_at: dict[str, float] = {}
+        self._removed: dict[str, float] = {}
+        self.repair_wanted = threading.Event()
+
+    def replace(self, inventory: cloud.Inventory) -> int:
+        """Take a full listing; of VMs that Nova told of since it began, what was told stays.
+
+        :returns: how many VMs were not as notifications had left them
+        """
+        with self._lock:
+            since = inventory.began_at
+            servers = dict(inventory.servers)
+            for uuid, at in self._told_at.items():
+                if at >= since and uuid in self._servers:
+                    servers[uuid] = self._servers[uuid]
+            for uuid, at in self._removed.items():
+                if at >= since:
+                    servers.pop(uuid, None)
+            known = self._inventory is not None
+            repaired = sum(1 for uuid in servers.keys() | self._servers.keys()
+                           if _place(servers.get(uuid)) != _place(self._servers.get(uuid)))
+            self._told_at = {uuid: at for uuid, at in self._told_at.items() if at >= since}
+            self._removed = {uuid: at for uuid, at in self._removed.items() if at >= since}
+            self._servers, self._inventory = servers, inventory
+        return repaired if known else 0
+
+    def current(self) -> cloud.Inventory | None:
+        """Return the inventory as it is known now, None before the first listing."""
+        with self._lock:
+            if self._inventory is None:
+                return None
+            return dataclasses.replace(self._inventory, servers=dict(self._servers))
+
+    def tell(self, event: str, payload: Mapping[str, Any], at: float) -> bool:
+        """Take one of Nova's versioned notifications.
+
+        :param event: its type, such as ``instance.create.end``
+        :param payload: what it says, without the versioned object's wrapping
+        :param at: seconds since the epoch when it came
+        :returns: whether it changed anything
+        """
+        if event.startswith(_WIDER):
+            self.repair_wanted.set()
+        uuid = payload.get('uuid')
+        if not event.startswith('instance.') or not isinstance(uuid, str):
+            return False
+        with self._lock:
+            if event == _GONE:
+                self._removed[uuid] = at
+                return self._servers.pop(uuid, None) is not None
+            if uuid in self._removed:
+                return False
+            found = self._update(self._servers.get(uuid), event, payload)
+            if found is None or found == self._servers.get(uuid):
+                return False
+            self._servers[uuid] = found
+            self._told_at[uuid] = at
+            return True
+
+    @staticmethod
+    def _update(known: cloud.Server | None, event: str,
+                payload: Mapping[str, Any]) -> cloud.Server | None:
+        settled = event in _SETTLED
+        if known is None:
+            return _server(payload) if settled else None
+        state = payload.get('state') or known.vm_state
+        if not settled:
+            return dataclasses.replace(known, vm_state=state)
+        # A resize brings another flavor, a rebuild another image.
+        told = _server(payload)
+        return dataclasses.replace(told, volumes=known.volumes)
+
+
+def _place(server: cloud.Server | None) -> tuple[str | None, str] | None:
+    return None if server is None else (server.host, server.vm_state)
+
+
+def _server(payload: Mapping[str, Any]) -> cloud.Server:
+    flavor = unwrapped(payload.get('flavor') or {})
+    return cloud.Server(
+        payload['uuid'], payload.get('display_name') or '', payload.get('tenant_id') or '',
+        payload.get('host'), flavor.get('name') or '', flavor.get('extra_specs') or {},
+        payload.get('image_uuid') or '', payload.get('state') or '',
+        vcpus=flavor.get('vcpus') or 1)
+
+
+def unwrapped(versioned: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the data of a versioned object."""
+    found = versioned.get('nova_object.data', versioned)
+    return found if isinstance(found, Mapping) else {}

@@ -1,0 +1,166 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Brings inventory and telemetry together: the state of the cloud that judgements are made of."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Callable, Mapping
+
+import numpy as np
+
+from tracon_watcher.characteristics import COUNT, FloatArray
+from tracon_watcher.inventory import cloud
+from tracon_watcher.placement import cluster
+from tracon_watcher.placement import history as history_module
+from tracon_watcher.placement import limits as limits_module
+from tracon_watcher.placement import newcomer
+
+#: Metadata of a host aggregate.
+HOST_TYPE = 'tracon:host_type'
+STORAGE = 'tracon:storage'
+#: States in which a VM's processors stand still: its demand is nothing, and that is known.
+IDLE = frozenset(('paused', 'suspended', 'stopped', 'shelved', 'shelved_offloaded', 'soft-delete'))
+# A project's or an image's key says more than its flavor's when it stands for several VMs; and
+# without this there may be as many keys as VMs.
+_LEAST_OF_A_KIND = 2
+_GONE = frozenset(('deleted', 'error', 'building'))
+
+
+@dataclasses.dataclass(frozen=True)
+class Defaults:
+    """What holds where no aggregate and no flavor says otherwise.
+
+    :param host_type: None: hosts are unknown
+    :param storage: backend of ephemeral disks; ``local`` for each host's own
+    """
+
+    host_type: str | None = None
+    storage: str = cluster.LOCAL
+    limits: limits_module.Limits = limits_module.NONE
+
+
+@dataclasses.dataclass(frozen=True)
+class Demand:
+    """What telemetry says of n VMs.
+
+    :param profiles: (n, 4) uncontended demand by uuid's row, NaN where unknown
+    :param deviation: (n, 4) standard deviations of what is not known of it
+    :param updated_at: (n,) seconds since the epoch of each VM's latest sample
+    :param rows: row by uuid; a VM that telemetry never told of has none
+    """
+
+    profiles: FloatArray
+    deviation: FloatArray
+    updated_at: FloatArray
+    rows: Mapping[str, int]
+
+
+NOTHING = Demand(np.empty((0, COUNT)), np.empty((0, COUNT)), np.empty(0), {})
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rules:
+    """What a host's aggregates state."""
+
+    host_type: str | None
+    storage: str
+    limits: limits_module.Limits
+
+
+def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, version: int,
+          now: float, report: Callable[[str, str], None]) -> cluster.ClusterState:
+    """Return the state.
+
+    :param now: seconds since the epoch
+    :param report: called with a kind and a text for each thing that is not as it should be
+    """
+    history = _history(inventory, demand)
+    rules = {host: _rules(inventory, host, defaults, report) for host in inventory.hypervisors}
+    residents: dict[str, list[cluster.Resident]] = {host: [] for host in inventory.hypervisors}
+    latest = dict.fromkeys(inventory.hypervisors, 0.0)
+    flavors: dict[tuple[tuple[str, str], ...], limits_module.Limits] = {}
+    for uuid, server in inventory.servers.items():
+        if server.host not in residents or server.vm_state in _GONE:
+            continue
+        row = demand.rows.get(uuid)
+        if row is not None:
+            latest[server.host] = max(latest[server.host], demand.updated_at[row])
+        key = tuple(sorted(server.extra_specs.items()))
+        if key not in flavors:
+            flavors[key] = _limits(f'flavor {server.flavor}', server.extra_specs, report)
+        stated = flavors[key].or_else(rules[server.host].limits).or_else(defaults.limits)
+        residents[server.host].append(cluster.Resident(
+            uuid, _profile(server, row, demand, history), stated,
+            _backend(server, inventory.backends)))
+    return cluster.build([
+        cluster.Host(host, tuple(vms), rules[host].host_type, rules[host].storage,
+                     # Of a host without VMs nothing is to be known but that.
+                     latest[host] if vms else now)
+        for host, vms in residents.items()], history, version, now)
+
+
+def _profile(server: cloud.Server, row: int | None, demand: Demand,
+             history: Mapping[str, newcomer.Profile]) -> FloatArray | None:
+    if server.vm_state in IDLE:
+        return np.zeros(COUNT)
+    if row is None:
+        # It is new: until its own counters speak, it does what VMs of its kind do.
+        expected = newcomer.expected(history, *server.kind)
+        return expected.mean if expected.known else None
+    profile = demand.profiles[row]
+    return None if np.isnan(profile).any() else profile
+
+
+def _history(inventory: cloud.Inventory, demand: Demand) -> dict[str, newcomer.Profile]:
+    known = [(row, inventory.servers[uuid].kind) for uuid, row in demand.rows.items()
+             if uuid in inventory.servers and inventory.servers[uuid].vm_state not in IDLE]
+    rows = [row for row, _kind in known]
+    return history_module.learn(demand.profiles[rows], demand.deviation[rows],
+                                [kind for _row, kind in known], _LEAST_OF_A_KIND)
+
+
+def _backend(server: cloud.Server, backends: Mapping[str, str]) -> str | None:
+    """Return the storage that a VM's requests go to; None for its host's own.
+
+    A VM that boots from an image has its busiest disk there as a rule, whatever is attached.
+    """
+    if server.image or not server.volumes:
+        return None
+    found = {backends.get(volume) for volume in server.volumes}
+    if len(found) == 1:
+        return found.pop() or cluster.UNKNOWN
+    return cluster.UNKNOWN
+
+
+def _rules(inventory: cloud.Inventory, host: str, defaults: Defaults,
+           report: Callable[[str, str], None]) -> _Rules:
+    found = [one for one in inventory.aggregates if host in one.hosts]
+    values = []
+    for key, default in ((HOST_TYPE, defaults.host_type), (STORAGE, defaults.storage)):
+        stated = sorted({one.metadata[key] for one in found if one.metadata.get(key)})
+        if len(stated) > 1:
+            report('aggregates', f'host {host}: {key} is {", ".join(stated)} in different '
+                                 f'aggregates: {stated[0]} is taken; state one of them')
+        values.append(stated[0] if stated else default)
+    return _Rules(values[0], values[1] or cluster.LOCAL, limits_module.strictest(
+        _limits(f'aggregate {one.name}', one.metadata, report) for one in found))
+
+
+def _limits(where: str, metadata: Mapping[str, str],
+            report: Callable[[str, str], None]) -> limits_module.Limits:
+    faults: list[str] = []
+    found = limits_module.from_metadata(metadata, faults)
+    for text in faults:
+        report('limits', f'{where}: {text}; it counts as unset')
+    return found

@@ -1,0 +1,220 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Live migrations that were recommended: what was predicted of them, and what became of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Sequence
+
+import sqlalchemy as sa
+
+from tracon_watcher.engine import cooldown
+from tracon_watcher.engine.storage import cooldowns
+from tracon_watcher.engine.storage import database as databases
+from tracon_watcher.engine.storage import plain
+from tracon_watcher.engine.storage import tables
+from tracon_watcher import errors
+
+RECOMMENDED, STARTED, SUCCEEDED, FAILED = STATES = (
+    'recommended', 'started', 'succeeded', 'failed')
+#: Seconds after the end of a move at which its outcome is measured.
+DELAYS = (300, 86400)
+PAGE = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Effect:
+    """Slowdowns of a VM; NaN where unknown.
+
+    :param before: predicted where it was, beside whom it was
+    :param after: predicted when the move is made
+    :param observed: as its counters showed it when the move was decided on
+    """
+
+    vm: str
+    before: float
+    after: float
+    observed: float = math.nan
+
+
+@dataclasses.dataclass(frozen=True)
+class Move:
+    """One live migration.
+
+    :param id: as the engine chose it
+    :param kind: what is suspended when it does not help, such as ``live_migration of CPU on TYPE``
+    :param own: of the VM itself
+    :param relieved: of those for whose sake it leaves
+    :param reason: in words
+    :param decided_at: seconds since the epoch, as are the others; NaN: not yet
+    :param audit: Watcher's uuids, where they are known
+    """
+
+    id: str
+    kind: str
+    own: Effect
+    relieved: tuple[Effect, ...]
+    source: str
+    destination: str
+    reason: str
+    decided_at: float
+    audit: str | None = None
+    action: str | None = None
+    state: str = RECOMMENDED
+    started_at: float = math.nan
+    ended_at: float = math.nan
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """All VMs that are concerned, the one that moves first."""
+        return (self.own, *self.relieved)
+
+
+class Moves:
+    """The moves in a database."""
+
+    def __init__(self, database: databases.Database, rule: cooldown.Rule) -> None:
+        self._database = database
+        self._rule = rule
+
+    def add(self, moves: Sequence[Move]) -> int:
+        """Store moves that are recommended, and return how many were new.
+
+        :raises tracon_watcher.errors.InvalidDocument: when one of them cannot be stored; then none
+            is
+        """
+        rows = {one.id: _row(one) for one in moves}
+
+        def work(connection: sa.Connection) -> int:
+            known = set(connection.scalars(sa.select(tables.MOVES.c.id).where(
+                tables.MOVES.c.id.in_(list(rows)))))
+            new = [row for number, row in rows.items() if number not in known]
+            if new:
+                connection.execute(sa.insert(tables.MOVES), new)
+            return len(new)
+
+        return self._database.write(work)
+
+    def started(self, number: str, at: float, action: str | None = None) -> bool:
+        """Take down that a move has begun; from now on its VM cools down.
+
+        :param at: seconds since the epoch
+        :param action: Watcher's uuid, where it was not known before
+        :return: whether it was still waiting for that
+        """
+        values: dict[str, Any] = {'state': STARTED, 'started_at': at}
+        if action is not None:
+            values['action'] = plain.checked(f'move {number}', 'action', action, tables.ID)
+        return self._database.write(
+            lambda connection: self._advance(connection, number, (RECOMMENDED,), values, at))
+
+    def ended(self, number: str, at: float, succeeded: bool) -> bool:
+        """Take down how a move ended; if it succeeded, its outcomes are due in a while.
+
+        :param at: seconds since the epoch
+        :return: whether it had not ended before
+        """
+        values = {'state': SUCCEEDED if succeeded else FAILED, 'ended_at': at}
+
+        def work(connection: sa.Connection) -> bool:
+            changed = self._advance(connection, number, (RECOMMENDED, STARTED), values, at)
+            if changed and succeeded:
+                connection.execute(sa.insert(tables.OUTCOMES), [
+                    {'move': number, 'delay': delay, 'due_at': at + delay, 'slowdowns': '{}'}
+                    for delay in DELAYS])
+            return changed
+
+        return self._database.write(work)
+
+    def get(self, number: str) -> Move | None:
+        """Return a move by its id, None for none."""
+        found = self._select(tables.MOVES.c.id == number, limit=1)
+        return found[0] if found else None
+
+    def of_action(self, action: str) -> Move | None:
+        """Return the move that one of Watcher's actions carries out, None for none."""
+        found = self._select(tables.MOVES.c.action == action, limit=1)
+        return found[0] if found else None
+
+    def find(self, *, vm: str | None = None, state: str | None = None, since: float = 0.0,
+             limit: int = 100) -> list[Move]:
+        """Return the latest moves, newest first.
+
+        :param since: seconds since the epoch at which they were decided on at the earliest
+        :raises tracon_watcher.errors.InvalidOption: for a limit that is not 1 to :data:`PAGE`
+        """
+        if not 1 <= limit <= PAGE:
+            raise errors.InvalidOption('limit', limit, f'expected 1 to {PAGE}')
+        columns = tables.MOVES.c
+        wanted = [columns.decided_at >= since]
+        if vm is not None:
+            wanted.append(columns.vm == vm)
+        if state is not None:
+            wanted.append(columns.state == state)
+        return self._select(*wanted, limit=limit)
+
+    def _advance(self, connection: sa.Connection, number: str, states: Sequence[str],
+                 values: dict[str, Any], at: float) -> bool:
+        columns = tables.MOVES.c
+        changed = connection.execute(sa.update(tables.MOVES).where(
+            columns.id == number, columns.state.in_(states)).values(**values)).rowcount
+        if changed and values['state'] != FAILED:
+            vm = connection.scalar(sa.select(columns.vm).where(columns.id == number))
+            started = connection.scalar(sa.select(columns.started_at).where(columns.id == number))
+            assert vm is not None and started is not None
+            # Its end is not another move.
+            cooldowns.note(connection, self._rule, vm, at if math.isnan(started) else started)
+        return bool(changed)
+
+    def _select(self, *conditions: sa.ColumnElement[bool], limit: int) -> list[Move]:
+        columns = tables.MOVES.c
+        statement = sa.select(tables.MOVES).where(*conditions).order_by(
+            columns.decided_at.desc(), columns.id.desc()).limit(limit)
+        return [_move(row) for row in self._database.read(
+            lambda connection: connection.execute(statement).all())]
+
+
+def _row(move: Move) -> dict[str, Any]:
+    source = f'move {move.id[:tables.ID]}'
+    for name, value, longest in (
+            ('id', move.id, tables.ID), ('kind', move.kind, tables.NAME),
+            ('vm', move.own.vm, tables.ID), ('source', move.source, tables.NAME),
+            ('destination', move.destination, tables.NAME), ('audit', move.audit, tables.ID),
+            ('action', move.action, tables.ID)):
+        if value is not None:
+            plain.checked(source, name, value, longest)
+    if move.state not in STATES:
+        raise errors.InvalidDocument(source, 'state', move.state,
+                                     f'expected one of {", ".join(STATES)}')
+    return {
+        'id': move.id, 'kind': move.kind, 'audit': move.audit, 'action': move.action,
+        'vm': move.own.vm, 'source': move.source, 'destination': move.destination,
+        'slowdown_before': move.own.before, 'slowdown_after': move.own.after,
+        'slowdown_observed': move.own.observed,
+        'relieved': plain.encode([dataclasses.asdict(one) for one in move.relieved], source),
+        'reason': plain.shortened(move.reason, tables.REASON), 'decided_at': move.decided_at,
+        'state': move.state, 'started_at': move.started_at, 'ended_at': move.ended_at}
+
+
+def _move(row: Any) -> Move:
+    relieved = tuple(
+        Effect(one['vm'], *(math.nan if one[name] is None else one[name]
+                            for name in ('before', 'after', 'observed')))
+        for one in plain.decode(row.relieved, f'move {row.id}: relieved'))
+    return Move(
+        row.id, row.kind,
+        Effect(row.vm, row.slowdown_before, row.slowdown_after, row.slowdown_observed), relieved,
+        row.source, row.destination, row.reason, row.decided_at, row.audit, row.action, row.state,
+        row.started_at, row.ended_at)

@@ -1,0 +1,139 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Who runs where, what tenants and operators stated of it, and on which storage it is.
+
+The number of requests depends on nothing but the size of a page: servers, hypervisors, aggregates
+and volumes, one kind of request each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any, Callable, Iterator, Mapping
+
+from tracon_watcher.inventory import listing
+
+
+@dataclasses.dataclass(frozen=True)
+class Server:
+    """A VM as Nova has it.
+
+    :param host: of its compute service, None where it has none
+    :param flavor: the flavor's name
+    :param extra_specs: of its flavor, as they were when it got it
+    :param image: id, '' for one that boots from a volume
+    :param volumes: ids of those attached
+    """
+
+    uuid: str
+    name: str
+    project: str
+    host: str | None
+    flavor: str
+    extra_specs: Mapping[str, str]
+    image: str
+    vm_state: str
+    volumes: tuple[str, ...] = ()
+    vcpus: int = 1
+
+    @property
+    def kind(self) -> tuple[str, str, str]:
+        """What a newcomer's history is sought by: (project, flavor, image)."""
+        return self.project, self.flavor, self.image
+
+
+@dataclasses.dataclass(frozen=True)
+class Hypervisor:
+    """A compute host.
+
+    :param host: of its compute service
+    :param node: its own name
+    """
+
+    host: str
+    node: str
+    enabled: bool
+    up: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Aggregate:
+    """A host aggregate."""
+
+    name: str
+    hosts: frozenset[str]
+    metadata: Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Inventory:
+    """All of it, at one time.
+
+    :param servers: by uuid
+    :param hypervisors: by host
+    :param backends: by id of a volume, the name of its storage backend
+    :param began_at: seconds since the epoch when the first service was asked
+    """
+
+    servers: Mapping[str, Server]
+    hypervisors: Mapping[str, Hypervisor]
+    aggregates: tuple[Aggregate, ...]
+    backends: Mapping[str, str]
+    began_at: float
+
+
+def collect(connection: Any, clock: Callable[[], float] = time.time) -> Inventory:
+    """Ask Nova and, where there is one, Cinder.
+
+    :param connection: ``openstack.connection.Connection``
+    :raises tracon_watcher.inventory.listing.CloudUnavailable: when one of them does not answer
+    """
+    began = clock()
+    nova = listing.Service('Nova', connection.compute, listing.MICROVERSION, "the engine's user")
+    servers = {one.uuid: one for one in (
+        server(entry) for entry in nova.pages(
+            '/servers/detail', 'servers', {'all_tenants': 'True'}))}
+    hypervisors = {one.host: one for one in (
+        _hypervisor(entry) for entry in nova.pages('/os-hypervisors/detail', 'hypervisors', {}))}
+    aggregates = tuple(
+        Aggregate(entry['name'], frozenset(entry['hosts']), entry['metadata'])
+        for entry in nova.pages('/os-aggregates', 'aggregates', {}, limited=False))
+    return Inventory(servers, hypervisors, aggregates, dict(_backends(connection)), began)
+
+
+def server(entry: Mapping[str, Any]) -> Server:
+    """Return a server out of Nova's listing."""
+    flavor = entry['flavor']
+    return Server(
+        entry['id'], entry['name'], entry['tenant_id'], entry.get('OS-EXT-SRV-ATTR:host'),
+        flavor.get('original_name') or flavor.get('id', ''), flavor.get('extra_specs', {}),
+        (entry.get('image') or {}).get('id', ''), entry['OS-EXT-STS:vm_state'],
+        tuple(one['id'] for one in entry.get('os-extended-volumes:volumes_attached', ())),
+        flavor.get('vcpus', 1))
+
+
+def _hypervisor(entry: Mapping[str, Any]) -> Hypervisor:
+    return Hypervisor(entry['service']['host'], entry['hypervisor_hostname'],
+                      entry['status'] == 'enabled', entry['state'] == 'up')
+
+
+def _backends(connection: Any) -> Iterator[tuple[str, str]]:
+    """Yield the storage backend of each volume; none where there is no Cinder."""
+    cinder = listing.Service('Cinder', connection.block_storage, None, "the engine's user")
+    try:
+        for one in cinder.pages('/volumes/detail', 'volumes', {'all_tenants': 'True'}):
+            if one.get('os-vol-host-attr:host'):
+                yield one['id'], one['os-vol-host-attr:host']
+    except listing.NoEndpoint:
+        return

@@ -1,0 +1,94 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Listings of a cloud's services, page after page, and their failures in one form."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Iterator, Mapping
+import urllib.parse
+
+from keystoneauth1 import exceptions as keystone_errors
+from openstack import exceptions as sdk_errors
+
+from tracon_watcher import errors
+
+#: The first with the flavor's extra specs, the image's properties and the pinned zone in a listing
+#: of servers.
+MICROVERSION = '2.98'
+PAGE = 1000
+
+
+class CloudUnavailable(errors.TraconError):
+    """A service of the cloud cannot be asked, or not for what is needed."""
+
+
+class NoEndpoint(CloudUnavailable):
+    """The cloud has no such service."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Service:
+    """A service of the cloud.
+
+    :param name: for errors
+    :param proxy: of an ``openstack.connection.Connection``, such as its ``compute``
+    :param microversion: None for the service's default
+    :param user: who asks, for errors
+    """
+
+    name: str
+    proxy: Any
+    microversion: str | None = None
+    user: str = 'the user'
+
+    def get(self, path: str, key: str, query: Mapping[str, Any]) -> Any:
+        """Return the body of an answer, which has ``key``.
+
+        :raises CloudUnavailable: when there is none, naming the request and the remedy
+        """
+        what = f'{self.name}: GET {path}'
+        try:
+            response = self.proxy.get(path, params=query, microversion=self.microversion)
+            sdk_errors.raise_from_response(response)
+            body = response.json()
+        except (keystone_errors.EndpointNotFound,
+                sdk_errors.ServiceDisabledException) as error:
+            raise NoEndpoint(f'{what}: {error}: the service catalogue has no endpoint for '
+                             'it') from None
+        except (sdk_errors.SDKException, keystone_errors.ClientException, ValueError) as error:
+            remedy = f'see whether the service runs and {self.user} may list what it needs'
+            if 406 in (getattr(error, 'http_status', None), getattr(error, 'status_code', None)):
+                remedy = (f'this release lacks microversion {self.microversion}; upgrade it')
+            raise CloudUnavailable(f'{what}: {error}: {remedy}') from None
+        if not isinstance(body, dict) or key not in body:
+            raise CloudUnavailable(f'{what}: the answer has no {key}: see whether the endpoint in '
+                                   'the service catalogue is that of the right service')
+        return body
+
+    def pages(self, path: str, key: str, query: Mapping[str, Any],
+              limited: bool = True) -> Iterator[Mapping[str, Any]]:
+        """Yield the entries of a listing.
+
+        :param limited: whether the service can be asked for pages
+        :raises CloudUnavailable: as :meth:`get`
+        """
+        wanted: Mapping[str, Any] | None = {**query, 'limit': PAGE} if limited else query
+        while wanted is not None:
+            body = self.get(path, key, wanted)
+            yield from body[key]
+            following = [link['href'] for link in body.get(f'{key}_links', ())
+                         if link['rel'] == 'next']
+            # Only the question is taken from the link: its host may be one only users reach.
+            wanted = urllib.parse.parse_qs(
+                urllib.parse.urlsplit(following[0]).query) if following else None
