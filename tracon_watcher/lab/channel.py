@@ -51,10 +51,11 @@ class Progress:
 class Channel:
     """Commands to one guest.
 
-    :param path: the UNIX socket QEMU listens on for the guest's port
+    :param path: the UNIX socket QEMU listens on for the guest's port; none where a subclass
+        connects in another way
     """
 
-    def __init__(self, path: pathlib.Path, name: str) -> None:
+    def __init__(self, path: pathlib.Path | None, name: str) -> None:
         self._path = path
         self._name = name
         self._pending = b''
@@ -69,8 +70,7 @@ class Channel:
         while waited < timeout:
             try:
                 if self._socket is None:
-                    self._socket = socket.socket(socket.AF_UNIX)
-                    self._socket.connect(str(self._path))
+                    self._socket = self._connect()
                 self.ask('read', TURN)
                 self._drain()
                 return
@@ -82,6 +82,15 @@ class Channel:
             waited += PAUSE
         raise errors.GuestError('guest %s did not answer within %.0f s of its start'
                                 % (self._name, timeout))
+
+    def _connect(self) -> socket.socket:
+        found = socket.socket(socket.AF_UNIX)
+        try:
+            found.connect(str(self._path))
+        except OSError:
+            found.close()
+            raise
+        return found
 
     def _drain(self) -> None:
         """Throw away the answers to questions that were asked more than once."""

@@ -14,10 +14,10 @@
 
 /*
  * The program inside a guest of the testbed. It listens on a virtio-serial
- * port and repeats one unit of work: a CPU loop, some reads, some writes; a
- * paced program then sleeps until its next arrival. Only whole units are
- * counted, with the time each was in service, so that neither the edges of a
- * measuring window nor the sleeping enters the time per unit.
+ * port, or on a serial line, and repeats one unit of work: a CPU loop, some
+ * reads, some writes; a paced program then sleeps until its next arrival. Only
+ * whole units are counted, with the time each was in service, so that neither
+ * the edges of a measuring window nor the sleeping enters the time per unit.
  *
  *   run KEY=VALUE ...   start: cpu (iterations), reads, writes (a unit; may be
  *                       fractions), rseq, wseq (0 or 1), rsize, wsize (bytes),
@@ -450,6 +450,11 @@ int main(int argc, char **argv)
     if (argc < 3)
         return 1;
     int port = open(argv[1], O_RDWR);
+    struct termios raw;
+    if (port >= 0 && !tcgetattr(port, &raw)) {      /* a serial line, no virtio port */
+        cfmakeraw(&raw);
+        tcsetattr(port, TCSANOW, &raw);
+    }
     FILE *in = port < 0 ? NULL : fdopen(port, "r");
     if (!in)
         return 1;

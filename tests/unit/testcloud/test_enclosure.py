@@ -1,0 +1,43 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Where control groups are, on machines of either version and of both."""
+
+import pathlib
+import unittest
+
+from tracon_watcher.testcloud import enclosure
+
+BOTH = '''\
+tmpfs /sys/fs/cgroup tmpfs rw,relatime,mode=755 0 0
+cgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu 0 0
+cgroup /sys/fs/cgroup/cpuset cgroup rw,relatime,cpuset 0 0
+cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0
+proc /proc proc rw 0 0
+cgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu 0 0
+'''
+
+
+class TestEnclosure(unittest.TestCase):
+
+    def test_each_place_is_found_once(self):
+        self.assertEqual([pathlib.Path('/sys/fs/cgroup') / name
+                          for name in ('cpu', 'cpuset', 'unified')],
+                         enclosure.control_groups(BOTH))
+        self.assertEqual([pathlib.Path('/sys/fs/cgroup')], enclosure.control_groups(
+            'cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n'))
+        self.assertEqual([], enclosure.control_groups('proc /proc proc rw 0 0\n'))
+
+    def test_the_command_runs_this_module(self):
+        found = enclosure.command(pathlib.Path('/x'), 'cmp1', 'tracon-cmp1', 8192)
+        self.assertEqual(('-m', 'tracon_watcher.testcloud.enclosure', 'join', '/x', 'cmp1',
+                          'tracon-cmp1', '8192'), found[1:])

@@ -1,0 +1,123 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""``tracon cloud demo``: a VM begins to hammer the disk of its host, in a whole real cloud."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+from cliff import lister
+
+from tracon_watcher.cmd import packaged
+from tracon_watcher import progress
+
+_DIRECTORY = pathlib.Path('/var/tmp/tracon-cloud')
+#: What the guests of a test cloud are like: one core for all of a host, files on its disk.
+HOST_TYPE = 'same-core-raw-disk'
+COLUMNS = ('after', 'vm', 'host', 'measured', 'observed', 'predicted', 'culprit', 'share')
+
+
+class Demo(lister.Lister):
+    """Play how a VM that begins to hammer the disk is found out, avoided and moved away from.
+
+    Starts a cloud with real guests (see "tracon cloud start"; needs root) with tracon-engine, the
+    filter and weigher in Nova, and the strategy in Watcher; or uses the one that is there. Then
+    three VMs run, and one of them begins to read as much as it can. The table has what was seen
+    of each VM when: the slowdown that the program in the guest measured, and beside it what
+    "openstack interference vm list" shows.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add = parser.add_argument
+        add('--directory', type=pathlib.Path, default=_DIRECTORY, metavar='DIR',
+            help='where everything of the cloud is kept (default: %(default)s)')
+        add('--models', type=pathlib.Path, metavar='DIR',
+            help='models of one host type; by default they are fitted to the measurements that '
+                 'come with the package')
+        add('--output', type=pathlib.Path, default=pathlib.Path('tracon-cloud-demo'),
+            metavar='DIR', help='folder for the outcome and its plot (default: %(default)s)')
+        add('--keep', action='store_true', help='leave the cloud running afterwards')
+        add('--patience', type=float, default=300.0, metavar='SECONDS',
+            help='how long anything is waited for (default: %(default)g)')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
+        from tracon_watcher.testcloud import cloud
+        from tracon_watcher.testcloud import errors as cloud_errors
+        from tracon_watcher.testcloud import product
+        from tracon_watcher.testcloud import settings as settings_module
+        from tracon_watcher.testcloud import story
+
+        told = progress.Progress(1.0)
+        directory = parsed_args.directory.absolute()
+        try:
+            settings = settings_module.Settings.load(directory)
+        except cloud_errors.NoCloud:
+            settings = settings_module.Settings(directory=directory)
+        models = parsed_args.models or _fitted(directory / 'models', told.say)
+        made = cloud.TestCloud(product.with_product(settings),
+                               lambda step, seconds, share: told.say(f'{share:4.0%}  {step.name}'))
+        ran = made.up
+        try:
+            made.start()
+            product.start_engine(made, models)
+            outcome = story.Story(made, told.say).play(parsed_args.patience)
+        finally:
+            if not (ran or parsed_args.keep):
+                told.say('stopping the cloud')
+                made.stop()
+        parsed_args.output.mkdir(parents=True, exist_ok=True)
+        path = parsed_args.output / 'outcome.json'
+        path.write_text(json.dumps(dataclasses.asdict(outcome), indent=1) + '\n',
+                        encoding='utf-8')
+        _draw(outcome, parsed_args.output / 'outcome.png')
+        for line in outcome.told():
+            told.say(line)
+        digits = parsed_args.formatter == 'table'
+        return COLUMNS, [[
+            round(one.after, 1), one.name, one.host,
+            *(_shown(value, digits) for value in (one.measured, one.observed, one.predicted)),
+            one.culprit or None, _shown(one.share, digits)] for one in outcome.sights]
+
+
+def _shown(value: float | None, people: bool) -> Any:
+    if value is None:
+        return '' if people else None
+    return f'{value:.2f}' if people else value
+
+
+def _fitted(folder: pathlib.Path, say: Any) -> pathlib.Path:
+    """Fit the models of the test cloud's host type, unless that was done before."""
+    if list(folder.glob('*.json')):
+        return folder
+    from tracon_watcher.models import fit
+    from tracon_watcher.prediction import store
+    say(f'fitting the models of {HOST_TYPE}')
+    files = [name for name in packaged.measurements()
+             if pathlib.Path(name).name.startswith(HOST_TYPE)]
+    folder.mkdir(parents=True, exist_ok=True)
+    for model in fit.production_models(packaged.read(files)):
+        store.save(model, folder / f'{model.host_type}-{model.response}.json')
+    return folder
+
+
+def _draw(outcome: Any, path: pathlib.Path) -> None:
+    try:
+        from tracon_watcher.cmd import cloud_plot
+    except ImportError:
+        return
+    cloud_plot.draw(outcome).savefig(path, dpi=120)
