@@ -79,8 +79,8 @@ INVENTORY = [
 MODELS = [
     cfg.StrOpt(
         'models_directory', default='/etc/tracon/models',
-        help='Directory of models (*.json) as "tracon model fit" and "tracon lab measure --cloud" '
-             'write them. One that was refitted since, and stored, takes precedence.'),
+        help='Directory of models, JSON files as "tracon model fit" writes them. They are '
+             'read again when a file has changed.'),
     cfg.FloatOpt(
         'confidence', default=0.8, min=0.5, max=0.975,
         help='Probability of the one-sided bound that must cross a limit before this counts as '

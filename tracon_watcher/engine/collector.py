@@ -20,7 +20,7 @@ from typing import Mapping, Sequence
 
 import numpy as np
 
-from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.characteristics import BoolArray, FloatArray
 from tracon_watcher.contention import demand
 from tracon_watcher.contention import demands as demands_module
 from tracon_watcher.contention import intervals
@@ -36,6 +36,8 @@ METERS = (meters.CLOCK, meters.CPU_GUEST, meters.CPU_DELAY, meters.CPU_HOST,
           meters.READ_REQUESTS, meters.WRITE_REQUESTS, meters.READ_TIME, meters.WRITE_TIME)
 #: Polls by which a sample may be late and is read nevertheless.
 LATE = 4
+#: Polls after which a sample that lacks meters is taken as it is.
+PATIENCE = 2
 # Libvirt reads the times of a VM's threads one after the other; the difference of two sums may
 # fall by as much as runs meanwhile.
 _SLACK = {meters.CPU_HOST: 20e6}
@@ -90,8 +92,9 @@ class Collector:
             since = max(since, self._until - LATE * self._polling)
         found = self._reader.read(since, now + self._polling, [one.name for one in METERS])
         self._follow(inventory)
+        whole = self._whole(found, now)
         between = intervals.between(
-            found.row, found.at, found.values, 0, self._rules,
+            found.row[whole], found.at[whole], found.values[whole], 0, self._rules,
             np.array([_SLACK.get(one, 0.0) for one in METERS]), now)
         known = np.flatnonzero(between.known())
         learnt = self._demands.update(
@@ -110,6 +113,15 @@ class Collector:
             state.Demand(profiles.mean, profiles.deviation, profiles.at,
                          {uuid: row for row, uuid in enumerate(profiles.vms)}),
             profiles, len(found.at), learnt, lost)
+
+    def _whole(self, found: readings.Readings, now: float) -> BoolArray:
+        """Return which samples may be used now, (m,).
+
+        Who stores samples stores meter after meter, and one that is read meanwhile has some of
+        them only. It is left for the next time, unless that does not help any more.
+        """
+        parts = np.isnan(found.values).any(axis=1)
+        return np.asarray(~parts | (found.at <= now - PATIENCE * self._polling))
 
     def _follow(self, inventory: cloud.Inventory) -> None:
         """Forget VMs that are gone, and baselines of those that have moved."""

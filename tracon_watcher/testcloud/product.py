@@ -109,8 +109,12 @@ def start_engine(cloud: cloud_module.TestCloud, models: pathlib.Path,
     ini.write(file, ini.render(engine(settings, types.pop())))
     programs = pathlib.Path(sys.prefix) / 'bin'
     _run([programs / 'tracon', 'db', 'upgrade', '--config-file', file])
+    # One that runs may be of an earlier time, with other models.
+    ran = ENGINE in {one.name for one in cloud.status() if one.state == 'running'}
     cloud.extra_service(ENGINE, [str(programs / ENGINE), '--config-file', str(file)],
                         ready=ready)
+    if ran:
+        cloud.restart(ENGINE)
 
 
 def _run(command: list[Any]) -> None:

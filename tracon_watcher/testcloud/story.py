@@ -40,8 +40,8 @@ from tracon_watcher.testcloud import servers
 
 #: What runs where in the beginning, by name: host (by place) and program. The neighbours read
 #: and compute in turns, one unit after the other, with time left over.
-SHOP = programs.Unit(cpu_seconds=0.002, reads=8, read_bytes=4096, period=20_000)
-ARCHIVE = programs.Unit(cpu_seconds=0.003, reads=10, read_bytes=4096, period=20_000)
+SHOP = programs.Unit(cpu_seconds=0.001, reads=3, read_bytes=4096, period=20_000)
+ARCHIVE = programs.Unit(cpu_seconds=0.001, reads=6, read_bytes=4096, period=20_000)
 QUIET = programs.Unit(cpu_seconds=0.0005, reads=1, period=50_000)
 HAMMER = programs.Unit(reads=16, read_bytes=65536, sequential_reads=True)
 #: As many VMs on each host: to Nova alone they are the same.
@@ -49,7 +49,7 @@ CAST: Mapping[str, tuple[int, programs.Unit]] = {
     'shop': (0, SHOP), 'batch': (0, QUIET), 'archive': (1, ARCHIVE), 'standby': (1, QUIET)}
 CULPRIT, VICTIM = 'batch', 'shop'
 #: What the flavor of each VM states; the others tolerate anything.
-FLAVOR, LIMITED_FLAVOR, MAX_SLOWDOWN = 'tracon.small', 'tracon.limited', 1.3
+FLAVOR, LIMITED_FLAVOR, MAX_SLOWDOWN = 'tracon.small', 'tracon.limited', 1.5
 #: A slowdown that an operator looks into.
 NOTABLE = 1.25
 
@@ -175,7 +175,11 @@ class Story:
                     f'seen: delete them, or name another --directory')
             self._cloud.servers.delete(one)
         compute = self._cloud.connection().compute
-        if compute.find_flavor(LIMITED_FLAVOR) is None:
+        old = compute.find_flavor(LIMITED_FLAVOR, get_extra_specs=True)
+        if old is not None and old.extra_specs.get(limits.MAX_SLOWDOWN) != str(MAX_SLOWDOWN):
+            compute.delete_flavor(old)
+            old = None
+        if old is None:
             usual = compute.find_flavor(FLAVOR, ignore_missing=False)
             made = compute.create_flavor(name=LIMITED_FLAVOR, ram=usual.ram, vcpus=usual.vcpus,
                                          disk=usual.disk)
@@ -269,8 +273,8 @@ class Story:
         return None if took is None else took / self._alone['hammer' if hammering else name]
 
     def _where_would_it_go(self, name: str) -> str:
-        """Boot a VM like the victim where the scheduler wants it, and delete it again."""
-        made = self._cloud.boot(name, flavor=LIMITED_FLAVOR)
+        """Boot a VM where the scheduler wants it, and delete it again."""
+        made = self._cloud.boot(name)
         self._tell(f'the scheduler put a new VM on {made.host}')
         self._cloud.servers.delete(made)
         return made.host

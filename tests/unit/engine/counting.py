@@ -39,6 +39,9 @@ class Source:
         self.broken = False
         self._vms = {}
         self._samples = []
+        #: Meters that are stored late: of the newest samples they are missing.
+        self.late = ()
+        self.missing = None
 
     def vm(self, uuid, reads=0.0, writes=0.0, guest=0.0, host=0.0, delay=0.0,
            latency=1e-4):
@@ -68,7 +71,8 @@ class Source:
             for uuid, vm in self._vms.items():
                 for name, rate in vm.rates.items():
                     vm.counters[name] += rate * self.polling
-                self._samples.append((uuid, self.now, dict(vm.counters)))
+                self._samples.append((uuid, self.now, {
+                    name: value for name, value in vm.counters.items() if name != self.missing}))
 
     def read(self, since, until, names):
         if self.broken:
@@ -76,6 +80,11 @@ class Source:
         chosen = [one for one in self._samples if since <= one[1] < until]
         uuids = sorted({one[0] for one in chosen})
         place = {uuid: index for index, uuid in enumerate(uuids)}
+        newest = max((one[1] for one in chosen), default=0.0)
+        for place, (uuid, at, counters) in enumerate(chosen):
+            if at == newest:
+                chosen[place] = uuid, at, {name: value for name, value in counters.items()
+                                           if name not in self.late}
         return readings.Readings(
             tuple(uuids), tuple(names), np.array([place[one[0]] for one in chosen], dtype=np.intp),
             np.array([one[1] for one in chosen], dtype=np.float64),

@@ -70,6 +70,25 @@ class CollectorTest(unittest.TestCase):
         self.source.broken = False
         self.assertEqual(10, self.collect(self.source.now, a='h1').learnt)
 
+    def test_a_sample_of_which_a_part_is_stored_waits_for_the_rest(self):
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(5)
+        self.source.late = ('tracon.disk.read.time',)
+        found = self.collect(self.source.now, a='h1')
+        self.assertEqual(3, found.learnt)
+        self.assertFalse(np.isnan(found.profiles.slowdown).any())
+        self.source.late = ()
+        self.assertEqual(1, self.collect(self.source.now + 5, a='h1').learnt)
+
+    def test_a_meter_that_is_never_stored_does_not_keep_the_others_back(self):
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.missing = 'tracon.disk.read.time'
+        self.source.run(8)
+        found = self.collect(self.source.now, a='h1')
+        self.assertEqual(5, found.learnt)
+        self.assertTrue(np.isnan(found.profiles.slowdown).all())
+        self.assertFalse(np.isnan(found.demand.profiles).any())
+
     def test_a_vm_that_is_gone_is_forgotten(self):
         self.source.vm('a', reads=100.0, guest=0.2)
         self.source.run(3)
