@@ -81,9 +81,9 @@ class Source:
         uuids = sorted({one[0] for one in chosen})
         place = {uuid: index for index, uuid in enumerate(uuids)}
         newest = max((one[1] for one in chosen), default=0.0)
-        for place, (uuid, at, counters) in enumerate(chosen):
+        for index, (uuid, at, counters) in enumerate(chosen):
             if at == newest:
-                chosen[place] = uuid, at, {name: value for name, value in counters.items()
+                chosen[index] = uuid, at, {name: value for name, value in counters.items()
                                            if name not in self.late}
         return readings.Readings(
             tuple(uuids), tuple(names), np.array([place[one[0]] for one in chosen], dtype=np.intp),
