@@ -184,7 +184,7 @@ class Demands:
         expired = ~(last['end'] >= now - self._expiry)
         mean[expired] = deviation[expired] = signal[expired] = np.nan
         seen = demand.of_columns(last['usage'].astype(np.float64)).characteristics
-        rose, fell = ((last['far'] * sign > 0).any(axis=1)[:, None] for sign in (1, -1))
+        rose, fell = (np.any(last['far'] * sign > 0, axis=1, keepdims=True) for sign in (1, -1))
         present = np.where(rose, seen, np.where(fell, last['most'].astype(np.float64), mean))
         present[expired] = np.nan
         return Profiles(tuple(self._rows), mean, deviation, present, seen, signal[:, 0],

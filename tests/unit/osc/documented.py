@@ -72,7 +72,8 @@ def cloud():
     rows = [(host, *vm) for host, vms in HOSTS.items() for vm in vms]
     judged = assessment.Assessor(state, models(), assessment.Settings(maximum_age=900.0))
     return views.View(
-        4, judged, judged, {identity(vm): views.VM(identity(vm), vm, project, host)
+        4, judged, judged,
+        {identity(vm): views.VM(identity(vm), vm, project, host)
          for host, vm, project, *_rest in rows},
         np.array([np.nan if row[-1] is None else row[-1] for row in rows]), 0.08, now)
 
