@@ -43,6 +43,7 @@ class Watched:
     :param counts: ``num_instances`` of the HostStates when they were judged
     :param limits_at: the newcomer's limits on the host at a position
     :param chosen: HostStates and uuids of the instances that were placed
+    :param expected: position of the HostState that will most likely be chosen
     """
 
     spec: weakref.ref
@@ -53,6 +54,7 @@ class Watched:
     limits_at: Callable[[int], limits_module.Limits]
     at: float
     chosen: list[tuple[object, str]] = dataclasses.field(default_factory=list)
+    expected: int | None = None
 
 
 class Choices:
@@ -96,6 +98,7 @@ class Choices:
             one = self._open.get(id(spec))
             if one is None or one.spec() is not spec or position >= len(one.states):
                 return
+            one.expected = position
             state = one.states[position]
             self._placements.expect(pending.Placement(
                 one.uuid, state.host, state.nodename, one.profile, one.limits_at(position), now))
@@ -125,15 +128,25 @@ class Choices:
     def _found(one: Watched, now: float) -> list[pending.Placement]:
         if not one.states:
             return []
+        position = Choices._raised(one)
+        if position is None:
+            return []
+        state = one.states[position]
+        one.chosen.append((state, one.uuid))
+        found = pending.Placement(one.uuid, state.host, state.nodename, one.profile,
+                                  one.limits_at(position), now)
+        one.states, one.counts = [], []
+        return [found]
+
+    @staticmethod
+    def _raised(one: Watched) -> int | None:
+        """Return the position of the one HostState whose count has risen."""
+        expected = one.expected
+        # Mostly it is the one expected, and the other thousands need not be looked at.
+        if expected is not None and one.states[expected].num_instances > one.counts[expected]:
+            return expected
         counts = [state.num_instances for state in one.states]
         if counts == one.counts:
-            return []
-        found = []
-        for position, (before, after) in enumerate(zip(one.counts, counts)):
-            if after > before:
-                state = one.states[position]
-                one.chosen.append((state, one.uuid))
-                found.append(pending.Placement(one.uuid, state.host, state.nodename, one.profile,
-                                               one.limits_at(position), now))
-        one.states, one.counts = [], []
-        return found
+            return None
+        return next((position for position, (before, after) in enumerate(zip(one.counts, counts))
+                     if after > before), None)

@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -26,7 +27,6 @@ class Hosts:
     """The n HostStates of a request.
 
     :param counts: n, the instances that each host has or will have, by Nova's count
-    :param lengths: (n,) how many of them are listed
     """
 
     def __init__(self, states: list) -> None:
@@ -35,17 +35,34 @@ class Hosts:
         self._nodes = [state.nodename for state in states]
         self.counts = [state.num_instances for state in states]
         self.aggregates = [state.aggregates for state in states]
-        self.lengths: IntArray = np.fromiter([len(state.instances) for state in states], np.intp,
-                                             len(states))
 
-    def rows(self, cluster: cluster_module.ClusterState) -> IntArray:
+    def rows(self, cluster: cluster_module.ClusterState,
+             latest: Latest | None = None) -> IntArray:
         """Return the cluster's index of each host, (n,), -1 where it has none.
 
         The cluster may name a host by its node (the hypervisor's host name) or by its service's
         host; the node, which is more specific, is tried first.
+
+        :param latest: what the latest request's were
         """
+        if latest is not None and latest.cluster is cluster and latest.nodes == self._nodes:
+            return latest.rows
         get = cluster.host_index.get
         rows = np.fromiter(map(get, self._nodes, itertools.repeat(-1)), np.intp, len(self.states))
-        for place in np.flatnonzero(rows < 0):
+        without = np.flatnonzero(rows < 0)
+        for place in without:
             rows[place] = get(self.states[place].host, -1)
+        # The rest was found by the node alone, and is so again.
+        if latest is not None and not len(without):
+            rows.flags.writeable = False
+            latest.cluster, latest.nodes, latest.rows = cluster, self._nodes, rows
         return rows
+
+
+@dataclasses.dataclass
+class Latest:
+    """The nodes of the latest request, which the next one brings mostly again in their order."""
+
+    cluster: cluster_module.ClusterState | None = None
+    nodes: list[str] = dataclasses.field(default_factory=list)
+    rows: IntArray = dataclasses.field(default_factory=lambda: np.empty(0, dtype=np.intp))

@@ -18,7 +18,6 @@ siblings' are handled in the background.
 
 from __future__ import annotations
 
-import functools
 import logging
 import threading
 import time
@@ -27,8 +26,12 @@ import numpy as np
 
 from nova_filters import background
 from nova_filters import choices
+from nova_filters import decision
+from nova_filters import decisions
+from nova_filters import engine_source
 from nova_filters import exchange
 from nova_filters import faults as faults_module
+from nova_filters import file_source
 from nova_filters import handover
 from nova_filters import hosts as hosts_module
 from nova_filters import judgement as judgements
@@ -37,17 +40,20 @@ from nova_filters import options as options_module
 from nova_filters import overlay
 from nova_filters import pending as pending_module
 from nova_filters import policy as policies
+from nova_filters import recall
 from nova_filters import report
 from nova_filters import residency
 from nova_filters import snapshot_client
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import verdict
 
 # Seconds between two rounds in the background: while hosts are being chosen, while siblings may
 # be busy, and when nothing has been asked for a while.
 _CHOOSING, _BUSY, _IDLE = 0.1, 0.5, 5.0
 _BUSY_FOR = 60.0
+EXEMPT = 'weighed only, since it is moved or its host is named'
 
 
 class Judge:
@@ -56,19 +62,30 @@ class Judge:
     :param options: plain values
     :param log: logger
     :param clock: seconds since the epoch
+    :param connect: gives a transport to the engine; see
+        :func:`tracon_watcher.messaging.protocol.connector`
+    :param listener: by what name the engine is listened to
     """
 
-    def __init__(self, options: options_module.Options, log, clock=time.time) -> None:
+    def __init__(self, options: options_module.Options, log, clock=time.time, connect=None,
+                 listener: str = 'nova-scheduler') -> None:
         self.options = options
         self._log = log
         self._clock = clock
         self.faults = faults_module.FaultLog(log)
-        self._mode = policies.MODES[options.mode]
         self.pending = pending_module.Pending(options.pending_expiry_seconds)
+        self._recall = recall.Recall()
         self.snapshots = snapshot_client.SnapshotClient(
-            options.snapshot_file, functools.partial(
-                snapshot_client.prepare, confidence=options.confidence, margin=options.margin,
-                maximum_age=options.maximum_age_seconds), self.faults, log)
+            _wishes(options), self.faults, log,
+            lambda prepared: self._recall.prepare(prepared.assessor, self._clock()))
+        self.source: file_source.FileSource | engine_source.EngineSource
+        self._decisions: decisions.Decisions | None = None
+        if options.snapshot_source == 'engine':
+            self.source = engine_source.EngineSource(
+                connect, listener, options.engine_check_seconds, self.snapshots, self.faults)
+            self._decisions = decisions.Decisions(self.source.post, self.faults)
+        else:
+            self.source = file_source.FileSource(options.snapshot_file, self.snapshots)
         self._choices = choices.Choices(self.pending, self._on_settled)
         self._exchange = None if not options.pending_directory else exchange.Exchange(
             options.pending_directory, options.pending_expiry_seconds, self.faults)
@@ -76,9 +93,16 @@ class Judge:
         self._cancelled: list[str] = []
         self._outbox_lock = threading.Lock()
         self._residency = residency.Residency()
+        self._latest = hosts_module.Latest()
         self._background = background.Background(self._work, self.faults)
         self._looked_at = -np.inf
         self._asked_at = -np.inf
+
+    def reconfigure(self, options: options_module.Options) -> None:
+        """Judge by other options from the next request on; those that can be changed so."""
+        self.options = options
+        self.snapshots.wish(_wishes(options))
+        self._background.wake()
 
     def passing(self, states: list, spec) -> list:
         """Return the HostStates that pass, for the filter."""
@@ -88,21 +112,25 @@ class Judge:
         handover.give(spec, judged)
         refused = judged.refused()
         if not refused.any():
-            outcome = ('weighed only, since it is moved or its host is named' if judged.exempt
-                       else 'nothing refused in this mode')
+            outcome = EXEMPT if judged.exempt else 'nothing refused in this mode'
             self._report(judged, judged.breached() & (judged.modes > policies.Mode.OFF), outcome)
-            return states
-        if refused.all() and judged.least_harm:
-            self._report(judged, refused, 'all would be refused, least harm first')
-            return states
-        self._report(judged, refused, 'refused')
-        return judged.without(refused)
+        elif refused.all() and judged.least_harm:
+            outcome = 'all would be refused, least harm first'
+            self._report(judged, refused, outcome)
+        else:
+            outcome = 'refused'
+            self._report(judged, refused, outcome)
+        self._capture(judged, spec, outcome)
+        out = judged.taken_out()
+        return judged.without(out) if out.any() else states
 
     def weights(self, states: list, spec) -> list[float]:
         """Return a weight for each HostState, for the weigher."""
         judged = handover.take(spec)
         if judged is None:
             judged = self.judge(spec, states)
+            if judged is not None:
+                self._capture(judged, spec, EXEMPT if judged.exempt else 'weighed only')
         if judged is None:
             return [0.0] * len(states)
         weights = judged.weights_of(states)
@@ -116,40 +144,51 @@ class Judge:
 
         :returns: None when nothing is to be judged, or there is no snapshot
         """
+        options = self.options
         hosts = hosts_module.Hosts(states)
-        policy = policies.of_hosts(hosts, self._mode, self.faults)
+        policy = policies.of_hosts(hosts, policies.MODES[options.mode], self.faults)
         if not policy.active or not states:
             return None
         now = self._asked_at = self._clock()
         self._background.wake()
-        self.snapshots.wait(self.options.initial_wait_seconds)
+        self.snapshots.wait(options.initial_wait_seconds)
         self._choices.settle(now)
-        assessor = self.snapshots.current
-        if assessor is None:
+        prepared = self.snapshots.current
+        if prepared is None:
             return None
-        cluster = assessor.cluster
+        assessor, cluster = prepared.assessor, prepared.cluster
         uuid = spec.instance_uuid
-        rows = hosts.rows(cluster)
+        rows = hosts.rows(cluster, self._latest)
         changes = self._residency.changes(assessor, hosts, rows, self.pending, uuid, now)
         present = cluster.resident_index.get(uuid)
         profile = self._profile(assessor, spec, uuid)
-        limits, limits_at = self._limits(policy, spec, rows, len(cluster.hosts))
+        limits, limits_at = self._limits(policy, spec, rows, len(cluster.hosts), options)
         found = foreseen = None
+        parts: list[overlay.Part] = []
         if profile.known:
             found, foreseen = overlay.assess(
                 assessor, uuid, profile, limits, changes,
-                self._residency.expected(cluster, self.pending, uuid, now), now)
+                self._residency.expected(cluster, self.pending, uuid, now), now,
+                self._recall, parts)
+            _forget(prepared, found, foreseen)
         self._choices.watch(spec, uuid, states, hosts.counts, profile, limits_at, now)
         if found is not None:
             self._check_age(assessor, found, rows)
         return judgements.Judgement(
             uuid, states, rows, policy.modes(), found, foreseen,
             operation.never_refused(spec, present is not None),
-            self.options.on_all_refused == 'least_harm')
+            options.on_all_refused == 'least_harm', _trust(prepared, rows),
+            decision.Circumstances(now, prepared.content.identity, profile, assessor,
+                                   parts[0] if parts else None, overlay.pool_of(cluster, uuid)))
 
     def close(self) -> None:
-        """End the background thread."""
+        """End the background threads."""
         self._background.stop()
+        self.source.close()
+
+    def _capture(self, judged: judgements.Judgement, spec, outcome: str) -> None:
+        if self._decisions is not None:
+            self._decisions.capture(judged, spec, outcome)
 
     def _profile(self, assessor: assessment.Assessor, spec, uuid: str) -> newcomer.Profile:
         row = assessor.cluster.resident_index.get(uuid)
@@ -157,11 +196,12 @@ class Judge:
             return newcomer.own(assessor.cluster.profiles[row])
         return newcomer.expected(assessor.cluster.history, *operation.kind(spec))
 
-    def _limits(self, policy: policies.Policy, spec, rows, count: int):
+    def _limits(self, policy: policies.Policy, spec, rows, count: int,
+                options: options_module.Options):
         """Return the newcomer's limits for the assessment, and a function of the position."""
         flavor = policies.of_flavor(spec, self.faults)
-        default = flavor.or_else(self.options.limits)
-        special = {position: flavor.or_else(rules.limits).or_else(self.options.limits)
+        default = flavor.or_else(options.limits)
+        special = {position: flavor.or_else(rules.limits).or_else(options.limits)
                    for position, rules in policy.special.items()
                    if rules.limits != limits_module.NONE}
         if not special:
@@ -177,7 +217,7 @@ class Judge:
         stale = int(np.count_nonzero(found.status[known] == assessment.Status.STALE))
         if len(known) and stale == len(known):
             self.faults.report('stale', (
-                f'{self.options.snapshot_file}: snapshot {assessor.cluster.version} is stale, its '
+                f'{self.source.name}: snapshot {assessor.cluster.version} is stale, its '
                 f'data older than {assessor.settings.maximum_age:g} s: hosts are chosen '
                 f'without it until a newer one is written'))
         else:
@@ -193,13 +233,16 @@ class Judge:
         with self._outbox_lock:
             self._outbox += found
             self._cancelled += failed
+        if self._decisions is not None:
+            self._decisions.settled(found, failed, self._clock())
         self._background.wake()
 
     def _work(self) -> float:
         now = self._clock()
         if now - self._looked_at >= self.options.snapshot_refresh_seconds:
-            self.snapshots.refresh()
+            self.source.refresh()
             self._looked_at = self._clock()
+        self.snapshots.renew()
         self._choices.settle(now)
         if self._exchange is not None:
             with self._outbox_lock:
@@ -210,7 +253,29 @@ class Judge:
             self.pending.add(heard)
             self.pending.discard(cancelled)
         self.pending.expire(now)
+        if self._decisions is not None:
+            self._decisions.tell(self.snapshots.current)
         if self._choices.waiting:
             return _CHOOSING
         busy = now - self._asked_at < _BUSY_FOR
         return min(_BUSY if busy else _IDLE, self.options.snapshot_refresh_seconds)
+
+
+def _wishes(options: options_module.Options) -> snapshot_client.Wishes:
+    return snapshot_client.Wishes(options.confidence, options.margin,
+                                  options.maximum_age_seconds)
+
+
+def _forget(prepared: snapshot_client.Prepared, *assessments: verdict.Assessment) -> None:
+    """Make hosts unknown whose models are not trusted enough to refuse or to prefer them."""
+    if prepared.distrusted is None:
+        return
+    for one in {id(one): one for one in assessments}.values():
+        one.forget(prepared.distrusted & one.known, assessment.Status.DRIFTED)
+
+
+def _trust(prepared: snapshot_client.Prepared, rows):
+    """Return how far the models of a request's hosts are trusted, (n,); None for fully."""
+    if prepared.trust is None:
+        return None
+    return np.where(rows >= 0, prepared.trust[rows], 1.0)

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,8 @@ class Judgement:
     :param foreseen: by which hosts are weighed: the same, with the VMs of requests whose host is
         not known yet on those that they will most likely take. Nobody is refused for these.
     :param exempt: whether the request is a move or names its host, and is never refused
+    :param trust: (n,) how far the models of each host are trusted; None where all are fully
+    :param circumstances: see :class:`nova_filters.decision.Circumstances`
     """
 
     uuid: str
@@ -54,6 +57,8 @@ class Judgement:
     foreseen: verdict.Assessment | None
     exempt: bool
     least_harm: bool
+    trust: FloatArray | None = None
+    circumstances: Any = None
     _left: tuple[list, IntArray] | None = None
 
     def breached(self) -> BoolArray:
@@ -72,6 +77,12 @@ class Judgement:
         if self.exempt:
             return np.zeros(len(self.states), dtype=bool)
         return np.asarray(self.breached() & (self.modes == policies.Mode.ENFORCE))
+
+    def taken_out(self) -> BoolArray:
+        """Say the same, (n,), after it is applied."""
+        if self.least_harm and self.all_refused:
+            return np.zeros(len(self.states), dtype=bool)
+        return self.refused()
 
     @property
     def all_refused(self) -> bool:
@@ -98,7 +109,8 @@ class Judgement:
     def weights(self) -> FloatArray:
         """Return weights, (n,), from 0 to 1: half for breaching no limit, half for little harm.
 
-        The scale is fixed, so that a difference weighs the same in each request. Hosts whose mode
+        The scale is fixed, so that a difference weighs the same in each request. The less a host's
+        models are trusted, the nearer is its weight to the median. Hosts whose mode
         is less than ``weigh`` have the median weight of the others; when there are none, and when
         nothing is known, all have 0, which changes no order.
         """
@@ -108,6 +120,9 @@ class Judgement:
             return np.zeros(len(self.states))
         little = 1.0 / (1.0 + np.maximum(harm, 0.0) / HALVING)
         weights = (self._within_limits() + little) / 2
+        if self.trust is not None:
+            typical = np.median(weights[judged])
+            weights = typical + self.trust * (weights - typical)
         if not judged.all():
             weights[~judged] = np.median(weights[judged])
         if self.least_harm and self.all_refused:

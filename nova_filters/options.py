@@ -26,6 +26,9 @@ class Options:
     """See :mod:`tracon_watcher.conf.nova_filters` for what each one does."""
 
     snapshot_file: str
+    snapshot_source: str = 'file'
+    transport_url: str | None = dataclasses.field(default=None, repr=False)
+    engine_check_seconds: float = 30.0
     snapshot_refresh_seconds: float = 5.0
     initial_wait_seconds: float = 2.0
     maximum_age_seconds: float | None = None

@@ -14,20 +14,44 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
+from nova_filters import recall as recalls
 from nova_filters import residency
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer as newcomers
 from tracon_watcher.placement import storage
 from tracon_watcher.placement import verdict
 
 
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Hosts that were assessed on a state of their own.
+
+    :param hosts: their indices in the snapshot, in the order of the state's first hosts
+    """
+
+    hosts: list[int]
+    assessor: assessment.Assessor
+
+
+def pool_of(cluster: cluster_module.ClusterState, uuid: str) -> int:
+    """Return the index of the pool on which a VM is already; -1 for none, and for a local disk."""
+    present = cluster.resident_index.get(uuid)
+    pool = -1 if present is None else int(cluster.io_domain[present])
+    return -1 if pool >= 0 and storage.is_local(cluster)[pool] else pool
+
+
 def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
            limits: limits_module.Limits | list[limits_module.Limits],
            changes: dict[int, residency.Change], expected: dict[int, residency.Arrivals],
-           now: float) -> tuple[verdict.Assessment, verdict.Assessment]:
+           now: float,
+           recall: recalls.Recall | None = None,
+           parts: list[Part] | None = None) -> tuple[verdict.Assessment, verdict.Assessment]:
     """Assess a newcomer on the snapshot and on what is known beyond it.
 
     A VM that the snapshot shows is taken off the host where it is: it is never part of its own
@@ -36,21 +60,25 @@ def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
     :param limits: the same for all hosts, or one for each host of the cluster
     :param changes: by host index
     :param expected: VMs that will most likely take the host, by host index and uuid
+    :param recall: of assessments by the snapshot alone
+    :param parts: gets the hosts that differ from the snapshot, if there are any
     :returns: the assessment without and with those; one object when there are none
     """
     cluster = assessor.cluster
     present = cluster.resident_index.get(uuid)
     changes = dict(changes)
-    pool = -1
+    pool = pool_of(cluster, uuid)
     if present is not None:
         host = int(cluster.host[present])
         old = changes.get(host, residency.Change())
         changes[host] = residency.Change(old.gone | {uuid}, old.arrived)
-        pool = int(cluster.io_domain[present])
-        if pool >= 0 and storage.is_local(cluster)[pool]:
-            pool = -1
-    result = assessor.assess(profile, limits, now, pool)
-    _replace(result, assessor, profile, limits, changes, now)
+    if recall is not None and present is None:
+        result = recall.assess(assessor, profile, limits, now)
+    else:
+        result = assessor.assess(profile, limits, now, pool)
+    part = _replace(result, assessor, profile, limits, changes, now)
+    if parts is not None and part is not None:
+        parts.append(part)
     if not expected:
         return result, result
     foreseen = result.copy()
@@ -67,11 +95,11 @@ def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
 def _replace(result: verdict.Assessment, assessor: assessment.Assessor,
              profile: newcomers.Profile,
              limits: limits_module.Limits | list[limits_module.Limits],
-             changes: dict[int, residency.Change], now: float) -> None:
+             changes: dict[int, residency.Change], now: float) -> Part | None:
     """Assess anew, on a state of their own, the hosts that differ from the snapshot."""
     chosen = sorted(changes)
     if not chosen:
-        return
+        return None
     cluster = assessor.cluster
     # Who has come to one of these hosts is no longer where the snapshot shows it.
     came = {uuid: int(cluster.host[cluster.resident_index[uuid]])
@@ -90,6 +118,7 @@ def _replace(result: verdict.Assessment, assessor: assessment.Assessor,
     here = limits
     if not isinstance(limits, limits_module.Limits):
         here = [limits[index] for index in (*chosen, *left)]
-    fresh = assessment.Assessor(part, assessor.models, assessor.settings).assess(
-        profile, here, now, elsewhere=False)
-    result.replace(np.array(chosen, dtype=np.intp), fresh)
+    its_own = assessment.Assessor(part, assessor.models, assessor.settings)
+    result.replace(np.array(chosen, dtype=np.intp),
+                   its_own.assess(profile, here, now, elsewhere=False))
+    return Part(chosen, its_own)

@@ -95,7 +95,8 @@ def of_hosts(hosts: hosts_module.Hosts, default: Mode, faults: faults_module.Fau
 
     An invalid value counts as unset, with one log line.
     """
-    aggregates = {id(aggregate): aggregate for several in hosts.aggregates
+    # Most hosts are in none, and are passed over quickly.
+    aggregates = {id(aggregate): aggregate for several in filter(None, hosts.aggregates)
                   for aggregate in several}
     stated = {key: rules for key, rules in (
         (key, _rules(aggregate, faults)) for key, aggregate in aggregates.items())

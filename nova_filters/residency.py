@@ -75,6 +75,7 @@ class Residency:
     def __init__(self) -> None:
         self._assessor: assessment.Assessor | None = None
         self._sets: list[frozenset[str] | None] = []
+        self._counts = np.empty(0, dtype=np.intp)
         self._lengths = np.empty(0, dtype=np.intp)
         self._surplus = np.empty(0, dtype=np.intp)
         self._arrived: dict[str, tuple[str, float]] = {}
@@ -93,12 +94,11 @@ class Residency:
         """
         if not (rows >= 0).any():
             return {}
-        states, lengths = hosts.states, hosts.lengths
-        surplus = np.array(hosts.counts, dtype=np.intp) - lengths
+        states, counts = hosts.states, np.array(hosts.counts, dtype=np.intp)
         with self._lock:
             self._rebase(assessor)
-            departed = self._compare(states, rows, lengths, now)
-            unlisted = self._unlisted(rows, surplus)
+            departed = self._compare(states, rows, counts, now)
+            unlisted = self._unlisted(rows, counts)
             arrived, gone = self._current(assessor)
         pending.left(departed)
         on_the_way = pending.all()
@@ -140,26 +140,34 @@ class Residency:
         old = {} if self._assessor is None else self._assessor.cluster.host_index
         places = [old.get(name, -1) for name in assessor.cluster.hosts]
         self._sets = [self._sets[place] if place >= 0 else None for place in places]
-        for name in ('_lengths', '_surplus'):
+        for name in ('_counts', '_lengths', '_surplus'):
             array = np.full(len(places), _UNSEEN, dtype=np.intp)
             kept = np.array(places, dtype=np.intp)
             array[kept >= 0] = getattr(self, name)[kept[kept >= 0]]
             setattr(self, name, array)
         self._assessor = assessor
 
-    def _compare(self, states: list, rows: IntArray, lengths: IntArray,
+    def _compare(self, states: list, rows: IntArray, counts: IntArray,
                  now: float) -> list[tuple[str, str, str]]:
         """Note what came and went; return (uuid, host, node) of what went."""
         assert self._assessor is not None
         count = len(rows)
-        known = rows >= 0
-        suspicious = np.zeros(count, dtype=bool)
-        suspicious[known] = self._lengths[rows[known]] != lengths[known]
+        known = np.flatnonzero(rows >= 0)
+        chosen = rows[known]
+        before = self._counts[chosen]
+        # A list is looked at when the host counts otherwise than before, and as long as it counts
+        # more than it lists: what is counted first is listed later.
+        wanted = np.zeros(count, dtype=bool)
+        wanted[known] = (before != counts[known]) | (
+            before - self._lengths[chosen] > self._surplus[chosen])
+        self._counts[chosen] = counts[known]
         window = np.arange(self._window, self._window + min(_WINDOW, count)) % count
         self._window = (self._window + _WINDOW) % count
-        suspicious[window] = known[window]
+        for place in np.flatnonzero(wanted):
+            wanted[place] = len(states[place].instances) != self._lengths[rows[place]]
+        wanted[window] = rows[window] >= 0
         departed = []
-        for place in np.flatnonzero(suspicious):
+        for place in np.flatnonzero(wanted):
             row, state = int(rows[place]), states[place]
             present, before = frozenset(state.instances), self._sets[row]
             if before and not present and state.num_instances:
@@ -180,12 +188,12 @@ class Residency:
                     del self._arrived[uuid]
         return departed
 
-    def _unlisted(self, rows: IntArray, surplus: IntArray) -> dict[int, int]:
+    def _unlisted(self, rows: IntArray, counts: IntArray) -> dict[int, int]:
         """Return by position how many more instances than before a host counts but not lists."""
         known = np.flatnonzero(rows >= 0)
         chosen = rows[known]
         before = self._surplus[chosen]
-        now = surplus[known]
+        now = counts[known] - self._lengths[chosen]
         self._surplus[chosen] = np.where(before == _UNSEEN, now, np.minimum(before, now))
         more = now - self._surplus[chosen]
         return {int(known[place]): int(more[place]) for place in np.flatnonzero(more > 0)}

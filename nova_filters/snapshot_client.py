@@ -10,94 +10,155 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The last good snapshot, prepared for requests; read and replaced in the background."""
+"""The last good snapshot, prepared for requests; replaced in the background.
+
+Where it comes from is another matter: :mod:`nova_filters.file_source` and
+:mod:`nova_filters.engine_source`.
+"""
 
 from __future__ import annotations
 
-import os
+import dataclasses
+import logging
 import threading
 from typing import Callable
 
+import numpy as np
+
 from nova_filters import background
 from nova_filters import faults as faults_module
-from tracon_watcher import errors
+from tracon_watcher.characteristics import BoolArray
+from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import snapshot
 
 _KIND = 'snapshot'
+#: Of host types whose models are trusted less, nothing is said.
+LEAST_TRUST = 0.5
 
 
-def prepare(path: str, confidence: float, margin: float,
-            maximum_age: float | None) -> assessment.Assessor:
-    """Read a snapshot file and prepare all that does not depend on a request.
+@dataclasses.dataclass(frozen=True)
+class Wishes:
+    """What an operator has said of how to judge by snapshots.
 
-    :raises tracon_watcher.errors.InvalidDocument: naming file, line, field and value
+    :param maximum_age: None for what the snapshot states
     """
-    content = snapshot.read(path)
-    settings = assessment.Settings(
-        confidence, margin,
-        content.maximum_age_seconds if maximum_age is None else maximum_age)
+
+    confidence: float = 0.8
+    margin: float = 0.05
+    maximum_age: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """A snapshot, ready for requests.
+
+    :param trust: (h,) how far the models of each host are trusted; None where all are fully
+    :param distrusted: (h,) hosts whose models are not trusted enough; None where there are none
+    """
+
+    content: snapshot.Snapshot
+    assessor: assessment.Assessor
+    trust: FloatArray | None
+    distrusted: BoolArray | None
+
+    @property
+    def cluster(self) -> cluster_module.ClusterState:
+        """The state of the cluster."""
+        return self.assessor.cluster
+
+
+def prepare(content: snapshot.Snapshot, wishes: Wishes) -> Prepared:
+    """Prepare all that does not depend on a request."""
+    age = content.maximum_age_seconds if wishes.maximum_age is None else wishes.maximum_age
     cluster = content.cluster
-    assessor = assessment.Assessor(cluster, content.models, settings)
+    assessor = assessment.Assessor(cluster, content.models, assessment.Settings(
+        wishes.confidence, wishes.margin, age))
     # Lazily made indices are made here, not on the first request.
     _ = (cluster.host_index, cluster.resident_index, cluster.io_residents)
-    return assessor
+    trust = content.host_trust()
+    if np.all(trust == 1.0):
+        return Prepared(content, assessor, None, None)
+    distrusted = trust < LEAST_TRUST
+    return Prepared(content, assessor, trust, distrusted if distrusted.any() else None)
 
 
 class SnapshotClient:
-    """Keeps :attr:`current`; None until a first snapshot was read.
+    """Keeps :attr:`current`; None until a first snapshot was taken.
 
-    :param path: the snapshot file
-    :param load: of a path, gives the prepared snapshot
+    :param wishes: how snapshots are to be judged by
+    :param ready: called with each prepared snapshot before requests are
     """
 
-    def __init__(self, path: str, load: Callable[[str], assessment.Assessor],
-                 faults: faults_module.FaultLog, log) -> None:
-        self.current: assessment.Assessor | None = None
-        self._path = path
-        self._load = load
+    def __init__(self, wishes: Wishes, faults: faults_module.FaultLog, log,
+                 ready: Callable[[Prepared], None] = lambda prepared: None) -> None:
+        self.current: Prepared | None = None
+        self._wishes = wishes
+        self._prepared_for = wishes
         self._faults = faults
         self._log = log
-        self._seen: tuple[int, int, int] | None = None
+        self._ready = ready
         self._tried = threading.Event()
+        self._lock = threading.Lock()
 
     def wait(self, seconds: float) -> None:
-        """Wait until the file was looked at once."""
+        """Wait until there is a first snapshot, or it is known that there is none."""
         if seconds > 0 and not self._tried.is_set():
             self._tried.wait(seconds)
 
-    def refresh(self) -> None:
-        """Read the file if it has changed; keep the last good one if it cannot be used."""
+    def tried(self) -> None:
+        """Let nobody wait any longer."""
+        self._tried.set()
+
+    def take(self, content: snapshot.Snapshot, source: str, often: bool = False) -> None:
+        """Put a snapshot in the place of the current one; called in the background.
+
+        :param source: where it comes from, for the log
+        :param often: whether one comes so often that each is no news
+        """
         try:
-            self._refresh()
+            with self._lock:
+                self._prepare(content)
         finally:
             self._tried.set()
+        self._log.log(
+            logging.DEBUG if often else logging.INFO,
+            'Snapshot %s read from %s: %d hosts, %d VMs', named(content), source,
+            len(content.cluster.hosts), len(content.cluster.uuids))
 
-    def _refresh(self) -> None:
-        try:
-            found = os.stat(self._path)
-        except OSError as error:
-            self._seen = None
-            self._report(f'{self._path}: the file is {error.strerror!r}: '
-                         f'cannot be read; write it or set [tracon] snapshot_file')
-            return
-        seen = (found.st_mtime_ns, found.st_size, found.st_ino)
-        if seen == self._seen:
-            return
-        try:
-            loaded = background.natively(self._load, self._path)
-        except errors.TraconError as error:
-            self._seen = seen           # it will be no better until it changes
-            self._report(str(error))
-            return
-        self._seen = seen
-        self.current = loaded
-        self._faults.mended(_KIND)
-        cluster = loaded.cluster
-        self._log.info('Snapshot %d read from %s: %d hosts, %d VMs', cluster.version, self._path,
-                       len(cluster.hosts), len(cluster.uuids))
+    def wish(self, wishes: Wishes) -> None:
+        """Judge differently from now on, as soon as :meth:`renew` was called."""
+        self._wishes = wishes
 
-    def _report(self, text: str) -> None:
+    def renew(self) -> None:
+        """Prepare the snapshot anew if it shall be judged by differently; in the background."""
+        if self._wishes != self._prepared_for:
+            with self._lock:
+                self._prepared_for = self._wishes
+                if self.current is not None:
+                    self._prepare(self.current.content)
+
+    def fault(self, text: str) -> None:
+        """Say what is wrong with the next snapshot, and what is done until it is mended."""
         kept = ('hosts are chosen without it' if self.current is None else
-                f'snapshot {self.current.cluster.version} stays in use until its data is stale')
+                f'snapshot {named(self.current.content)} stays in use until its data is stale')
         self._faults.report(_KIND, f'{text}; {kept}')
+
+    def mended(self) -> None:
+        """Say it anew should it come back."""
+        self._faults.mended(_KIND)
+
+    def _prepare(self, content: snapshot.Snapshot) -> None:
+        prepared = background.natively(self._finished, content)
+        self.current = prepared
+
+    def _finished(self, content: snapshot.Snapshot) -> Prepared:
+        prepared = prepare(content, self._wishes)
+        self._ready(prepared)
+        return prepared
+
+
+def named(content: snapshot.Snapshot) -> str:
+    """Return what a snapshot is called by."""
+    return f'{content.epoch}.{content.version}' if content.epoch else str(content.version)

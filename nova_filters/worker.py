@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import threading
 from typing import Any, Callable
+import weakref
 
 import nova.conf
 from oslo_log import log as logging
@@ -24,6 +25,7 @@ from oslo_log import log as logging
 from nova_filters import faults as faults_module
 from nova_filters import judge as judges
 from nova_filters import options
+from tracon_watcher.messaging import protocol
 
 LOG = logging.getLogger('nova_filters')
 _faults = faults_module.FaultLog(LOG)
@@ -47,7 +49,7 @@ class Worker:
         if self._pid != os.getpid():
             with self._lock:
                 if self._pid != os.getpid():
-                    self._judge = judges.Judge(options.read(nova.conf.CONF), LOG)
+                    self._judge = _judge(nova.conf.CONF)
                     self._pid = os.getpid()
                     _latest = self
         assert self._judge is not None
@@ -57,6 +59,24 @@ class Worker:
         """End the judge's thread."""
         if self._judge is not None and self._pid == os.getpid():
             self._judge.close()
+
+
+def _judge(conf) -> judges.Judge:
+    """Make a judge that follows the options as they are changed while it works."""
+    read = options.read(conf)
+    made = judges.Judge(
+        read, LOG, connect=protocol.connector(conf, read.transport_url),
+        listener=f'nova-scheduler.{conf.host}')
+    reference = weakref.ref(made)
+
+    def changed(_conf, _fresh) -> None:
+        judge = reference()
+        if judge is not None:
+            _faults.guarded(lambda: judge.reconfigure(options.read(conf)), None,
+                            'The options of [tracon] stay as they were')
+
+    conf.register_mutate_hook(changed)
+    return made
 
 
 def latest() -> Worker | None:

@@ -45,7 +45,10 @@ class InvalidDocument(TraconError):
     """
 
     def __init__(self, source: str, field: str, value: object, remedy: str) -> None:
-        shown = repr(value)
+        try:
+            shown = repr(value)
+        except RecursionError:
+            shown = 'nested deeper than can be shown'
         if len(shown) > 80:
             shown = shown[:77] + '...'
         super().__init__(f'{source}: {field} is {shown}: {remedy}')

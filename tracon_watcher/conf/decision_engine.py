@@ -16,7 +16,7 @@ from tracon_watcher.conf import nova_filters
 
 GROUP = nova_filters.GROUP
 
-_SHARED = ('snapshot_file', 'maximum_age_seconds')
+_SHARED = ('snapshot_source', 'snapshot_file', 'transport_url', 'maximum_age_seconds')
 
 
 def list_opts():

@@ -22,6 +22,22 @@ MODES = ('off', 'advise', 'weigh', 'enforce')
 
 SNAPSHOT = [
     cfg.StrOpt(
+        'snapshot_source', default='file', choices=[
+            ('file', 'snapshot_file, which somebody writes'),
+            ('engine', 'tracon-engine, through oslo.messaging')],
+        help='Where the snapshot of the cluster comes from. With "file", tracon-engine is not '
+             'needed, and it learns of no decision. Change it to "engine" when that runs.'),
+    cfg.StrOpt(
+        'transport_url', secret=True, sample_default='rabbit://tracon:password@controller:5672/',
+        help='Message broker through which tracon-engine is reached, when snapshot_source is '
+             '"engine". Unset: transport_url of [DEFAULT]. Set it when tracon-engine uses another '
+             'broker, or another user on it. A connection of its own is made in either case.'),
+    cfg.FloatOpt(
+        'engine_check_seconds', default=30.0, min=0.1,
+        help='Seconds without news after which tracon-engine is asked whether there is a newer '
+             'snapshot, when snapshot_source is "engine". As a rule it announces each one; lower '
+             'this where such announcements get lost.'),
+    cfg.StrOpt(
         'snapshot_file', default='/var/lib/tracon/snapshot.jsonl',
         help='The snapshot of the cluster and the models to judge it by. It is read in the '
              'background whenever it changes; without it, or while it cannot be used, hosts are '
@@ -37,7 +53,7 @@ SNAPSHOT = [
              'snapshot to be loaded. No other request ever waits. 0: the requests until then are '
              'placed unjudged.'),
     cfg.FloatOpt(
-        'maximum_age_seconds', min=1.0,
+        'maximum_age_seconds', min=1.0, mutable=True,
         help='Seconds after which the data of a host is stale, which makes the host unknown: '
              'neither refused nor preferred. Unset: what the snapshot itself states. Lower it '
              'where VMs change their behaviour quickly.'),
@@ -45,7 +61,7 @@ SNAPSHOT = [
 
 POLICY = [
     cfg.StrOpt(
-        'mode', default='advise', choices=[
+        'mode', default='advise', mutable=True, choices=[
             ('off', 'do nothing'),
             ('advise', 'log what would be refused, change nothing'),
             ('weigh', 'prefer hosts with less predicted harm, refuse none'),
@@ -54,30 +70,30 @@ POLICY = [
              'aggregate takes precedence for its hosts; see the documentation for hosts in '
              'several. Change it step by step, as trust grows.'),
     cfg.StrOpt(
-        'on_all_refused', default='least_harm', choices=[
+        'on_all_refused', default='least_harm', mutable=True, choices=[
             ('least_harm', 'let all pass, and put the host with the least predicted harm first'),
             ('refuse', 'refuse all: the request fails with "No valid host"')],
         help='What is done when every host that is left would be refused. Choose refuse only '
              'where no VM is better than a slow one. least_harm needs the weigher.'),
     cfg.FloatOpt(
-        'confidence', default=0.8, min=0.5, max=0.975,
+        'confidence', default=0.8, min=0.5, max=0.975, mutable=True,
         help='Probability of the one-sided bound that must cross a limit before a host is '
              'refused. Raise it when too much is refused on weak evidence.'),
     cfg.FloatOpt(
-        'margin', default=0.05, min=0.0, max=10.0,
+        'margin', default=0.05, min=0.0, max=10.0, mutable=True,
         help='Share by which a VM that breaches its limit already must get slower before this '
              'counts against a host; 0.05 is 5 %. Raise it when crowded hosts are refused for '
              'newcomers that hardly matter.'),
     cfg.FloatOpt(
-        'max_slowdown', min=1.0, max=1000.0,
+        'max_slowdown', min=1.0, max=1000.0, mutable=True,
         help='Largest slowdown that a new VM tolerates when neither its flavor nor an aggregate '
              'states tracon:max_slowdown; 1.5 means half as long again as alone. Unset: none.'),
     cfg.FloatOpt(
-        'min_iops_ratio', min=0.001, max=1.0,
+        'min_iops_ratio', min=0.001, max=1.0, mutable=True,
         help='Smallest share of its I/O operations per second alone that a new VM tolerates when '
              'neither its flavor nor an aggregate states tracon:min_iops_ratio. Unset: none.'),
     cfg.FloatOpt(
-        'weight_multiplier', default=40.0,
+        'weight_multiplier', default=40.0, mutable=True,
         help='Multiplier of the interference weigher. Its weight falls by 1/2 when a limit would '
              'be breached, and with the harm, from 1/2 for none to 1/4 for harm that adds up to '
              'about four VMs made twice as slow. With the default, one VM made twice as slow '

@@ -39,9 +39,15 @@ SCHEMA: dict[str, Any] = {
                            'minutes at half speed for the VM and two neighbours, spread over '
                            'an hour.',
             'type': 'number', 'minimum': 0, 'maximum': 100, 'default': _DEFAULT.migration_cost},
+        'noise': {
+            'description': 'By which share profiles may be off though no VM has changed: a '
+                           'migration that ends no breach must bring more than this could '
+                           'feign. Larger where telemetry is coarse; 0 where it is exact.',
+            'type': 'number', 'minimum': 0, 'maximum': 1, 'default': 0.1},
         'cooldown_seconds': {
             'description': 'Seconds for which a VM stays where it is after a migration, whoever '
-                           'ordered that one.',
+                           'ordered that one. Each further migration within a day doubles them, '
+                           'up to six hours.',
             'type': 'number', 'minimum': 0, 'maximum': 2592000, 'default': 3600},
         'excluded_projects': {
             'description': 'Ids of projects whose VMs stay where they are.',
@@ -55,8 +61,8 @@ SCHEMA: dict[str, Any] = {
                            'this counts as a breach.',
             'type': 'number', 'minimum': 0.5, 'maximum': 0.975, 'default': 0.8},
         'snapshot_file': {
-            'description': 'The snapshot to judge by. Empty: option snapshot_file of group '
-                           '[tracon] in watcher.conf.',
+            'description': 'A file with the snapshot to judge by. Empty: what the options of '
+                           'group [tracon] in watcher.conf say.',
             'type': 'string', 'default': ''},
     },
 }
@@ -75,7 +81,8 @@ class Audit:
     def of(cls, given: Mapping[str, Any]) -> Audit:
         """Sort validated and completed parameters."""
         return cls(
-            plan.Parameters(given['max_migrations'], given['min_gain'], given['migration_cost']),
+            plan.Parameters(given['max_migrations'], given['min_gain'], given['migration_cost'],
+                            noise=given['noise']),
             rules.Wishes(frozenset(given['excluded_projects']), given['opt_out_key'],
                          given['cooldown_seconds']),
             given['confidence'], given['snapshot_file'])

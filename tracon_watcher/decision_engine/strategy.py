@@ -32,10 +32,11 @@ from tracon_watcher.decision_engine import parameters
 from tracon_watcher.decision_engine import planner
 from tracon_watcher.decision_engine import residency
 from tracon_watcher.decision_engine import rules
+from tracon_watcher.decision_engine import source
+from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import planning
-from tracon_watcher.placement import snapshot
 from tracon_watcher.scheduling import assignment
 
 LOG = log.getLogger(__name__)
@@ -103,11 +104,13 @@ class InterferenceStrategy(base.BaseStrategy):
             raise
         self._explain(self._plan)
         _tell(audit, f'{len(self._plan.moves)} live migrations; {self._plan.reason}')
+        # The model itself seeks a node by its name among all nodes and VMs.
+        nodes = {node.hostname: node
+                 for node in self.compute_model.get_all_compute_nodes().values()}
         for move in self._plan.moves:
-            instance = self.compute_model.get_instance_by_uuid(move.uuid)
             self.add_action_migrate(
-                instance, 'live', self.compute_model.get_node_by_name(move.source),
-                self.compute_model.get_node_by_name(move.destination))
+                self.compute_model.get_instance_by_uuid(move.uuid), 'live', nodes[move.source],
+                nodes[move.destination])
             self.waits_for[move.uuid] = [self._plan.moves[place].uuid for place in move.after]
 
     def post_execute(self) -> None:
@@ -125,9 +128,11 @@ class InterferenceStrategy(base.BaseStrategy):
         wanted = parameters.Audit.of(self.input_parameters)
         options.register_opts(cfg.CONF)
         configured = cfg.CONF[options.GROUP.name]
-        state = snapshot.read(wanted.snapshot_file or configured.snapshot_file)
+        state = source.read(wanted.snapshot_file, configured,
+                            protocol.connector(cfg.CONF, configured.transport_url))
         now = time.time()
-        found = inventory.collect(self._connect(), now - wanted.wishes.cooldown_seconds)
+        found = inventory.collect(self._connect(), now - max(
+            wanted.wishes.cooldown_seconds, inventory.LONGEST_MIGRATION))
         settings = assessment.Settings(
             confidence=wanted.confidence,
             maximum_age=configured.maximum_age_seconds or state.maximum_age_seconds)

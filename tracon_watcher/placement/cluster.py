@@ -26,6 +26,8 @@ from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
 
 LOCAL = 'local'
+#: A storage backend that nobody could tell; whoever is on it is unknown, and so is its host.
+UNKNOWN = 'unknown'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -271,7 +273,7 @@ def build(hosts: Iterable[Host], history: Mapping[str, newcomer.Profile] | None 
     domains: dict[str, int] = {}
 
     def domain(name: str | None, host: str) -> int:
-        if name is None:
+        if name is None or name == UNKNOWN:
             return -1
         full = f'{LOCAL}:{host}' if name == LOCAL else name
         return domains.setdefault(full, len(domains))
@@ -293,9 +295,17 @@ def build(hosts: Iterable[Host], history: Mapping[str, newcomer.Profile] | None 
         np.array([vm.limits.max_slowdown for _place, _host, vm in everyone], dtype=np.float64),
         np.array([vm.limits.min_iops_ratio for _place, _host, vm in everyone], dtype=np.float64),
         tuple(domains), dict(history or {}), version, generated_at)
+    check_names(state)
+    return state
+
+
+def check_names(state: ClusterState) -> None:
+    """See that no name occurs twice.
+
+    :raises ValueError: naming the host or the VM that does
+    """
     for kind, names, index in (('host', state.hosts, state.host_index),
                                ('VM', state.uuids, state.resident_index)):
         if len(index) != len(names):
             double = next(name for place, name in enumerate(names) if index[name] != place)
             raise ValueError(f'{kind} {double} occurs twice in the cluster')
-    return state

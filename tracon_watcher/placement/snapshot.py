@@ -10,45 +10,41 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The snapshot: one file with all that a scheduler or a strategy must know to judge.
+"""The snapshot: one text with all that a scheduler or a strategy must know to judge.
 
-The format is JSON lines, so that it can be read by eye, written as a stream and sent in pieces,
-and so that reading a large one gives way to other threads between lines:
+It consists of JSON lines (:mod:`tracon_watcher.placement.lines`), whether it is a file or comes
+from the engine:
 
-* the first line is the header: schema, version, time, the models;
+* the first line is the header: schema, epoch and version, time, the models and how far they are
+  trusted;
 * then a line for each host with its residents, and one for each kind of newcomer;
-* the last line states how many lines there are before it and their SHA-256, so that a truncated
-  or edited file is never taken for a whole one.
+* the last line seals them.
+
+A snapshot is told from others by its epoch and version. The epoch rises each time another engine
+takes the lead, the version with each publication; a file that was written by hand has epoch 0.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
-import math
 import os
 import pathlib
-import sys
 from typing import Any, Iterable, Iterator, Mapping
 
 import numpy as np
 
+from tracon_watcher.characteristics import FloatArray
 from tracon_watcher import errors
-from tracon_watcher.characteristics import COUNT, NAMES
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.placement import limits as limits_module
+from tracon_watcher.placement import columns
+from tracon_watcher.placement import lines as lines_module
 from tracon_watcher.placement import newcomer
 from tracon_watcher.prediction import document
-from tracon_watcher.prediction import store
 
 SCHEMA = 'tracon-snapshot/1'
-_HEADER = ('schema', 'version', 'generated_at', 'maximum_age_seconds', 'models')
-_HOST = ('host', 'type', 'storage', 'updated_at', 'vms')
-_VM = frozenset(('uuid', 'profile', 'max_slowdown', 'min_iops_ratio', 'storage'))
+_HEADER = ('schema', 'epoch', 'version', 'generated_at', 'maximum_age_seconds', 'models', 'trust')
 _REWRITE = 'write the snapshot anew'
-_LARGEST = sys.float_info.max
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,29 +53,44 @@ class Snapshot:
 
     :param models: by host type
     :param maximum_age_seconds: after which a host's data is stale, thus unknown
+    :param epoch: of the engine that published it, 0 for a file
+    :param trust: by host type, from 0 to 1: how far measurements and predictions still agree; 1
+        for a type that is not named
     """
 
     cluster: cluster_module.ClusterState
     models: Mapping[str, assessment.Models]
     maximum_age_seconds: float
+    epoch: int = 0
+    trust: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @property
     def version(self) -> int:
-        """Rises with every snapshot."""
+        """Rises with every snapshot of an epoch."""
         return self.cluster.version
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Epoch and version: of two snapshots the one with the greater is the newer."""
+        return self.epoch, self.version
+
+    def host_trust(self) -> FloatArray:
+        """Return how far the models of each host are trusted, (h,)."""
+        return np.array([1.0 if name is None else self.trust.get(name, 1.0)
+                         for name in self.cluster.host_type], dtype=np.float64)
 
 
 def encode(cluster: cluster_module.ClusterState, models: Mapping[str, assessment.Models],
-           maximum_age_seconds: float) -> Iterator[str]:
+           maximum_age_seconds: float, epoch: int = 0,
+           trust: Mapping[str, float] | None = None) -> Iterator[str]:
     """Yield the lines of a snapshot, each with its line feed."""
-    digest = hashlib.sha256()
-    count = 0
-    for line in _lines(cluster, models, maximum_age_seconds):
-        text = json.dumps(line, separators=(',', ':'), allow_nan=False) + '\n'
-        digest.update(text.encode())
-        count += 1
-        yield text
-    yield json.dumps({'end': count, 'sha256': digest.hexdigest()}) + '\n'
+    return lines_module.sealed(
+        _contents(Snapshot(cluster, models, maximum_age_seconds, epoch, trust or {})))
+
+
+def lines(content: Snapshot) -> Iterator[str]:
+    """Yield the lines of a snapshot, each with its line feed."""
+    return lines_module.sealed(_contents(content))
 
 
 def decode(lines: Iterable[str], source: str) -> Snapshot:
@@ -88,10 +99,11 @@ def decode(lines: Iterable[str], source: str) -> Snapshot:
     :param source: the file's name, for the errors
     :raises tracon_watcher.errors.InvalidDocument: naming file, line, field and value
     """
-    reader = _Reader(source)
-    for line in lines:
-        reader.line(line)
-    return reader.finish()
+    with lines_module.bounded(source):
+        reader = _Reader(source)
+        for fields in lines_module.unsealed(lines, source, _REWRITE):
+            reader.take(fields)
+        return reader.finish()
 
 
 def write(path: str | os.PathLike[str], cluster: cluster_module.ClusterState,
@@ -120,157 +132,63 @@ def read(path: str | os.PathLike[str]) -> Snapshot:
                                      f'cannot be read; {_REWRITE}') from None
 
 
-def _lines(cluster: cluster_module.ClusterState, models: Mapping[str, assessment.Models],
-           maximum_age_seconds: float) -> Iterator[dict[str, Any]]:
-    yield {'schema': SCHEMA, 'version': cluster.version, 'generated_at': cluster.generated_at,
-           'maximum_age_seconds': maximum_age_seconds,
-           'models': [model.to_document() for name in sorted(models) for model in models[name]]}
-    for index, name in enumerate(cluster.hosts):
-        own = int(cluster.host_io_domain[index])
-        vms = []
-        for row in range(cluster.first[index], cluster.first[index + 1]):
-            profile = cluster.profiles[row]
-            vm: dict[str, Any] = {
-                'uuid': cluster.uuids[row],
-                'profile': None if np.isnan(profile).any() else profile.tolist()}
-            limits = cluster.resident_limits(row)
-            if math.isfinite(limits.max_slowdown):
-                vm['max_slowdown'] = limits.max_slowdown
-            if limits.min_iops_ratio > 0:
-                vm['min_iops_ratio'] = limits.min_iops_ratio
-            if cluster.io_domain[row] != own:
-                vm['storage'] = _storage(cluster, int(cluster.io_domain[row]), name)
-            vms.append(vm)
-        yield {'host': name, 'type': cluster.host_type[index],
-               'storage': _storage(cluster, own, name),
-               'updated_at': float(cluster.updated_at[index]), 'vms': vms}
+def _contents(content: Snapshot) -> Iterator[dict[str, Any]]:
+    cluster = content.cluster
+    header = {'schema': SCHEMA, 'version': cluster.version, 'generated_at': cluster.generated_at,
+              'maximum_age_seconds': content.maximum_age_seconds}
+    if content.epoch:
+        header['epoch'] = content.epoch
+    if content.trust:
+        header['trust'] = dict(content.trust)
+    yield {**header, 'models': lines_module.of_models(content.models)}
+    for index in range(len(cluster.hosts)):
+        yield lines_module.of_host(cluster, index)
     for key, profile in cluster.history.items():
-        yield {'history': key, 'mean': profile.mean.tolist(),
-               'deviation': profile.deviation.tolist(), 'count': profile.count}
-
-
-def _storage(cluster: cluster_module.ClusterState, domain: int, host: str) -> str | None:
-    if domain < 0:
-        return None
-    name = cluster.io_domains[domain]
-    return cluster_module.LOCAL if name == f'{cluster_module.LOCAL}:{host}' else name
+        yield lines_module.of_history(key, profile)
 
 
 class _Reader:
-    """Takes lines one by one."""
+    """Takes the objects of the lines one by one."""
 
     def __init__(self, source: str) -> None:
         self._source = source
-        self._digest = hashlib.sha256()
-        self._count = 0
         self._header: document.Fields | None = None
-        self._models: dict[str, dict[str, Any]] = {}
-        self._hosts: list[cluster_module.Host] = []
+        self._epoch = self._version = 0
+        self._models: dict[str, assessment.Models] = {}
+        self._trust: dict[str, float] = {}
+        self._columns = columns.Columns()
         self._history: dict[str, newcomer.Profile] = {}
-        self._ended = False
 
-    def line(self, text: str) -> None:
-        where = f'{self._source}: line {self._count + 1}'
-        fields = document.parse(text, where)
-        if self._ended:
-            raise errors.InvalidDocument(where, 'the line', text[:40], 'nothing follows the end')
+    def take(self, fields: document.Fields) -> None:
         if self._header is None:
             self._start(fields)
-        elif fields.has('end'):
-            self._end(fields)
-            return
         elif fields.has('host'):
-            self._hosts.append(_host(fields))
+            self._columns.add(fields)
         else:
-            fields.only(('history', 'mean', 'deviation', 'count'))
-            key = fields.string('history')
-            self._history[key] = newcomer.Profile(
-                fields.array('mean', (COUNT,), 0.0), fields.array('deviation', (COUNT,), 0.0),
-                int(fields.number('count', 1)), key or 'all VMs')
-        self._count += 1
-        self._digest.update(text.encode())
+            key, profile = lines_module.history(fields)
+            self._history[key] = profile
 
     def finish(self) -> Snapshot:
-        if not self._ended or self._header is None:
-            raise errors.InvalidDocument(self._source, 'the last line', f'line {self._count}',
-                                         f'the file is truncated: its end is missing; {_REWRITE}')
         header = self._header
+        if header is None:
+            raise errors.InvalidDocument(self._source, 'the first line', None,
+                                         f'the header is missing; {_REWRITE}')
         try:
-            cluster = cluster_module.build(
-                self._hosts, self._history, int(header.number('version', 0)),
-                header.number('generated_at', 0))
+            cluster = self._columns.state(self._history, self._version,
+                                          header.number('generated_at', 0))
+            cluster_module.check_names(cluster)
         except ValueError as error:
             raise errors.InvalidDocument(self._source, 'hosts', str(error), _REWRITE) from None
-        models = {}
-        for host_type, pair in self._models.items():
-            for response in ('slowdown', 'iops_ratio'):
-                if response not in pair:
-                    header.refuse('models', host_type,
-                                  f'the {response} model of this host type is missing')
-            models[host_type] = assessment.Models(pair['slowdown'], pair['iops_ratio'])
-        return Snapshot(cluster, models, header.number('maximum_age_seconds', 1))
+        return Snapshot(cluster, self._models, header.number('maximum_age_seconds', 1),
+                        self._epoch, self._trust)
 
     def _start(self, fields: document.Fields) -> None:
         fields.string('schema', (SCHEMA,))
         fields.only(_HEADER)
-        for name in ('version', 'generated_at'):
-            fields.number(name, 0)
+        self._version = lines_module.whole(fields, 'version')
+        self._epoch = lines_module.whole(fields, 'epoch') if fields.has('epoch') else 0
+        fields.number('generated_at', 0)
         fields.number('maximum_age_seconds', 1)
-        for index, one in enumerate(fields.sections('models')):
-            model = store.from_content(fields.raw('models')[index], f'{one.source}: {one.path}')
-            self._models.setdefault(model.host_type, {})[model.response] = model
+        self._models = lines_module.models(fields)
+        self._trust = lines_module.trust(fields)
         self._header = fields
-
-    def _end(self, fields: document.Fields) -> None:
-        fields.only(('end', 'sha256'))
-        if fields.number('end', 0) != self._count:
-            fields.refuse('end', fields.raw('end'),
-                          f'{self._count} lines stand before it; lines were lost; {_REWRITE}')
-        if fields.string('sha256') != self._digest.hexdigest():
-            fields.refuse('sha256', fields.raw('sha256'),
-                          f'the lines were changed after they were written; {_REWRITE}')
-        self._ended = True
-
-
-def _host(fields: document.Fields) -> cluster_module.Host:
-    fields.only(_HOST)
-    vms = fields.raw('vms')
-    if not isinstance(vms, list):
-        fields.refuse('vms', vms, 'expected a list of VMs')
-    return cluster_module.Host(
-        fields.string('host'), tuple(_vm(fields, index, vm) for index, vm in enumerate(vms)),
-        fields.string('type') if fields.has('type') else None,
-        fields.string('storage') if fields.has('storage') else None,
-        fields.number('updated_at', 0))
-
-
-def _vm(fields: document.Fields, index: int, vm: Any) -> cluster_module.Resident:
-    # There may be hundreds of thousands: what is right passes quickly, what is not is looked into.
-    if not isinstance(vm, dict) or not vm.keys() <= _VM or type(vm.get('uuid')) is not str:
-        one = document.Fields(fields.source, vm, f'vms[{index}]')
-        one.only(sorted(_VM))
-        one.string('uuid')
-    profile = vm.get('profile')
-    if profile is not None:
-        if type(profile) is not list or len(profile) != COUNT or not all(
-                (type(value) is float or type(value) is int) and 0 <= value <= _LARGEST
-                for value in profile):
-            document.Fields(fields.source, vm, f'vms[{index}]').array('profile', (COUNT,), 0.0)
-            fields.refuse(f'vms[{index}].profile', profile, f'expected {", ".join(NAMES)}')
-        profile = np.array(profile, dtype=np.float64)
-    limits = limits_module.NONE
-    if 'max_slowdown' in vm or 'min_iops_ratio' in vm:
-        one = document.Fields(fields.source, vm, f'vms[{index}]')
-        limits = limits_module.Limits(
-            _limit(one, 'max_slowdown', limits_module.MAX_SLOWDOWN, math.inf),
-            _limit(one, 'min_iops_ratio', limits_module.MIN_IOPS_RATIO, 0.0))
-    backend = vm.get('storage')
-    if backend is not None and (type(backend) is not str or not backend):
-        fields.refuse(f'vms[{index}].storage', backend, 'expected the name of a storage backend')
-    return cluster_module.Resident(vm['uuid'], profile, limits, backend)
-
-
-def _limit(fields: document.Fields, name: str, key: str, default: float) -> float:
-    if not fields.has(name):
-        return default
-    return fields.number(name, *limits_module.RANGES[key])

@@ -141,7 +141,7 @@ def parse(text: str, source: str) -> Fields:
 
     try:
         content = json.loads(text, parse_constant=constant)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise errors.InvalidDocument(
             source, 'the text', text[-40:], f'no valid JSON ({error}): truncated or edited? '
             'write the document anew') from None

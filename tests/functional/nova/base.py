@@ -51,7 +51,7 @@ def host(name, *residents, age=0.0, storage=cluster.LOCAL):
 
 
 class InterferenceTestCase(integrated_helpers.ProviderUsageBaseTestCase):
-    """Stock options only; the snapshot is a file that the test writes."""
+    """Stock options only; the snapshot is a file that the test writes, unless said otherwise."""
 
     compute_driver = 'fake.MediumFakeDriver'
     hosts = ('host1', 'host2', 'host3')
@@ -100,10 +100,14 @@ class InterferenceTestCase(integrated_helpers.ProviderUsageBaseTestCase):
                 expected, np.zeros(4) if deviation is None else deviation, 3, 'all VMs')}
         self.version += 1
         state = cluster.build(hosts, history, self.version, time.time())
-        snapshot.write(self.snapshot_file, state, models or synthetic.models())
+        self.publish(state, models or synthetic.models())
         for judge in self.judges() if wait else ():
             self.wait_for(lambda judge=judge: judge.snapshots.current is not None
                           and judge.snapshots.current.cluster.version == self.version)
+
+    def publish(self, state, models):
+        """Put a snapshot where the scheduler finds it."""
+        snapshot.write(self.snapshot_file, state, models)
 
     def judges(self):
         """Return the judges that run in this process."""

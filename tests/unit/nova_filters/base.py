@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A judge on a snapshot file, with Nova's own HostStates and RequestSpecs."""
+"""A judge on a snapshot, with Nova's own HostStates and RequestSpecs."""
 
 import logging
 import os
@@ -21,11 +21,15 @@ import fixtures
 from nova import objects
 from nova.scheduler import host_manager
 import numpy as np
+from oslo_config import cfg
+from oslo_messaging._drivers import impl_fake
 import testtools
 
 from nova_filters import judge
 from nova_filters import options
 from tests import synthetic
+from tracon_watcher.messaging import protocol
+from tracon_watcher.messaging import publisher
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
@@ -61,7 +65,13 @@ def consume(state):
 
 
 class JudgeCase(testtools.TestCase):
-    """Makes judges that share one snapshot file and one directory."""
+    """Makes judges that share one snapshot and one directory.
+
+    The snapshot is a file, or with ``source = 'engine'`` comes from an engine in this process.
+    """
+
+    source = 'file'
+    publisher = None
 
     def setUp(self):
         super().setUp()
@@ -71,7 +81,7 @@ class JudgeCase(testtools.TestCase):
         self.version = 0
         self.log = self.useFixture(fixtures.FakeLogger('nova_filters', level=logging.INFO))
 
-    def write(self, hosts, expected=BUSY, age=0.0):
+    def write(self, hosts, expected=BUSY, age=0.0, trust=None):
         """Write a snapshot: by host name, the residents' limits on the slowdown by uuid."""
         self.version += 1
         history = {} if expected is None else {
@@ -82,14 +92,37 @@ class JudgeCase(testtools.TestCase):
                 for one, limit in residents.items()), synthetic.HOST_TYPE, cluster.LOCAL,
             time.time() - age) for name, residents in hosts.items()],
             history, self.version, time.time())
-        snapshot.write(self.snapshot_file, state, synthetic.models())
+        if self.source == 'file':
+            snapshot.write(self.snapshot_file, state, synthetic.models())
+        else:
+            self.engine().publish(snapshot.Snapshot(state, synthetic.models(), 900.0, 1,
+                                                    trust or {}))
+
+    def engine(self):
+        """Return the engine that publishes, and takes decisions."""
+        if self.publisher is None:
+            impl_fake.FakeExchangeManager._exchanges.clear()
+            self.told = {protocol.RECORD_DECISIONS: [], protocol.SETTLED: []}
+            self.publisher = publisher.Publisher(
+                self.connect, 'engine', self.told[protocol.RECORD_DECISIONS].extend,
+                self.told[protocol.SETTLED].extend, LOG)
+            self.publisher.start()
+            self.addCleanup(self.publisher.stop)
+            self.wait_for(lambda: self.publisher._transport is not None)
+        return self.publisher
+
+    @staticmethod
+    def connect():
+        """Return a transport to the engine."""
+        return protocol.connector(cfg.CONF, 'fake://')()
 
     def judge(self, **changes):
         """Return a judge; ``mode`` is enforce unless said otherwise."""
         values = {'snapshot_refresh_seconds': 0.05, 'initial_wait_seconds': 10.0,
                   'mode': 'enforce', 'pending_directory': os.path.join(self.directory, 'p'),
                   **changes}
-        found = judge.Judge(options.Options(self.snapshot_file, **values), LOG)
+        found = judge.Judge(options.Options(self.snapshot_file, self.source, **values), LOG,
+                            connect=self.connect)
         self.addCleanup(found.close)
         return found
 

@@ -15,56 +15,119 @@
 import logging
 import pathlib
 
+import numpy as np
+
 from nova_filters import faults
+from nova_filters import file_source
 from nova_filters import snapshot_client
+from tests import synthetic
 from tests.unit.nova_filters import base
+from tests.unit.placement import test_delta
+from tracon_watcher.placement import snapshot
 
 
-class SnapshotClientTest(base.JudgeCase):
+class FileTest(base.JudgeCase):
 
     def setUp(self):
         super().setUp()
         self.client = snapshot_client.SnapshotClient(
-            self.snapshot_file,
-            lambda path: snapshot_client.prepare(path, 0.8, 0.05, None),
-            faults.FaultLog(logging.getLogger('nova_filters')), base.LOG)
+            snapshot_client.Wishes(), faults.FaultLog(logging.getLogger('nova_filters')),
+            base.LOG)
+        self.files = file_source.FileSource(self.snapshot_file, self.client)
 
     def lines(self):
         return [line for line in self.log.output.splitlines() if 'read from' not in line]
 
     def test_missing_is_said_once(self):
         for _again in range(3):
-            self.client.refresh()
+            self.files.refresh()
         self.assertIsNone(self.client.current)
         line, = self.lines()
         self.assertIn(self.snapshot_file, line)
 
     def test_broken_is_said_once_and_the_last_good_one_kept(self):
         self.write({'a': {}})
-        self.client.refresh()
+        self.files.refresh()
         good = self.client.current
         path = pathlib.Path(self.snapshot_file)
         path.write_bytes(path.read_bytes()[:-10])
         for _again in range(3):
-            self.client.refresh()
+            self.files.refresh()
         self.assertIs(good, self.client.current)
         line, = self.lines()
         self.assertIn('stays in use', line)
 
     def test_it_is_read_again_only_when_it_has_changed(self):
         self.write({'a': {}})
-        self.client.refresh()
+        self.files.refresh()
         good = self.client.current
-        self.client.refresh()
+        self.files.refresh()
         self.assertIs(good, self.client.current)
         self.write({'a': {}, 'b': {}})
-        self.client.refresh()
+        self.files.refresh()
         self.assertEqual(('a', 'b'), self.client.current.cluster.hosts)
 
     def test_a_fault_that_comes_back_is_said_again(self):
-        self.client.refresh()
+        self.files.refresh()
         self.write({'a': {}})
-        self.client.refresh()
+        self.files.refresh()
         pathlib.Path(self.snapshot_file).unlink()
-        self.client.refresh()
+        self.files.refresh()
         self.assertEqual(2, len(self.lines()))
+
+
+class PreparedTest(base.JudgeCase):
+
+    def client(self, **options):
+        return snapshot_client.SnapshotClient(
+            snapshot_client.Wishes(), faults.FaultLog(logging.getLogger('nova_filters')),
+            base.LOG, **options)
+
+    def test_other_wishes_are_met_by_the_same_snapshot(self):
+        client = self.client()
+        client.take(test_delta.state(), 'it')
+        first = client.current
+        client.renew()
+        self.assertIs(first, client.current)
+        client.wish(snapshot_client.Wishes(0.9, 0.1, 77.0))
+        self.assertIs(first, client.current)
+        client.renew()
+        settings = client.current.assessor.settings
+        self.assertEqual((0.9, 0.1, 77.0),
+                         (settings.confidence, settings.margin, settings.maximum_age))
+        self.assertIs(first.content, client.current.content)
+        client.take(test_delta.state((3, 8)), 'it')
+        self.assertEqual(0.9, client.current.assessor.settings.confidence)
+
+    def test_what_the_snapshot_states_holds_where_nothing_else_is_wished(self):
+        client = self.client()
+        client.take(test_delta.state(), 'it')
+        self.assertEqual(300.0, client.current.assessor.settings.maximum_age)
+
+    def test_it_is_made_ready_before_requests_see_it(self):
+        seen = []
+        client = self.client(ready=lambda prepared: seen.append((prepared, client.current)))
+        client.take(test_delta.state(), 'it')
+        self.assertEqual([(client.current, None)], seen)
+
+    def test_those_that_come_often_are_no_news(self):
+        client = self.client()
+        client.take(test_delta.state(), 'the engine')
+        client.take(test_delta.state((3, 8)), 'the engine', often=True)
+        self.assertIn('Snapshot 3.7 read from the engine: 3 hosts, 6 VMs', self.log.output)
+        self.assertNotIn('3.8', self.log.output)
+
+    def test_trust(self):
+        content = test_delta.state()
+        wishes = snapshot_client.Wishes()
+        for trust, expected, distrusted in (
+                ({}, None, None), ({'other': 0.1}, None, None),
+                ({synthetic.HOST_TYPE: 0.7}, [0.7] * 3, None),
+                ({synthetic.HOST_TYPE: 0.4}, [0.4] * 3, [True] * 3)):
+            found = snapshot_client.prepare(snapshot.Snapshot(
+                content.cluster, content.models, 300.0, 3, trust), wishes)
+            for one, other in ((expected, found.trust), (distrusted, found.distrusted)):
+                if one is None:
+                    self.assertIsNone(other)
+                else:
+                    np.testing.assert_array_equal(one, other)

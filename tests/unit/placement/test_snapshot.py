@@ -23,6 +23,7 @@ from hypothesis import strategies
 import numpy as np
 
 from tests import synthetic
+from tests.unit.placement import snapshots
 from tracon_watcher import errors
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
@@ -85,6 +86,22 @@ class Written(unittest.TestCase):
         self.assertEqual(synthetic.model().predict(VM[None], VM[None]),
                          model.predict(VM[None], VM[None]))
 
+    def test_epoch_and_trust(self):
+        self.assertEqual((0, {}), (snapshot.read(self.path).epoch, snapshot.read(self.path).trust))
+        for trust in ({}, {synthetic.HOST_TYPE: 0.25}):
+            read = snapshot.decode(snapshot.encode(self.state, synthetic.models(), 300.0, 4,
+                                                   trust), 'it')
+            self.assertEqual(((4, 7), trust), (read.identity, read.trust))
+            # The other host's type is unknown.
+            self.assertEqual([trust.get(synthetic.HOST_TYPE, 1.0), 1.0],
+                             read.host_trust().tolist())
+
+    def test_storage_that_nobody_could_tell_stays_unknown(self):
+        state = cluster.build([cluster.Host('a', (
+            cluster.Resident('there', VM), cluster.Resident('where', VM, io_domain='unknown')))])
+        read = snapshot.decode(snapshot.encode(state, {}, 300.0), 'it').cluster
+        self.assertEqual([0, -1], read.io_domain.tolist())
+
     def test_nothing_else_is_left_in_the_folder(self):
         self.assertEqual([self.path], list(self.path.parent.iterdir()))
 
@@ -127,6 +144,11 @@ class Written(unittest.TestCase):
         for name, value, expected in (
                 ('schema', 'tracon-snapshot/9', "schema is 'tracon-snapshot/9': expected one of"),
                 ('version', -1, 'version is -1'),
+                ('version', 7.5, 'version is 7.5: .*whole number'),
+                ('epoch', -1, 'epoch is -1'),
+                ('epoch', 10 ** 17, 'epoch is 1000'),
+                ('trust', [], r'trust is \[\]: expected a JSON object'),
+                ('trust', {'synthetic': 1.5}, 'trust.synthetic is 1.5: .*from 0 to 1'),
                 ('maximum_age_seconds', 0, 'maximum_age_seconds is 0')):
             with self.subTest(name):
                 snapshot.write(self.path, self.state, synthetic.models(), 300.0)
@@ -160,6 +182,11 @@ class Written(unittest.TestCase):
         lines = text.splitlines(keepends=True)
         with self.assertRaisesRegex(errors.InvalidDocument, 'sha256|VM new occurs twice'):
             snapshot.decode(lines, 'it')
+
+    @hypothesis.given(snapshots.built())
+    @hypothesis.settings(deadline=None)
+    def test_what_is_read_is_what_was_built(self, content):
+        snapshots.same(self, content, snapshots.whole(content))
 
     @hypothesis.given(strategies.data())
     @hypothesis.settings(deadline=None, max_examples=60)

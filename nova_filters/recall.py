@@ -1,0 +1,105 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Assessments of newcomers of the kinds that are asked for again and again.
+
+What a snapshot says of a kind of newcomer depends on nothing else, and costs a pass over all VMs
+of all hosts. So it is remembered as long as the snapshot is in use, and of a new snapshot judged
+beforehand, in the background, for the kinds that were asked for last. What differs from the
+snapshot is not part of it (:mod:`nova_filters.overlay`).
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import threading
+
+import numpy as np
+
+from tracon_watcher.characteristics import BoolArray
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import limits as limits_module
+from tracon_watcher.placement import newcomer as newcomers
+from tracon_watcher.placement import verdict
+
+#: Kinds that are remembered; each takes a few dozen bytes a host.
+_MOST = 32
+
+_Key = tuple[bytes, bytes, limits_module.Limits]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Kept:
+    """An assessment, and (h,) which hosts were stale when it was made."""
+
+    found: verdict.Assessment
+    stale: BoolArray
+
+
+class Recall:
+    """Remembers assessments of the latest snapshot."""
+
+    def __init__(self) -> None:
+        self._assessor: assessment.Assessor | None = None
+        self._kept: collections.OrderedDict[_Key, _Kept] = collections.OrderedDict()
+        self._lock = threading.Lock()
+
+    def assess(self, assessor: assessment.Assessor, newcomer: newcomers.Profile,
+               limits: limits_module.Limits | list[limits_module.Limits],
+               now: float) -> verdict.Assessment:
+        """Judge a newcomer as ``assessor.assess`` does; the result may be changed."""
+        if not isinstance(limits, limits_module.Limits):
+            return assessor.assess(newcomer, limits, now)
+        key = (newcomer.mean.tobytes(), newcomer.deviation.tobytes(), limits)
+        stale = _stale(assessor, now)
+        with self._lock:
+            kept = self._kept.get(key) if self._assessor is assessor else None
+            if kept is not None:
+                self._kept.move_to_end(key)
+        if kept is None or not np.array_equal(kept.stale, stale):
+            kept = _Kept(assessor.assess(newcomer, limits, now), stale)
+            self._keep(assessor, key, kept)
+        found = kept.found.copy()
+        found.newcomer = newcomer
+        return found
+
+    def prepare(self, assessor: assessment.Assessor, now: float) -> None:
+        """Judge, by a snapshot that is about to be used, the kinds that were asked for last.
+
+        Their profiles are those that the new snapshot has of the same kinds.
+        """
+        with self._lock:
+            old = [(kept.found.newcomer.source, key[2]) for key, kept in self._kept.items()]
+        known = {profile.source: profile for profile in assessor.cluster.history.values()}
+        ready: collections.OrderedDict[_Key, _Kept] = collections.OrderedDict()
+        for source, limits in old:
+            profile = known.get(source)
+            if profile is not None and profile.known:
+                ready[profile.mean.tobytes(), profile.deviation.tobytes(), limits] = _Kept(
+                    assessor.assess(profile, limits, now), _stale(assessor, now))
+        with self._lock:
+            self._assessor, self._kept = assessor, ready
+
+    def _keep(self, assessor: assessment.Assessor, key: _Key, kept: _Kept) -> None:
+        with self._lock:
+            if self._assessor is not assessor:
+                self._assessor = assessor
+                self._kept.clear()
+            self._kept[key] = kept
+            self._kept.move_to_end(key)
+            while len(self._kept) > _MOST:
+                self._kept.popitem(last=False)
+
+
+def _stale(assessor: assessment.Assessor, now: float) -> BoolArray:
+    return np.asarray(now - assessor.cluster.updated_at > assessor.settings.maximum_age)

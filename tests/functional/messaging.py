@@ -1,0 +1,134 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A RabbitMQ of the tests' own: private ports, data in a temporary directory."""
+
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import fixtures
+import kombu
+
+from tracon_watcher.messaging import protocol
+
+_SERVER = pathlib.Path('/usr/lib/rabbitmq/bin/rabbitmq-server')
+_LONGEST_START = 120.0
+
+
+def missing():
+    """Return why there can be no RabbitMQ here; '' when there can."""
+    if not _SERVER.exists():
+        return f'{_SERVER} is not there: install rabbitmq-server'
+    if shutil.which('epmd') is None:
+        return 'epmd is not there: install erlang-base'
+    return ''
+
+
+def free_port():
+    """Return a port on which nobody listens."""
+    with socket.socket() as one:
+        one.bind(('127.0.0.1', 0))
+        return one.getsockname()[1]
+
+
+class RabbitMQ(fixtures.Fixture):
+    """Runs while the fixture is in use; it can be stopped and started in between.
+
+    :attr:`url` is for ``transport_url``.
+
+    :param largest: bytes that a message has at most
+    """
+
+    def __init__(self, largest=protocol.LARGEST_MESSAGE):
+        super().__init__()
+        self._largest = largest
+
+    def _setUp(self):
+        if missing():
+            raise RuntimeError(missing())
+        self._directory = pathlib.Path(tempfile.mkdtemp(prefix='tracon-rabbit-'))
+        self.addCleanup(shutil.rmtree, self._directory, ignore_errors=True)
+        self.port = free_port()
+        self.url = f'rabbit://tests:secret@127.0.0.1:{self.port}/'
+        self._server = None
+        (self._directory / 'rabbitmq.conf').write_text(
+            f'listeners.tcp.1 = 127.0.0.1:{self.port}\n'
+            'default_user = tests\ndefault_pass = secret\nloopback_users = none\n'
+            'vm_memory_high_watermark.relative = 0.3\n'
+            # What is larger shall fail here rather than trouble somebody's broker.
+            f'max_message_size = {self._largest}\n')
+        # Erlang's port mapper; otherwise one would be started that outlives us.
+        self._names = free_port()
+        self._environment = {
+            **os.environ, 'HOME': str(self._directory), 'ERL_EPMD_ADDRESS': '127.0.0.1',
+            'ERL_EPMD_PORT': str(self._names),
+            'RABBITMQ_NODENAME': f'tests{os.getpid()}{self.port}@localhost',
+            'RABBITMQ_MNESIA_BASE': str(self._directory / 'data'),
+            'RABBITMQ_LOG_BASE': str(self._directory), 'RABBITMQ_CONF_ENV_FILE': '/dev/null',
+            'RABBITMQ_DIST_PORT': str(free_port()),
+            'RABBITMQ_CONFIG_FILE': str(self._directory / 'rabbitmq'),
+            # Nothing waits in a busy loop, and there are no more threads than cores.
+            'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS':
+                '+sbwt none +sbwtdcpu none +sbwtdio none +S 2:2 '
+                '-kernel inet_dist_use_interface {127,0,0,1}'}
+        mapper = self._run(['epmd'])
+        self.addCleanup(self._end, mapper, signal.SIGKILL)
+        self.addCleanup(self.stop, signal.SIGKILL)
+        self.start()
+
+    def start(self):
+        """Start the server and wait until it answers."""
+        self._server = self._run([str(_SERVER)])
+        end = time.monotonic() + _LONGEST_START
+        while not self.answers():
+            if self._server.poll() is not None or time.monotonic() > end:
+                raise RuntimeError('RabbitMQ does not start: ' + (
+                    self._directory / 'output').read_text()[-2000:])
+            time.sleep(0.2)
+
+    def stop(self, number=signal.SIGTERM):
+        """End the server by a signal, and wait until it has ended."""
+        server, self._server = self._server, None
+        if server is not None:
+            self._end(server, number)
+
+    def answers(self):
+        """Return whether somebody could log in."""
+        try:
+            with kombu.Connection(self.url.replace('rabbit', 'amqp', 1) + '/',
+                                  connect_timeout=2) as one:
+                one.connect()
+        except Exception:
+            # Whatever it is, it is not there yet.
+            return False
+        return True
+
+    def _run(self, command):
+        with open(self._directory / 'output', 'ab') as output:
+            return subprocess.Popen(command, env=self._environment, stdin=subprocess.DEVNULL,
+                                    stdout=output, stderr=output, start_new_session=True,
+                                    cwd=self._directory)
+
+    @staticmethod
+    def _end(process, number):
+        # Its session is its own, so nobody else is in its group.
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            pass
+        process.wait(60)

@@ -1,0 +1,66 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What waits to be told keeps its order, fits into messages and is bounded."""
+
+import unittest
+
+from tracon_watcher.messaging import outbox
+from tracon_watcher.messaging import protocol
+
+
+class TestOutbox(unittest.TestCase):
+
+    def told(self, box):
+        found = []
+        for method, batch in box.batches():
+            found.append((method, list(batch)))
+            box.discard(batch)
+        return found
+
+    def test_documents_of_one_method_are_told_together_and_in_order(self):
+        box = outbox.Outbox()
+        for method, document in (('a', {'n': 1}), ('a', {'n': 2}), ('b', {'n': 3}),
+                                 ('a', {'n': 4})):
+            box.put(method, document)
+        self.assertEqual([('a', [{'n': 1}, {'n': 2}]), ('b', [{'n': 3}]), ('a', [{'n': 4}])],
+                         self.told(box))
+        self.assertFalse(box)
+
+    def test_what_is_not_discarded_waits_on(self):
+        box = outbox.Outbox()
+        box.put('a', {'n': 1})
+        next(box.batches())
+        self.assertEqual([('a', [{'n': 1}])], self.told(box))
+
+    def test_the_oldest_are_dropped_and_counted(self):
+        box = outbox.Outbox(most=2)
+        for number in range(5):
+            box.put('a', {'n': number})
+        self.assertEqual((3, 0), (box.dropped(), box.dropped()))
+        self.assertEqual([('a', [{'n': 3}, {'n': 4}])], self.told(box))
+
+    def test_what_was_dropped_meanwhile_is_not_missed(self):
+        box = outbox.Outbox(most=1)
+        box.put('a', {'n': 0})
+        method, batch = next(box.batches())
+        box.put('a', {'n': 1})
+        box.discard(batch)
+        self.assertEqual([('a', [{'n': 1}])], self.told(box))
+
+    def test_no_batch_is_larger_than_a_message(self):
+        box = outbox.Outbox()
+        for _again in range(9):
+            box.put('a', {'text': 'x' * (protocol.LARGEST_PAYLOAD // 8)})
+        box.put('a', {'text': 'x' * protocol.LARGEST_PAYLOAD})
+        self.assertEqual(1, box.dropped())
+        self.assertEqual([3, 3, 3], [len(batch) for _method, batch in self.told(box)])

@@ -1,0 +1,148 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""With the engine in place of a file all is as before, and the engine hears of it."""
+
+import time
+from unittest import mock
+
+from nova_filters import options
+from tests.unit.nova_filters import base
+from tests.unit.nova_filters import test_judge
+from tracon_watcher.messaging import link
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import limits
+
+
+class InFlightByEngineTest(test_judge.InFlightTest):
+    source = 'engine'
+
+
+class ExpectedByEngineTest(test_judge.ExpectedTest):
+    source = 'engine'
+
+
+class ResidencyByEngineTest(test_judge.ResidencyTest):
+    source = 'engine'
+
+
+class LossTest(base.JudgeCase):
+    source = 'engine'
+
+    def setUp(self):
+        super().setUp()
+        short = mock.patch.object(link.Link.__init__, '__defaults__', (0.3,))
+        short.start()
+        self.addCleanup(short.stop)
+
+    def states(self):
+        return [base.host_state(name) for name in 'ab']
+
+    def passing(self, judge):
+        return [state.host for state in judge.passing(self.states(), base.request_spec())]
+
+    def test_the_last_snapshot_is_used_until_it_is_stale(self):
+        self.write({'a': {'vm-a': 2.0}, 'b': {}})
+        judge = self.judge(engine_check_seconds=0.2)
+        self.assertEqual(['b'], self.passing(judge))
+        self.publisher.stop()
+        self.assertEqual(['b'], self.passing(judge))
+        judge.reconfigure(options.Options(
+            self.snapshot_file, 'engine', mode='enforce', maximum_age_seconds=0.001))
+        self.wait_for(lambda: self.passing(judge) == ['a', 'b'])
+        self.assertIn('tracon-engine: snapshot 1 is stale', self.log.output)
+
+    def test_without_an_engine_nobody_waits_for_long_and_it_is_said(self):
+        judge = self.judge(initial_wait_seconds=0.3)
+        start = time.monotonic()
+        self.assertEqual(['a', 'b'], self.passing(judge))
+        self.assertLess(time.monotonic() - start, 3.0)
+        self.engine()
+        self.wait_for(lambda: 'hosts are chosen without it' in self.log.output)
+        self.write({'a': {'vm-a': 2.0}, 'b': {}})
+        self.wait_for(lambda: self.passing(judge) == ['b'])
+
+
+class TrustTest(base.JudgeCase):
+    """Measured and predicted part ways."""
+
+    source = 'engine'
+    HOSTS = {'a': {}, 'b': {'vm-b': None}, 'c': {'vm-c': 2.0, 'vm-d': None}}
+
+    def weights(self, trust, mode='enforce'):
+        self.write(self.HOSTS, trust={'synthetic': trust})
+        judge = self.judge(mode=mode)
+        states = [base.host_state(name) for name in 'abc']
+        spec = base.request_spec()
+        passing = judge.passing(states, spec)
+        self.judged = judge.judge(base.request_spec(), states)
+        return [state.host for state in passing], self.judged.weights().tolist()
+
+    def test_weights_fade(self):
+        _passing, full = self.weights(1.0)
+        passing, faded = self.weights(0.6)
+        self.assertEqual(['a', 'b'], passing)
+        self.assertAlmostEqual(full[1], faded[1])           # the median
+        for one, other in zip(full, faded):
+            self.assertAlmostEqual(full[1] + 0.6 * (one - full[1]), other)
+
+    def test_without_trust_nothing_is_said(self):
+        passing, weights = self.weights(0.49)
+        self.assertEqual(['a', 'b', 'c'], passing)
+        self.assertEqual([0.0], sorted(set(weights)))
+        self.assertEqual({assessment.Status.DRIFTED}, set(self.judged.assessment.status))
+
+    def test_another_type_is_not_concerned(self):
+        self.write(self.HOSTS, trust={'other': 0.0})
+        judge = self.judge()
+        states = [base.host_state(name) for name in 'abc']
+        self.assertEqual(2, len(judge.passing(states, base.request_spec())))
+
+
+class ReconfiguredTest(base.JudgeCase):
+    """Options that are changed while a worker judges."""
+
+    def setUp(self):
+        super().setUp()
+        self.write({'a': {'vm-a': 2.0}, 'b': {}})
+        self.current = self.judge()
+
+    def change(self, **changes):
+        self.current.reconfigure(options.Options(self.snapshot_file, **changes))
+
+    def passing(self, spec=None):
+        return [state.host for state in self.current.passing(
+            [base.host_state(name) for name in 'ab'], spec or base.request_spec())]
+
+    def test_mode(self):
+        for mode, expected in (('enforce', ['b']), ('advise', ['a', 'b']), ('enforce', ['b']),
+                               ('off', ['a', 'b'])):
+            self.change(mode=mode)
+            self.assertEqual(expected, self.passing())
+
+    def test_limits_and_what_is_done_when_all_are_refused(self):
+        self.write({'a': {'vm-a': 2.0}, 'b': {'vm-b': None}})
+        self.wait_for(lambda: self.passing() == ['b'])
+        self.change(mode='enforce', limits=limits.Limits(1.01))
+        self.assertEqual(['a', 'b'], self.passing())
+        self.change(mode='enforce', limits=limits.Limits(1.01), on_all_refused='refuse')
+        self.assertEqual([], self.passing())
+
+    def test_confidence(self):
+        self.write({'a': {'vm-a': 3.8}, 'b': {}})
+        self.passing()
+        self.wait_for(lambda: self.current.snapshots.current.cluster.version == 2)
+        for confidence, expected in ((0.5, ['b']), (0.975, ['a', 'b'])):
+            self.change(mode='enforce', confidence=confidence)
+            self.wait_for(lambda confidence=confidence: confidence == (
+                self.current.snapshots.current.assessor.settings.confidence))
+            self.assertEqual(expected, self.passing())
