@@ -174,7 +174,8 @@ class TestRealGnocchi(unittest.TestCase):
         reader = self.reader(page=4)
         with self.assertLogs(gnocchi.LOG, 'WARNING') as logs:
             self.assertEqual(8, len(self.read(reader).resources))
-            self.assertEqual(11, len(self.read(reader).resources))
+            for _round in range(3):
+                self.assertEqual(11, len(self.read(reader).resources))
         self.assertIn('unknown aggregation', logs.output[0])
         self.assertEqual(set(vms) - {vms[5]}, set(self.read(reader).resources))
         self.assertEqual((0, 1), (reader.last.failed, reader.last.unread))
@@ -211,8 +212,9 @@ class TestBenchmark(unittest.TestCase):
                                        page=10, pages=[4], at_once=2, processes=1)
         with tempfile.TemporaryDirectory(prefix='tracon-gnocchi-') as folder:
             with bench_gnocchi_server.running(pathlib.Path(folder), 1) as server:
-                rows = bench_gnocchi.measure(arguments, server,
-                                             progress.Progress(1.0, io.StringIO()))
+                shown = progress.Progress(1.0, io.StringIO())
+                end = bench_gnocchi.fill(arguments, server, shown)
+                rows = bench_gnocchi.measure(arguments, server, end, shown)
         requests = {row[0]: row[2] for row in rows}
         self.assertEqual(4, requests['one cycle, in pages of 10'])
         self.assertEqual(9, requests['pages of 4'])
