@@ -35,14 +35,15 @@ class ParametersTestCase(unittest.TestCase):
 
     def test_defaults_are_the_planners(self):
         audit = self.validate()
-        self.assertEqual(plan.Parameters(), audit.planning)
+        # The planner's own know nothing of telemetry.
+        self.assertEqual(plan.Parameters(noise=0.1), audit.planning)
         self.assertEqual((0.8, '', 3600, 'tracon:exclude', frozenset()), (
             audit.confidence, audit.snapshot_file, audit.wishes.cooldown_seconds,
             audit.wishes.opt_out_key, audit.wishes.excluded_projects))
 
     def test_what_is_out_of_range_is_refused(self):
         for name, value in (('max_migrations', 0), ('max_migrations', 1.5), ('min_gain', '1'),
-                            ('confidence', 0.4), ('cooldown_seconds', -1),
+                            ('confidence', 0.4), ('cooldown_seconds', -1), ('noise', 2),
                             ('excluded_projects', 'all'), ('opt_out_key', '')):
             with self.assertRaisesRegex(jsonschema.ValidationError, repr(value)):
                 self.validate(**{name: value})

@@ -12,6 +12,7 @@
 
 """Watcher's model of the cluster brought together with snapshot and inventory."""
 
+import dataclasses
 import unittest
 
 import numpy as np
@@ -78,7 +79,7 @@ class ReconcileTestCase(unittest.TestCase):
             {one.uuid: one for one in listed},
             (inventory.ServerGroup('g', 'affinity', 1, frozenset(('a', 'lost'))),),
             {host: service(host, host != 'h3') for host in ('h1', 'h2', 'h3', 'far')},
-            {'a': 1000.0}, {})
+            {'a': 1000.0}, {}, arriving={'h2': 'far-away', 'h3': 'far-away'})
         self.state = residency.reconcile(self.known, self.model, self.found)
 
     def test_vms_are_where_they_are_now(self):
@@ -108,9 +109,26 @@ class ReconcileTestCase(unittest.TestCase):
                            ('stopped', 'not active'), ('excluded', 'scope of the audit'),
                            ('new', 'does not answer')):
             self.assertIn(word, made.immovable[uuid])
-        self.assertEqual({'h3', 'far'}, set(made.closed))
+        self.assertEqual({'h2', 'h3', 'far'}, set(made.closed))
         self.assertEqual((13, 256, 97), made.free['h1'])
+        self.assertIn('VM far-away is on its way to it', made.closed['h2'])
         self.assertEqual((1, 256, 1), made.needs['a'])
         self.assertEqual({'a': 1600.0}, made.cooldown_until)
         self.assertEqual(constraints.Policy.AFFINITY, made.groups[0].policy)
         self.assertEqual(0, made.groups[0].elsewhere)
+
+    def test_room_is_what_both_watcher_and_placement_see(self):
+        for room, expected in (({'node-h1': (2.0, 512.0, 1.5)}, (2.0, 256, 1.5)),
+                               ({'node-h2': (2.0, 512.0, 1.5)}, (0.0, 0.0, 0.0))):
+            found = dataclasses.replace(self.found, room=room)
+            self.assertEqual(expected, rules.build(
+                found, self.model, WISHES, self.state.host_index).free['h1'])
+
+    def test_who_is_moved_again_and_again_stays_ever_longer(self):
+        for moves, wanted, expected in ((1, 600, 600), (2, 600, 1200), (3, 600, 2400),
+                                        (9, 600, 21600), (99, 600, 21600), (4, 0, 0),
+                                        (3, 86400, 86400)):
+            found = dataclasses.replace(self.found, moves={'a': moves})
+            made = rules.build(found, self.model, dataclasses.replace(
+                WISHES, cooldown_seconds=wanted), self.state.host_index)
+            self.assertEqual({'a': 1000.0 + expected}, made.cooldown_until)

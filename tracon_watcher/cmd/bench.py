@@ -34,7 +34,8 @@ class Placement(lister.Lister):
     """Time the filter and the weigher on a synthetic cluster, beside Nova's own weighers.
 
     All are run in turn on the same HostStates, by Nova's own handlers, and the medians of the
-    rounds are shown, in CPU time. Needs nova (the extra "nova").
+    rounds are shown, in CPU time of the request's thread. The no-op lets the same hosts pass as
+    ours does. Needs nova (the extra "nova").
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -90,36 +91,51 @@ def measure(arguments: argparse.Namespace, directory: pathlib.Path) -> list[tupl
     ours = bench_nova.Ours(states, cluster, arguments.pending)
     load_ms = (time.perf_counter() - start) * 1000
     memory = _resident_mebibytes() - before
-    bare, stock = bench_nova.NoOp(states), bench_nova.Stock(states)
-    times = _interleaved({'stock': stock.weigh, 'no-op': bare.both, 'ours': ours.both},
-                         arguments.rounds)
+    stock = bench_nova.Stock(states)
+    passing = ours.both()
+    bare = bench_nova.NoOp(states, passing)
+    times = _interleaved(
+        {'stock': stock.weigh, 'no-op': bare.both, 'ours': ours.both},
+        arguments.rounds, lambda: bench_nova.renew(states))
+    first = _interleaved({'first': ours.both}, min(arguments.rounds, 5), ours.forget)['first']
     ours.close()
     weighing, none, own = (times[name] for name in ('stock', 'no-op', 'ours'))
     # The difference is taken round by round: the machine's own drift falls out of it.
-    above = _median(ours_ms - none_ms for ours_ms, none_ms in zip(own, none))
-    base = _median(weighing)
+    above = _median(ours_ms - none_ms for (ours_ms, _), (none_ms, _) in zip(own, none))
+    base, no_op = _median(one for one, _ in weighing), _median(one for one, _ in none)
+    new = _median(one for one, _ in first) - no_op
     rows = [
         (f'Nova\'s {stock.count} stock weighers', base, 1.0, None, None),
-        ('no-op filter and weigher', _median(none), _median(none) / base, 0.0, None),
-        ('interference filter and weigher', _median(own), _median(own) / base, above, None),
+        ('no-op filter and weigher', no_op, no_op / base, 0.0, None),
+        ('interference filter and weigher', _median(one for one, _ in own),
+         _median(one for one, _ in own) / base, above, None),
         ('own time above the no-op', above, above / base, above, None),
+        ('the same, first request of a kind since the start', new, new / base, new, None),
+        ('meanwhile in the background', _median(other for _, other in own), None, None, None),
         ('snapshot read and prepared, in the background', load_ms, None, None, memory)]
     return [tuple(round(value, 4) if isinstance(value, float) else value for value in row)
             for row in rows]
 
 
-def _interleaved(work: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
+def _interleaved(work: dict[str, Callable[[], Any]], rounds: int,
+                 before: Callable[[], None]) -> dict[str, list[tuple[float, float]]]:
     """Return milliseconds of CPU of each, round by round, after a round that does not count.
 
     All of it is computing, so on a machine that does nothing else it is the time that passes.
+
+    :param before: is called before each, and not measured
+    :returns: of the request itself, and of other threads meanwhile
     """
-    times: dict[str, list[float]] = {name: [] for name in work}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in work}
     for index in range(rounds + 1):
         for name, function in work.items():
-            start = time.process_time()
+            before()
+            start, everything = time.thread_time(), time.process_time()
             function()
+            taken = (time.thread_time() - start) * 1000
+            other = (time.process_time() - everything) * 1000 - taken
             if index:
-                times[name].append((time.process_time() - start) * 1000)
+                times[name].append((taken, max(other, 0.0)))
     return times
 
 

@@ -19,7 +19,7 @@ import uuid
 
 import numpy as np
 
-from tracon_watcher.characteristics import COUNT
+from tracon_watcher.characteristics import COUNT, RESPONSES
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
@@ -43,7 +43,7 @@ def build(hosts: int, vms_per_host: int, limited: float,
     :param storage: backend of all hosts
     """
     rng = np.random.default_rng(0)
-    pair = assessment.Models(*(models or (_invented('slowdown'), _invented('iops_ratio'))))
+    pair = assessment.Models(*(models or invented()))
     host_type = pair.slowdown.host_type
     # Together the VMs keep a host busy by half on the average.
     share = rng.uniform(0, 1 / max(vms_per_host, 1), (hosts, vms_per_host, COUNT))
@@ -60,6 +60,11 @@ def build(hosts: int, vms_per_host: int, limited: float,
     history = {newcomer.ALL: newcomer.Profile(typical.mean(axis=0), typical.std(axis=0), 1000,
                                               'all VMs')}
     return cluster_module.build(listed, history, 1, now), {host_type: pair}
+
+
+def invented() -> list[pairwise.PairwiseModel]:
+    """Return a slowdown and an IOPS ratio model that nobody has measured."""
+    return [_invented(response) for response in RESPONSES]
 
 
 def _invented(response: str) -> pairwise.PairwiseModel:

@@ -28,6 +28,7 @@ from nova.scheduler import weights
 from nova_filters import interference_filter
 from nova_filters import interference_weigher
 from nova_filters import pending as pending_module
+from nova_filters import recall
 from tracon_watcher.conf import nova_filters as conf_module
 from tracon_watcher import errors
 from tracon_watcher.placement import cluster as cluster_module
@@ -78,6 +79,12 @@ def host_states(cluster: cluster_module.ClusterState) -> list[host_manager.HostS
     return states
 
 
+def renew(states: list[host_manager.HostState]) -> None:
+    """Make anew what Nova makes anew for each request, and what is compared."""
+    for state in states:
+        state.nodename = ''.join(list(state.nodename))
+
+
 def request_spec() -> objects.RequestSpec:
     """Return the request for one new VM with limits."""
     return objects.RequestSpec(
@@ -116,18 +123,21 @@ class _Pair:
         self._filters = filters.HostFilterHandler()
         self._weights = weights.HostWeightHandler()
 
-    def both(self) -> int:
-        """Filter and weigh, and return how many hosts have passed."""
+    def both(self) -> list[host_manager.HostState]:
+        """Filter and weigh, and return the hosts that have passed, the best one first."""
         spec = request_spec()
         passed = self._filters.get_filtered_objects([self._filter], self._states, spec)
-        self._weights.get_weighed_objects([self._weigher], passed, spec)
-        return len(passed)
+        weighed = self._weights.get_weighed_objects([self._weigher], passed, spec)
+        return [one.obj for one in weighed]
 
 
 class _NoOpFilter(filters.BaseHostFilter):
 
+    def __init__(self, passing: list[host_manager.HostState]) -> None:
+        self._passing = passing
+
     def filter_all(self, filter_obj_list, spec_obj):  # type: ignore[no-untyped-def]
-        return list(filter_obj_list)
+        return list(self._passing)
 
 
 class _NoOpWeigher(weights.BaseHostWeigher):
@@ -141,10 +151,14 @@ class _NoOpWeigher(weights.BaseHostWeigher):
 
 
 class NoOp(_Pair):
-    """A filter and a weigher that do nothing."""
+    """A filter and a weigher that do nothing.
 
-    def __init__(self, states: list[host_manager.HostState]) -> None:
-        super().__init__(states, _NoOpFilter(), _NoOpWeigher())
+    :param passing: the hosts that pass nevertheless, since Nova's own work is less for fewer
+    """
+
+    def __init__(self, states: list[host_manager.HostState],
+                 passing: list[host_manager.HostState]) -> None:
+        super().__init__(states, _NoOpFilter(passing), _NoOpWeigher())
 
 
 class Ours(_Pair):
@@ -168,6 +182,10 @@ class Ours(_Pair):
         self.judge.pending.add([pending_module.Placement(
             str(uuid.uuid4()), name, name, profile, limits_module.NONE, time.time())
             for name in cluster.hosts[:pending]])
+
+    def forget(self) -> None:
+        """Forget what was judged before, as after the first request of a kind."""
+        self.judge._recall = recall.Recall()
 
     def close(self) -> None:
         """End the background thread."""

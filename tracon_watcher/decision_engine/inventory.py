@@ -10,16 +10,17 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What Watcher's model of the cluster lacks, asked of Nova and Neutron in bulk.
+"""What Watcher's model of the cluster lacks, asked of Nova, Placement and Neutron in bulk.
 
 The number of requests depends on nothing but the size of a page: one kind each for servers,
-server groups, compute services, migrations and network ports. Whether a VM is pinned comes from
-its flavor's extra specs and its image's properties, both part of the list of servers from
+server groups, compute services, migrations, room and network ports. Whether a VM is pinned comes
+from its flavor's extra specs and its image's properties, both part of the list of servers from
 microversion 2.98 on.
 """
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import datetime
 import math
@@ -31,9 +32,20 @@ from openstack import exceptions as sdk_errors
 from oslo_utils import timeutils
 
 from tracon_watcher import errors
+from tracon_watcher.placement import constraints
 
 MICROVERSION = '2.98'
+#: From which on Placement tells of all resources of a host, not of those asked for alone.
+PLACEMENT_MICROVERSION = '1.29'
+#: Seconds that a migration takes at most; older ones under way have been forgotten by somebody.
+LONGEST_MIGRATION = 86400.0
 _PAGE = 1000
+#: What Nova calls a migration after which the VM will be on another host than it is on now.
+_UNDER_WAY = frozenset(('accepted', 'queued', 'preparing', 'pre-migrating', 'migrating', 'running',
+                        'post-migrating'))
+#: The same, back to where it came from.
+_GOING_BACK = 'reverting'
+_RESOURCES = ('VCPU', 'MEMORY_MB', 'DISK_GB')
 
 
 class CloudUnavailable(errors.TraconError):
@@ -93,6 +105,10 @@ class Inventory:
     :param moved_at: by uuid, when a VM's latest migration, whoever ordered it, last changed,
         seconds since the epoch
     :param direct_ports: by uuid, the vNIC type of a port that is not an ordinary one
+    :param moves: by uuid, how many migrations there were of late
+    :param arriving: by host, the uuid of a VM that somebody is moving to it
+    :param room: by uuid of a compute node, the vCPUs, MiB and GiB that are not allocated, infinity
+        for what it does not account for; None: not known. A missing one has no memory left
     """
 
     servers: Mapping[str, Server]
@@ -100,10 +116,13 @@ class Inventory:
     services: Mapping[str, Service]
     moved_at: Mapping[str, float]
     direct_ports: Mapping[str, str]
+    moves: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    arriving: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    room: Mapping[str, constraints.Room] | None = None
 
 
 def collect(connection: Any, moved_since: float) -> Inventory:
-    """Ask Nova and Neutron.
+    """Ask Nova, Placement and Neutron.
 
     :param connection: ``openstack.connection.Connection``
     :param moved_since: seconds since the epoch; older migrations are not asked for
@@ -116,19 +135,44 @@ def collect(connection: Any, moved_since: float) -> Inventory:
     migrations = _pages(compute, '/os-migrations', 'migrations',
                         {'changes-since': since.strftime('%Y-%m-%dT%H:%M:%SZ')})
     moved_at: dict[str, float] = {}
+    moves: collections.Counter[str] = collections.Counter()
+    arriving: dict[str, str] = {}
     for one in migrations:
+        end = {_GOING_BACK: 'source_compute'}.get(one['status'], 'dest_compute')
+        if one['status'] in _UNDER_WAY or one['status'] == _GOING_BACK:
+            # Nova may not have chosen the host yet.
+            arriving.update({one[end]: one['instance_uuid']} if one.get(end) else {})
         changed = timeutils.parse_isotime(one['updated_at'] or one['created_at']).timestamp()
         uuid = one['instance_uuid']
         moved_at[uuid] = max(changed, moved_at.get(uuid, -math.inf))
+        moves[uuid] += 1
     services = [_service(one) for one in _pages(
         compute, '/os-services', 'services', {'binary': 'nova-compute'}, limited=False)]
     ports = _pages(network, '/ports', 'ports', {
-        'fields': ['device_id', 'binding:vnic_type']}, nova=False)
+        'fields': ['device_id', 'binding:vnic_type']}, name='Neutron', microversion=None)
     return Inventory(
         {one.uuid: one for one in servers}, tuple(_groups(compute)),
         {one.host: one for one in services}, moved_at,
         {one['device_id']: one['binding:vnic_type'] for one in ports
-         if one.get('device_id') and one.get('binding:vnic_type', 'normal') != 'normal'})
+         if one.get('device_id') and one.get('binding:vnic_type', 'normal') != 'normal'},
+        moves, arriving, _room(connection.placement))
+
+
+def _room(placement: Any) -> dict[str, constraints.Room]:
+    """Return what Placement says is left of each compute node that has any memory left.
+
+    It knows of allocations that no VM on the host stands for: those of migrations under way, on
+    both hosts, and of resizes that nobody has confirmed.
+    """
+    body = _get(placement, '/allocation_candidates', 'provider_summaries',
+                {'resources': 'MEMORY_MB:1'}, 'Placement', PLACEMENT_MICROVERSION)
+    room = {}
+    for uuid, provider in body['provider_summaries'].items():
+        left = {name: one['capacity'] - one['used']
+                for name, one in provider['resources'].items()}
+        vcpus, memory, disk = (float(left.get(name, math.inf)) for name in _RESOURCES)
+        room[uuid] = vcpus, memory, disk
+    return room
 
 
 def _server(one: Mapping[str, Any]) -> Server:
@@ -161,11 +205,12 @@ def _groups(compute: Any) -> Iterator[ServerGroup]:
 
 
 def _pages(service: Any, path: str, key: str, query: Mapping[str, Any], limited: bool = True,
-           nova: bool = True) -> Iterator[Mapping[str, Any]]:
+           name: str = 'Nova',
+           microversion: str | None = MICROVERSION) -> Iterator[Mapping[str, Any]]:
     """Yield the entries of a listing, page after page."""
     wanted: Mapping[str, Any] | None = {**query, 'limit': _PAGE} if limited else query
     while wanted is not None:
-        body = _get(service, path, key, wanted, nova)
+        body = _get(service, path, key, wanted, name, microversion)
         yield from body[key]
         following = [link['href'] for link in body.get(f'{key}_links', ())
                      if link['rel'] == 'next']
@@ -174,16 +219,17 @@ def _pages(service: Any, path: str, key: str, query: Mapping[str, Any], limited:
             urllib.parse.urlsplit(following[0]).query) if following else None
 
 
-def _get(service: Any, path: str, key: str, query: Mapping[str, Any], nova: bool = True) -> Any:
-    what = f'{"Nova" if nova else "Neutron"}: GET {path}'
+def _get(service: Any, path: str, key: str, query: Mapping[str, Any], name: str = 'Nova',
+         microversion: str | None = MICROVERSION) -> Any:
+    what = f'{name}: GET {path}'
     try:
-        response = service.get(path, params=query, microversion=MICROVERSION if nova else None)
+        response = service.get(path, params=query, microversion=microversion)
         sdk_errors.raise_from_response(response)
         body = response.json()
     except (sdk_errors.SDKException, keystone_errors.ClientException, ValueError) as error:
         remedy = 'see whether the service runs and Watcher\'s user may list what it needs'
         if 406 in (getattr(error, 'http_status', None), getattr(error, 'status_code', None)):
-            remedy = f'this release of Nova lacks microversion {MICROVERSION}; upgrade it'
+            remedy = f'this release of {name} lacks microversion {microversion}; upgrade it'
         elif isinstance(error, keystone_errors.EndpointNotFound):
             remedy = 'the service catalogue has no endpoint for it'
         raise CloudUnavailable(f'{what}: {error}: {remedy}') from None

@@ -26,6 +26,8 @@ _PINNING = ('dedicated', 'mixed')
 #: Extra specs, and image properties, that tie a VM to one host's devices whatever their value.
 _DEVICE_SPECS = ('pci_passthrough:alias', 'accel:device_profile')
 _DEVICE_CLASSES = ('VGPU', 'PCPU', 'PCI_DEVICE', 'SRIOV_NET_VF', 'FPGA', 'PGPU')
+#: Seconds that a cooldown grows to, where it is not longer to begin with.
+_LONGEST_COOLDOWN = 21600.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +36,8 @@ class Wishes:
 
     :param excluded_projects: ids of projects whose VMs stay
     :param opt_out_key: a VM with this key in its metadata stays, unless it says false
-    :param cooldown_seconds: after a migration, whoever ordered it
+    :param cooldown_seconds: after a migration, whoever ordered it; doubled by each further one
+        within a day, up to six hours
     """
 
     excluded_projects: frozenset[str]
@@ -56,8 +59,7 @@ def build(found: inventory.Inventory, model: Any, wishes: Wishes,
     closed = {host: why for host, why in (
         (service.host, _closed(service)) for service in found.services.values()) if why}
     for host, node in nodes.items():
-        left = model.get_node_free_resources(node)
-        free[host] = (left['vcpu'], left['memory'], left['disk'])
+        free[host] = _free(model, node, found)
         service = found.services.get(host)
         if service is None:
             closed[host] = 'Nova lists no compute service for it'
@@ -70,6 +72,9 @@ def build(found: inventory.Inventory, model: Any, wishes: Wishes,
                 why = f'the compute service on {host} does not answer'
             if why is not None:
                 immovable[instance.uuid] = why
+    for host, uuid in found.arriving.items():
+        # What this host will be like, and whether a group still holds there, is not known yet.
+        closed.setdefault(host, f'VM {uuid} is on its way to it')
     for uuid in found.servers.keys() - needs.keys():
         immovable[uuid] = 'is not in Watcher\'s model: outside of the scope, or too new'
     for host in found.services:
@@ -80,7 +85,25 @@ def build(found: inventory.Inventory, model: Any, wishes: Wishes,
             _group(one, found, hosts) for one in found.groups if len(one.members) > 1),
         {service.host: service.zone for service in found.services.values()},
         {one.uuid: one.pinned_zone for one in found.servers.values() if one.pinned_zone},
-        {uuid: at + wishes.cooldown_seconds for uuid, at in found.moved_at.items()})
+        {uuid: at + _cooldown(wishes.cooldown_seconds, found.moves.get(uuid, 1))
+         for uuid, at in found.moved_at.items()},
+        {host: (node.vcpus, node.memory, node.disk) for host, node in nodes.items()})
+
+
+def _cooldown(seconds: float, moves: int) -> float:
+    """Return for how long a VM stays: the more often it was moved of late, the longer."""
+    return max(seconds, min(seconds * 2.0 ** min(moves - 1, 30), _LONGEST_COOLDOWN))
+
+
+def _free(model: Any, node: Any, found: inventory.Inventory) -> constraints.Room:
+    """Return what is left of a host, by Watcher's count and by Placement's."""
+    counted = model.get_node_free_resources(node)
+    left = (counted['vcpu'], counted['memory'], counted['disk'])
+    if found.room is None:
+        return left
+    vcpus, memory, disk = (
+        min(pair) for pair in zip(left, found.room.get(node.uuid, (0.0, 0.0, 0.0))))
+    return vcpus, memory, disk
 
 
 def obstacle(found: inventory.Inventory, uuid: str, host: str, wishes: Wishes) -> str | None:

@@ -18,16 +18,20 @@ import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import storage
 
 
-def arrivals(assessor: assessment.Assessor, row: int, now: float) -> FloatArray:
-    """Return the harm of the VM in ``row`` arriving, (h,); NaN where it is refused or unknown.
+def arrivals(assessor: assessment.Assessor, cluster: cluster_module.ClusterState, row: int,
+             now: float) -> FloatArray:
+    """Return the harm of a VM arriving, (h,); NaN where it is refused or unknown.
 
     On a host's own disk it is a newcomer like any other; on a pool its I/O is felt already.
+
+    :param assessor: of the h hosts that it may come to
+    :param cluster: which has the VM in ``row``, and all storage backends of the hosts'
     """
-    cluster = assessor.cluster
     domain = int(cluster.io_domain[row])
     verdict = assessor.assess(newcomer.own(cluster.profiles[row]), cluster.resident_limits(row),
                               now, pool=-1 if storage.is_local(cluster)[domain] else domain)

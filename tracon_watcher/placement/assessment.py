@@ -50,6 +50,8 @@ class Status(enum.IntEnum):
     UNKNOWN_STORAGE = 4
     OUTSIDE_HULL = 5
     UNKNOWN_HOST = 6
+    #: Measurements and predictions have parted ways on hosts of this type.
+    DRIFTED = 7
 
 
 @dataclasses.dataclass(frozen=True)

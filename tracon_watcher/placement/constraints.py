@@ -59,6 +59,8 @@ class Constraints:
     :param zones: availability zone of hosts by name
     :param bound_to_zone: by uuid, the availability zone that a VM must not leave
     :param cooldown_until: by uuid, seconds since the epoch before which a VM must not move again
+    :param largest: the most that a single VM may need of each host by name, Placement's max_unit;
+        None: not considered
     """
 
     immovable: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -69,3 +71,4 @@ class Constraints:
     zones: Mapping[str, str] = dataclasses.field(default_factory=dict)
     bound_to_zone: Mapping[str, str] = dataclasses.field(default_factory=dict)
     cooldown_until: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    largest: Mapping[str, Room] | None = None

@@ -83,9 +83,11 @@ def _without(assessor: assessment.Assessor, group: residents.Group, response: re
     stays = (domain[:, None] == domain[None, :]) & pooled[:, None]
     io += np.where(stays[..., None], cluster.profiles[group.residents[rows]][:, None, IO], 0.0)
     beyond = np.zeros((count, count))
-    shared = np.flatnonzero(group.table[rows] >= 0)
-    stay = np.tile(group.table[rows[shared]], count)
-    beyond[:, shared] = elsewhere.excess(model, response.tables, stay,
-                                         io[:, shared].reshape(-1, 2)).reshape(count, -1)
+    # Tabulated here, since a host that is looked at alone has no tables: nobody shares its pool.
+    shared = np.flatnonzero(pooled)
+    tables = elsewhere.tabulate(model, response.behaviour.sensitivity[rows[shared]])
+    beyond[:, shared] = elsewhere.excess(
+        model, tables, np.tile(np.arange(len(shared)), count),
+        io[:, shared].reshape(-1, 2)).reshape(count, -1)
     return model.total(*(np.maximum(one.sum(axis=0) - one, 0.0) + other
                          for one, other in zip(parts, model.parts(beyond))))

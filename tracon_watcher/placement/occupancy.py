@@ -34,7 +34,7 @@ class Occupancy:
     def __init__(self, cluster: cluster_module.ClusterState, rules: constraint.Constraints,
                  now: float) -> None:
         self._hosts = cluster.host_index
-        self._host = {uuid: int(host) for uuid, host in zip(cluster.uuids, cluster.host)}
+        self._host = dict(zip(cluster.uuids, cluster.host.tolist()))
         self._rules = rules
         self._now = now
         self._moved: set[str] = set()
@@ -44,6 +44,10 @@ class Occupancy:
         if rules.free is not None:
             self._free = np.array([rules.free.get(name, (-np.inf,) * 3)
                                    for name in cluster.hosts], dtype=np.float64).reshape(-1, 3)
+        self._largest: FloatArray | None = None
+        if rules.largest is not None:
+            self._largest = np.array([rules.largest.get(name, (-np.inf,) * 3)
+                                      for name in cluster.hosts], dtype=np.float64).reshape(-1, 3)
         self._zone = np.array([rules.zones.get(name, '') for name in cluster.hosts], dtype=object)
         self._groups: dict[str, list[int]] = {}
         self._members: list[IntArray] = []
@@ -80,6 +84,8 @@ class Occupancy:
         allowed[source] = False
         if self._free is not None and self._rules.needs is not None:
             allowed &= (self._free >= np.array(self._rules.needs[uuid])).all(axis=1)
+            if self._largest is not None:
+                allowed &= (self._largest >= np.array(self._rules.needs[uuid])).all(axis=1)
         zone = self._rules.bound_to_zone.get(uuid)
         if zone:
             allowed &= np.asarray(self._zone == zone, dtype=bool)

@@ -39,6 +39,8 @@ class Parameters:
     :param migration_cost: what a move costs
     :param destinations: destinations that are judged exactly for each VM
     :param candidates: VMs after which the search for one move ends, found or not
+    :param noise: by which share profiles may be off when nothing has changed. A move that ends no
+        breach must bring more than what this could feign; 0 where profiles are exact
     """
 
     max_migrations: int = 5
@@ -46,12 +48,13 @@ class Parameters:
     migration_cost: float = 0.07
     destinations: int = 3
     candidates: int = 800
+    noise: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ('max_migrations', 'destinations', 'candidates'):
             if getattr(self, name) < 1:
                 raise errors.InvalidOption(name, getattr(self, name), 'expected 1 or more')
-        for name in ('min_gain', 'migration_cost'):
+        for name in ('min_gain', 'migration_cost', 'noise'):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
                 raise errors.InvalidOption(name, value, 'expected a number not below 0')

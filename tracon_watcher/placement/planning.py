@@ -33,14 +33,13 @@ from typing import Iterator
 
 import numpy as np
 
-from tracon_watcher.characteristics import BoolArray, FloatArray
-from tracon_watcher.placement import arrival
+from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import constraints as constraint
-from tracon_watcher.placement import departure
 from tracon_watcher.placement import jointly
 from tracon_watcher.placement import occupancy
 from tracon_watcher.placement import plan
+from tracon_watcher.placement import prospect
 from tracon_watcher.placement import storage
 from tracon_watcher.placement import trial
 
@@ -84,40 +83,31 @@ def plan_moves(assessor: assessment.Assessor,
                                passed_over=made.passed_over)
 
 
-@dataclasses.dataclass
-class _Arrival:
-    """What a VM would meet and do on each host: (h,) scores, NaN where it may not go."""
-
-    score: FloatArray
-    stale: set[int]
-
-
 class _Planner:
     def __init__(self, assessor: assessment.Assessor, rules: constraint.Constraints,
                  parameters: plan.Parameters, now: float) -> None:
         self._parameters = parameters
-        self._now = now
-        self._assessor = assessor
+        self._cluster = assessor.cluster
         self._occupancy = occupancy.Occupancy(assessor.cluster, rules, now)
-        cluster = assessor.cluster
-        stale = now - cluster.updated_at > assessor.settings.maximum_age
+        self._prospect = prospect.Prospect(assessor, parameters, now)
+        stale = now - assessor.cluster.updated_at > assessor.settings.maximum_age
         self._known: BoolArray = np.asarray((assessor.status == assessment.Status.KNOWN) & ~stale)
-        self._departures: dict[int, departure.Departures] = {}
-        self._arrivals: dict[str, _Arrival] = {}
+        #: Of each host its place among all names, since the order of hosts must not decide.
+        self._alphabetical = np.argsort(np.argsort(np.array(assessor.cluster.hosts, dtype=str)))
         self._passed_over: dict[str, str] = {}
         self._threshold = parameters.min_gain + parameters.migration_cost
         self._unfinished = False
-        self._made: list[tuple[set[int], frozenset[int]]] = []
+        self._made: list[tuple[frozenset[int], frozenset[int]]] = []
 
     def run(self) -> plan.Plan:
-        before = plan.outlook(self._assessor, self._known)
+        before = self._prospect.outlook(self._known)
         moves: list[plan.Move] = []
         while len(moves) < self._parameters.max_migrations:
             move = self._best()
             if move is None:
                 break
             moves.append(dataclasses.replace(move, after=self._apply(move)))
-        after = plan.outlook(self._assessor, self._known)
+        after = self._prospect.outlook(self._known)
         taken = {move.uuid for move in moves}
         passed = {uuid: why for uuid, why in self._passed_over.items() if uuid not in taken}
         return plan.Plan(tuple(moves), self._reason(moves, before, after), before, after,
@@ -128,7 +118,7 @@ class _Planner:
 
         :returns: None where there is no such order, as far as the best next one tells
         """
-        before = plan.outlook(self._assessor, self._known)
+        before = self._prospect.outlook(self._known)
         moves: list[plan.Move] = []
         left = sorted(wanted)
         while left:
@@ -138,20 +128,19 @@ class _Planner:
             best, one = max(tried, key=lambda each: (_worth(each[0]), each[1]))
             moves.append(dataclasses.replace(best.move, after=self._apply(best.move)))
             left.remove(one)
-        return plan.Plan(tuple(moves), '', before, plan.outlook(self._assessor, self._known), {})
+        return plan.Plan(tuple(moves), '', before, self._prospect.outlook(self._known), {})
 
     def _judge(self, uuid: str, destination: int) -> trial.Trial | None:
         """Judge one move, as :meth:`_try` does the best of a VM."""
-        cluster = self._assessor.cluster
+        cluster = self._cluster
         if self._occupancy.obstacle(uuid) is not None:
             return None
-        row = cluster.resident_index[uuid]
         allowed, worse = self._occupancy.destinations(uuid)
         if not (allowed[destination] and self._known[destination]
-                and self._known[cluster.host[row]]
-                and storage.reachable(cluster, row)[destination]):
+                and self._known[self._prospect.host(uuid)]
+                and storage.reachable(cluster, cluster.resident_index[uuid])[destination]):
             return None
-        result = trial.attempt(self._assessor, uuid, destination, self._parameters.migration_cost)
+        result = self._prospect.attempt(uuid, destination)
         if isinstance(result, str) or result.cautious_gain <= self._threshold or (
                 worse[destination] and not result.move.ended):
             return None
@@ -199,16 +188,10 @@ class _Planner:
 
     def _sources(self) -> Iterator[list[int]]:
         """Yield known hosts, some at a time: those with breaches first, then the most harmed."""
-        cluster = self._assessor.cluster
-        slow, ratio = self._assessor.exponents()
-        count = len(cluster.hosts)
-        harm = np.bincount(cluster.host, np.nan_to_num(slow) + np.nan_to_num(ratio),
-                           minlength=count)
-        breaches = np.bincount(cluster.host, self._assessor.breaches(), minlength=count)
-        hosts = [int(host) for host in np.flatnonzero(self._known)
-                 if harm[host] > self._threshold]
+        harm, breaches = self._prospect.harm, self._prospect.breaches
+        hosts = np.flatnonzero(self._known & (harm > self._threshold)).tolist()
         hosts.sort(key=lambda host: (-breaches[host], -round(float(harm[host]), 9),
-                                     cluster.hosts[host]))
+                                     self._cluster.hosts[host]))
         for start in range(0, len(hosts), _BATCH):
             yield hosts[start:start + _BATCH]
 
@@ -219,9 +202,7 @@ class _Planner:
 
         found = []
         for host in hosts:
-            if host not in self._departures:
-                self._departures[host] = departure.departures(self._assessor, host)
-            leaving = self._departures[host]
+            leaving = self._prospect.departures(host)
             here = []
             for uuid, relief, ended in zip(leaving.uuids, leaving.relief, leaving.ended):
                 if relief > self._threshold:
@@ -235,79 +216,51 @@ class _Planner:
 
     def _try(self, uuid: str, relief: float, floor: float) -> trial.Trial | None:
         """Return the best move of one VM, None when it has none that gains more than ``floor``."""
-        cluster = self._assessor.cluster
+        cluster = self._cluster
         allowed, worse = self._occupancy.destinations(uuid)
         allowed &= self._known & storage.reachable(cluster, cluster.resident_index[uuid])
         if not allowed.any():
             self._passed_over[uuid] = 'no other host that is known is open to it and has room'
             return None
-        score = self._arrival(uuid)
+        score = self._prospect.arrivals(uuid)
         rejected = 'every other host with room is refused or unknown to it'
         # A soft server group is made worse only where nothing else ends the breach.
         for hosts, necessary in ((allowed & ~worse, False), (allowed & worse, True)):
             candidates = np.flatnonzero(hosts & ~np.isnan(score))
             gains = np.round(relief - score[candidates], 9)
-            names = [cluster.hosts[host] for host in candidates]
-            for place in sorted(range(len(candidates)), key=lambda one: (-gains[one], names[one]))[
+            for place in np.lexsort((self._alphabetical[candidates], -gains))[
                     :self._parameters.destinations]:
+                name = cluster.hosts[candidates[place]]
                 if gains[place] <= floor:
                     if floor > self._threshold:
                         return None
-                    rejected = (f'its best destination, {names[place]}, would gain '
+                    rejected = (f'its best destination, {name}, would gain '
                                 f'{gains[place]:.3f}, not more than {floor:.3f}')
                     break
-                result = trial.attempt(self._assessor, uuid, int(candidates[place]),
-                                       self._parameters.migration_cost)
+                result = self._prospect.attempt(uuid, int(candidates[place]))
                 if isinstance(result, str):
                     rejected = result
                 elif result.cautious_gain > self._threshold and (
                         result.move.ended or not necessary):
                     return result
                 else:
-                    rejected = (f'{names[place]} would gain {result.cautious_gain:.3f} at least, '
+                    rejected = (f'{name} would gain {result.cautious_gain:.3f} at least, '
                                 f'not more than {self._threshold:.3f}')
         self._passed_over[uuid] = rejected
         return None
-
-    def _arrival(self, uuid: str) -> FloatArray:
-        """Return what arriving costs, (h,), NaN where the VM is refused.
-
-        Kept from move to move: only the hosts of a move are judged anew.
-        """
-        cluster = self._assessor.cluster
-        kept = self._arrivals.get(uuid)
-        if kept is None:
-            kept = self._arrivals[uuid] = _Arrival(
-                arrival.arrivals(self._assessor, cluster.resident_index[uuid], self._now), set())
-        if kept.stale:
-            own = int(cluster.host[cluster.resident_index[uuid]])
-            hosts = [own, *sorted(kept.stale - {own})]
-            part = assessment.Assessor(cluster.restricted(hosts), self._assessor.models,
-                                       self._assessor.settings)
-            kept.score[hosts] = arrival.arrivals(part, part.cluster.resident_index[uuid],
-                                                 self._now)
-            kept.stale = set()
-        return kept.score
 
     def _apply(self, move: plan.Move) -> tuple[int, ...]:
         """Make a move, and return which earlier ones it was assessed upon.
 
         Those are the ones that share a host or a hard server group with it.
         """
-        assessor, cluster = self._assessor, self._assessor.cluster
-        destination = cluster.host_index[move.destination]
-        changed = {cluster.host_index[move.source], destination}
+        destination = self._cluster.host_index[move.destination]
+        changed = self._prospect.move(move.uuid, destination)
         groups = self._occupancy.groups_of(move.uuid)
         waits_for = tuple(place for place, (hosts, others) in enumerate(self._made)
                           if hosts & changed or others & groups)
         self._made.append((changed, groups))
         self._occupancy.move(move.uuid, destination)
-        self._assessor = assessment.Assessor(cluster.moved({move.uuid: move.destination}),
-                                             assessor.models, assessor.settings)
-        for host in changed:
-            self._departures.pop(host, None)
-        for kept in self._arrivals.values():
-            kept.stale |= changed
         return waits_for
 
 

@@ -47,13 +47,14 @@ class Prospect:
     """The state that some moves leave.
 
     :param assessor: of the state before all moves
-    :param cost: of a migration, in exponents
+    :param parameters: of the plan, by which moves are judged
     :param now: seconds since the epoch, for staleness
     """
 
-    def __init__(self, assessor: assessment.Assessor, cost: float, now: float) -> None:
+    def __init__(self, assessor: assessment.Assessor, parameters: plan.Parameters,
+                 now: float) -> None:
         self._first = assessor
-        self._cost = cost
+        self._parameters = parameters
         self._now = now
         count = len(assessor.cluster.hosts)
         #: (h,) exponents that the residents of each host suffer together.
@@ -109,7 +110,8 @@ class Prospect:
         found = self._trials.get((uuid, destination))
         if found is None:
             found = self._trials[uuid, destination] = trial.attempt(
-                self._part((self.host(uuid), destination)), uuid, self._cost)
+                self._part((self.host(uuid), destination)), uuid,
+                self._parameters.migration_cost, self._parameters.noise)
         return found
 
     def move(self, uuid: str, destination: int) -> frozenset[int]:

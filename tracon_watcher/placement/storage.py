@@ -19,6 +19,8 @@ Therefore a move changes CPU and local I/O on its two hosts, and the load of no 
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from tracon_watcher.characteristics import BoolArray
@@ -27,8 +29,16 @@ from tracon_watcher.placement import cluster as cluster_module
 
 def is_local(cluster: cluster_module.ClusterState) -> BoolArray:
     """Return, (d + 1,), which storage backends are a host's own disk; False for index -1."""
+    return _is_local(cluster.io_domains)
+
+
+@functools.lru_cache(maxsize=8)
+def _is_local(names: tuple[str, ...]) -> BoolArray:
+    # Asked for again and again while a plan is made, and there may be one for each host.
     prefix = f'{cluster_module.LOCAL}:'
-    return np.array([*(name.startswith(prefix) for name in cluster.io_domains), False], dtype=bool)
+    found = np.array([*(name.startswith(prefix) for name in names), False], dtype=bool)
+    found.flags.writeable = False
+    return found
 
 
 def reachable(cluster: cluster_module.ClusterState, row: int) -> BoolArray:

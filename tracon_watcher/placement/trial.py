@@ -31,46 +31,44 @@ class Trial:
     """A move that may be made.
 
     :param move: with its expected gain
-    :param cautious_gain: the same, where predictions after the move were clamped to the hull, and
-        so are lower bounds of the harm, reckoned with their upper confidence bounds instead
+    :param cautious_gain: the same less what may be feigned: where predictions after the move were
+        clamped to the hull, and so are lower bounds of the harm, they are reckoned with their
+        upper confidence bounds instead; and what noise in profiles may feign is taken off
     """
 
     move: plan.Move
     cautious_gain: float
 
 
-def attempt(assessor: assessment.Assessor, uuid: str, destination: int,
-            cost: float) -> Trial | str:
+def attempt(before: assessment.Assessor, uuid: str, cost: float,
+            noise: float = 0.0) -> Trial | str:
     """Judge one move.
 
-    :param assessor: of the state before it
-    :param destination: index of a host
+    Storage stays what it is (:mod:`tracon_watcher.placement.storage`), so nobody else feels it.
+
+    :param before: of the VM's host and its destination, in this order, before the move
+    :param noise: see :class:`~tracon_watcher.placement.plan.Parameters`
     :returns: the trial, or why the move must not be made
     """
-    cluster = assessor.cluster
-    name = cluster.hosts[destination]
-    row = cluster.resident_index[uuid]
-    source = cluster.hosts[cluster.host[row]]
-    # Storage stays what it is (:mod:`tracon_watcher.placement.storage`): nobody else feels it.
-    part = cluster.restricted([int(cluster.host[row]), destination])
-    before = _again(assessor, part)
-    after = _again(assessor, part.moved({uuid: name}))
+    part = before.cluster
+    source, name = part.hosts
+    row = part.resident_index[uuid]
+    after = _again(before, part.moved({uuid: name}))
     # The one judgement, as for any newcomer: the destination as it is without the VM.
     alone = part.moved({uuid: None}).restricted([1])
-    verdict = _again(assessor, alone).assess(
-        newcomer.own(cluster.profiles[row]), cluster.resident_limits(row))
+    verdict = _again(before, alone).assess(
+        newcomer.own(part.profiles[row]), part.resident_limits(row))
     if not verdict.known[0]:
         return f'{name} is unknown ({assessment.Status(int(verdict.status[0])).name.lower()})'
     if verdict.refused[0]:
         breach = verdict.breach(0)
         return (f'{name} is refused: {breach.response} {breach.bound:.2f} of {breach.vm} '
                 f'would cross its limit {breach.limit:.2f}')
-    return _compare(assessor.settings, before, after, uuid, (source, name), cost)
+    return _compare(before, after, uuid, (source, name), cost, noise)
 
 
-def _compare(settings: assessment.Settings, before: assessment.Assessor,
-             after: assessment.Assessor, uuid: str, ends: tuple[str, str],
-             cost: float) -> Trial | str:
+def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
+             ends: tuple[str, str], cost: float, noise: float) -> Trial | str:
     place = after.cluster.resident_index
     order = np.array([place[one] for one in before.cluster.uuids], dtype=np.intp)
     old = np.stack(before.exponents())
@@ -79,7 +77,7 @@ def _compare(settings: assessment.Settings, before: assessment.Assessor,
     # the other response's harmless rise a breach.
     was, becomes = before.breaches_by_response(), after.breaches_by_response()[:, order]
     rise = np.nan_to_num(new - old)
-    bad = (becomes & (~was | (rise > math.log1p(settings.margin)))).any(axis=0)
+    bad = (becomes & (~was | (rise > math.log1p(before.settings.margin)))).any(axis=0)
     was, becomes = np.asarray(was.any(axis=0)), np.asarray(becomes.any(axis=0))
     if bad.any():
         victim = before.cluster.uuids[int(np.flatnonzero(bad)[0])]
@@ -95,7 +93,24 @@ def _compare(settings: assessment.Settings, before: assessment.Assessor,
     relieved = tuple(ended) or tuple(
         change.uuid for change in sorted(changes, key=lambda one: (-one.relief, one.uuid))[:1])
     return Trial(plan.Move(uuid, *ends, gain, cost, len(ended), relieved, changes),
-                 gain - float(surplus.sum()))
+                 gain - float(surplus.sum()) - (0.0 if ended else noise * _exposed(
+                     old, new, before.cluster.resident_index[uuid])))
+
+
+def _exposed(old: FloatArray, new: FloatArray, mover: int) -> float:
+    """Return what noise in profiles is multiplied by in a gain, in exponents.
+
+    A VM that stays is seen wrongly before and after alike, so only its change counts. The one
+    that moves meets others before and after, and is itself part of all changes.
+
+    :param old: (2, m) exponents before the move
+    :param new: and after it
+    """
+    change = np.nan_to_num(new - old).sum(axis=0)
+    change[mover] = 0.0
+    own = [float(np.nansum(one[:, mover])) for one in (old, new)]
+    return math.sqrt(own[0] ** 2 + own[1] ** 2 + float(change @ change)
+                     + float(change.sum()) ** 2)
 
 
 def _doubt(assessor: assessment.Assessor) -> FloatArray:

@@ -14,6 +14,7 @@
 
 import collections
 import json
+import math
 import unittest
 
 from keystoneauth1 import exceptions as keystone_errors
@@ -70,13 +71,23 @@ class Connection:
                  'rules': {'max_server_per_host': 2} if number else {}}
                 for number in range(3)], 2),
             '/os-migrations': ('migrations', [
-                {'instance_uuid': 'vm0', 'updated_at': stamp,
+                {'instance_uuid': 'vm0', 'updated_at': stamp, 'status': 'completed',
+                 'source_compute': 'host2', 'dest_compute': 'host1',
                  'created_at': '2026-01-01T00:00:00.000000'}
                 for stamp in ('1970-01-01T00:10:00.000000', '1970-01-01T00:20:00.000000', None)
-            ][:2], 1000),
+            ][:2] + [
+                {'instance_uuid': uuid, 'updated_at': '1970-01-01T00:30:00.000000',
+                 'created_at': '1970-01-01T00:30:00.000000', 'status': status,
+                 'source_compute': 'host1', 'dest_compute': end}
+                for uuid, status, end in (('vm1', 'running', 'host2'), ('vm2', 'reverting', 'x'),
+                                          ('vm3', 'accepted', None), ('vm4', 'error', 'host4'))],
+                1000),
             '/os-services': ('services', [
                 {'host': 'host1', 'status': 'disabled', 'state': 'up', 'zone': 'north',
                  'disabled_reason': 'new disks'}], 0)}, status)
+        self.placement = Api({'/allocation_candidates': ('provider_summaries', {'node-1': {
+            'resources': {'VCPU': {'capacity': 16, 'used': 6},
+                          'MEMORY_MB': {'capacity': 2048, 'used': 1024}}}}, 0)})
         self.network = Api({'/ports': (ports_key, [
             {'device_id': 'vm0', 'binding:vnic_type': 'direct'},
             {'device_id': 'vm1', 'binding:vnic_type': 'normal'},
@@ -93,7 +104,11 @@ class InventoryTestCase(unittest.TestCase):
             server.project, server.host, server.vm_state, server.task_state, server.locked,
             server.pinned_zone))
         self.assertEqual({'vm0': 'direct'}, found.direct_ports)
-        self.assertEqual({'vm0': 1200.0}, found.moved_at)
+        self.assertEqual((1200.0, 1800.0), (found.moved_at['vm0'], found.moved_at['vm1']))
+        self.assertEqual((2, 1), (found.moves['vm0'], found.moves['vm1']))
+        # Of a reverted one it is the source that gets the VM back.
+        self.assertEqual({'host2': 'vm1', 'host1': 'vm2'}, found.arriving)
+        self.assertEqual({'node-1': (10.0, 1024.0, math.inf)}, found.room)
         self.assertEqual([1, 2, 2], [group.maximum_per_host for group in found.groups])
         self.assertEqual((False, True, 'new disks'), (
             found.services['host1'].enabled, found.services['host1'].up,

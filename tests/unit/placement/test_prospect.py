@@ -29,7 +29,7 @@ from tracon_watcher.placement import storage
 from tracon_watcher.placement import trial
 
 MODELS = synthetic.models(background=12.0)
-COST = 0.07
+PARAMETERS = plan.Parameters()
 CLUSTERS = synthetic.hosts(largest=5) | synthetic.hosts(
     largest=5, storage=(cluster.LOCAL, 'pool', 'other'))
 
@@ -55,7 +55,7 @@ class ProspectTestCase(unittest.TestCase):
     @hypothesis.settings(deadline=None, max_examples=40)
     def test_after_every_move_it_is_as_if_predicted_anew(self, journey):
         state, moves = journey
-        found = prospect.Prospect(assessment.Assessor(state, MODELS), COST, 0.0)
+        found = prospect.Prospect(assessment.Assessor(state, MODELS), PARAMETERS, 0.0)
         everywhere = np.ones(len(state.hosts), dtype=bool)
         for uuid, destination in [(None, None), *moves]:
             if uuid is not None:
@@ -94,7 +94,8 @@ class ProspectTestCase(unittest.TestCase):
                 arrival.arrivals(anew, state, row, 0.0)[reachable], atol=1e-7)
             for destination in np.flatnonzero(reachable)[:1]:
                 expected = trial.attempt(assessment.Assessor(
-                    state.restricted([own, int(destination)]), MODELS), uuid, COST)
+                    state.restricted([own, int(destination)]), MODELS), uuid,
+                    PARAMETERS.migration_cost)
                 shown = found.attempt(uuid, int(destination))
                 self.assertEqual(isinstance(expected, str), isinstance(shown, str))
                 if not isinstance(shown, str):
@@ -105,7 +106,7 @@ class ProspectTestCase(unittest.TestCase):
         state = cluster.build([cluster.Host(f'h{host}', tuple(
             cluster.Resident(f'vm-{host}-{row}', 0.2 * synthetic.CAPACITY) for row in range(3)),
             synthetic.HOST_TYPE) for host in range(30)])
-        found = prospect.Prospect(assessment.Assessor(state, MODELS), COST, 0.0)
+        found = prospect.Prospect(assessment.Assessor(state, MODELS), PARAMETERS, 0.0)
         kept = found.departures(7)
         asked = found.arrivals('vm-7-0').copy()
         found.move('vm-3-0', 4)

@@ -1,0 +1,165 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Whatever the cloud, no step of a plan is one that Nova or Placement would refuse.
+
+Plans are made by the whole strategy, on Watcher's own model and on answers as services give them,
+and carried out by a simulation of Nova that knows nothing of the planner (:mod:`.clouds`), in the
+order and as parallel as the action plan's dependencies allow.
+"""
+
+import pathlib
+import tempfile
+import types
+import unittest
+from unittest import mock
+
+import hypothesis
+from hypothesis import strategies
+from watcher.common import utils
+
+from tests import synthetic
+from tests.watcher import clouds
+from tracon_watcher.decision_engine import planner
+from tracon_watcher.decision_engine import strategy
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import snapshot
+
+MODELS = synthetic.models(background=12.0)
+SETTINGS = hypothesis.settings(max_examples=1500, deadline=None, suppress_health_check=list(
+    hypothesis.HealthCheck))
+SOFT = ('soft-affinity', 'soft-anti-affinity')
+
+
+class Ours(strategy.InterferenceStrategy):
+    """The strategy, with the services in memory."""
+
+    def __init__(self, world, snapshot_file, **given):
+        super().__init__(None)
+        self._compute_model = clouds.watcher_model(world)
+        self._services = clouds.Services(world)
+        self.input_parameters = utils.Struct({
+            'snapshot_file': snapshot_file, 'max_migrations': 6, 'min_gain': 0.02,
+            'migration_cost': 0.0, 'noise': 0.0, 'cooldown_seconds': clouds.COOLDOWN, **given})
+
+    def _connect(self):
+        return self._services
+
+
+class Action(types.SimpleNamespace):
+    __hash__ = object.__hash__
+
+
+def parents_of(audit, solution):
+    """Return, by uuid of a VM, the VMs whose migrations Watcher's applier ends before."""
+    actions = [Action(uuid=one['input_parameters']['resource_id'], parents=[],
+                      input_parameters=one['input_parameters']) for one in solution.actions]
+    ours = planner.DependencyPlanner(None)
+    ours._waits_for = audit.waits_for
+    ours.compute_action_graph([(30, actions)])
+    return {action.uuid: list(action.parents) for action in actions}
+
+
+class StepsTestCase(unittest.TestCase):
+
+    lengths: list[int] = []
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.path = str(pathlib.Path(directory.name) / 'snapshot')
+        clock = mock.patch('time.time', autospec=True, return_value=clouds.NOW)
+        clock.start()
+        self.addCleanup(clock.stop)
+
+    def plan(self, world, **given):
+        where = {uuid: vm.host for uuid, vm in world.vms.items()}
+        snapshot.write(self.path, clouds.state_of(world, where), MODELS)
+        audit = Ours(world, self.path, **given)
+        solution = audit.execute()
+        moves = {}
+        for action in solution.actions:
+            self.assertEqual('migrate', action['action_type'])
+            given = action['input_parameters']
+            self.assertEqual('live', given['migration_type'])
+            self.assertNotIn(given['resource_id'], moves, 'moved twice')
+            moves[given['resource_id']] = given['source_node'], given['destination_node']
+        return audit, moves, parents_of(audit, solution)
+
+    @SETTINGS
+    @hypothesis.given(clouds.worlds(), strategies.randoms(use_true_random=False))
+    def test_nova_and_placement_refuse_no_step(self, world, chance):
+        audit, moves, parents = self.plan(world)
+        self.lengths.append(len(moves))
+        hypothesis.event(f'{len(moves)} moves')
+        self.check_who_moves(world, moves)
+        for _again in range(6):
+            states = clouds.carry_out(world, moves, parents, chance)
+            self.check_states(world, states)
+        self.check_soft_groups(world, audit._plan.moves)
+
+    def check_who_moves(self, world, moves):
+        """Nobody who must stay is moved, and nobody comes to where nobody may."""
+        for uuid, (source, destination) in moves.items():
+            vm, host = world.vms[uuid], world.hosts[destination]
+            self.assertEqual(vm.host, source)
+            self.assertEqual(('active', None), (vm.state, vm.task))
+            self.assertFalse(vm.locked or vm.opted_out or vm.pinned or vm.port or vm.excluded)
+            self.assertIn(vm.seen_on, (None, vm.host))
+            self.assertTrue(vm.moved is None or vm.moved >= clouds.COOLDOWN, 'cools down')
+            self.assertTrue(world.hosts[source].up and world.hosts[source].in_scope)
+            self.assertTrue(host.up and host.enabled and host.in_scope)
+            self.assertNotIn(destination, world.arriving.values())
+
+    def check_states(self, world, states):
+        """In no state between is anybody newly in breach, or suffers all together more."""
+        at_first = clouds.state_of(world, {uuid: vm.host for uuid, vm in world.vms.items()})
+        old = self.breached(at_first)
+        harm = self.harm(at_first)
+        for where in states:
+            state = clouds.state_of(world, where)
+            self.assertLessEqual(self.breached(state), old)
+            self.assertLess(self.harm(state), harm)
+
+    def breached(self, state):
+        judged = assessment.Assessor(state, MODELS)
+        return {uuid for uuid, bad in zip(state.uuids, judged.breaches()) if bad}
+
+    def harm(self, state):
+        busy = state.profiles[:, :2].sum(axis=1) >= 5
+        slow, ratio = (synthetic.exponents(state, model) for model in MODELS['synthetic'])
+        return float(slow.sum() + ratio[busy].sum())
+
+    def check_soft_groups(self, world, moves):
+        """What a soft group asks for is given up only where a breach ends that way."""
+        where = {uuid: vm.host for uuid, vm in world.vms.items()}
+        for move in moves:
+            before = self.breached(clouds.state_of(world, where))
+            there = {**where, move.uuid: move.destination}
+            for group in world.groups:
+                others = [where[one] for one in group.members
+                          if one in where and one != move.uuid]
+                together = others.count(move.destination) - others.count(move.source)
+                if group.policy in SOFT and move.uuid in group.members and (
+                        together < 0 if group.policy == 'soft-affinity' else together > 0):
+                    self.assertLess(self.breached(clouds.state_of(world, there)), before)
+            where = there
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        # Otherwise nothing would have been looked at.
+        assert sum(length > 1 for length in cls.lengths) >= 5, cls.lengths
+
+
+if __name__ == '__main__':
+    unittest.main()

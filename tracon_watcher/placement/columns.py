@@ -1,0 +1,168 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Hosts' lines become a cluster's arrays, without an object for each VM in between.
+
+There may be hundreds of thousands of VMs: making an object of each takes time and memory, and sets
+off garbage collections that hold up every thread of the process.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any, Mapping, NoReturn
+
+import numpy as np
+
+from tracon_watcher.characteristics import COUNT, FloatArray, IntArray, NAMES
+from tracon_watcher.placement import cluster as cluster_module
+from tracon_watcher.placement import limits as limits_module
+from tracon_watcher.placement import newcomer
+from tracon_watcher.prediction import document
+
+_HOST = ('host', 'type', 'storage', 'updated_at', 'vms')
+_VM = frozenset(('uuid', 'profile', 'max_slowdown', 'min_iops_ratio', 'storage'))
+_NUMBERS = frozenset((float, int))
+_LARGEST = sys.float_info.max
+_UNKNOWN = [math.nan] * COUNT
+
+
+class Columns:
+    """Takes one host's line after the other."""
+
+    def __init__(self) -> None:
+        self._hosts: list[str] = []
+        self._types: list[str | None] = []
+        self._host_domains: list[int] = []
+        self._updated_at: list[float] = []
+        self._uuids: list[str] = []
+        self._counts: list[int] = []
+        self._vm_domains: list[int] = []
+        self._profiles: list[FloatArray] = []
+        self._slowdowns: list[float] = []
+        self._ratios: list[float] = []
+        self._domains: dict[str, int] = {}
+
+    @property
+    def hosts(self) -> list[str]:
+        """The names of the hosts so far."""
+        return self._hosts
+
+    def add(self, fields: document.Fields) -> None:
+        """Take a host's line.
+
+        :raises tracon_watcher.errors.InvalidDocument: naming the VM, the field and the value
+        """
+        fields.only(_HOST)
+        name = fields.string('host')
+        own = self._domain(fields.string('storage') if fields.has('storage') else None, name)
+        vms = fields.raw('vms')
+        if not isinstance(vms, list):
+            fields.refuse('vms', vms, 'expected a list of VMs')
+        values: list[Any] = []
+        for index, vm in enumerate(vms):
+            self._vm(fields, index, vm, name, own, values)
+        self._profiles.append(_profiles(fields, vms, values))
+        self._hosts.append(name)
+        self._types.append(fields.string('type') if fields.has('type') else None)
+        self._host_domains.append(own)
+        self._updated_at.append(fields.number('updated_at', 0))
+        self._counts.append(len(vms))
+
+    def state(self, history: Mapping[str, newcomer.Profile] | None = None, version: int = 0,
+              generated_at: float = 0.0) -> cluster_module.ClusterState:
+        """Return the cluster; that no VM occurs twice is left to ``check_names``."""
+        host_domain, domain, names = renumbered(
+            np.array(self._host_domains, dtype=np.intp),
+            np.array(self._vm_domains, dtype=np.intp), list(self._domains))
+        profiles = np.concatenate(self._profiles) if self._profiles else np.empty((0, COUNT))
+        return cluster_module.ClusterState(
+            tuple(self._hosts), tuple(self._types), host_domain,
+            np.array(self._updated_at, dtype=np.float64), tuple(self._uuids),
+            np.repeat(np.arange(len(self._hosts)), np.array(self._counts, dtype=np.intp)),
+            domain, profiles, np.array(self._slowdowns, dtype=np.float64),
+            np.array(self._ratios, dtype=np.float64), names, dict(history or {}), version,
+            generated_at)
+
+    def _domain(self, name: str | None, host: str) -> int:
+        if name is None or name == cluster_module.UNKNOWN:
+            return -1
+        full = f'{cluster_module.LOCAL}:{host}' if name == cluster_module.LOCAL else name
+        return self._domains.setdefault(full, len(self._domains))
+
+    def _vm(self, fields: document.Fields, index: int, vm: Any, host: str, own: int,
+            values: list[Any]) -> None:
+        # What is right passes quickly; what is not is looked into.
+        if not isinstance(vm, dict) or not vm.keys() <= _VM or type(vm.get('uuid')) is not str:
+            one = document.Fields(fields.source, vm, f'vms[{index}]')
+            one.only(sorted(_VM))
+            one.string('uuid')
+        self._uuids.append(vm['uuid'])
+        profile = vm.get('profile')
+        if profile is None:
+            profile = _UNKNOWN
+        elif type(profile) is not list or len(profile) != COUNT:
+            _refuse_profile(fields, index, vm)
+        values += profile
+        slowdown, ratio = math.inf, 0.0
+        if 'max_slowdown' in vm or 'min_iops_ratio' in vm:
+            one = document.Fields(fields.source, vm, f'vms[{index}]')
+            slowdown = _limit(one, 'max_slowdown', limits_module.MAX_SLOWDOWN, slowdown)
+            ratio = _limit(one, 'min_iops_ratio', limits_module.MIN_IOPS_RATIO, ratio)
+        self._slowdowns.append(slowdown)
+        self._ratios.append(ratio)
+        backend = vm.get('storage')
+        if backend is not None and (type(backend) is not str or not backend):
+            fields.refuse(f'vms[{index}].storage', backend,
+                          'expected the name of a storage backend')
+        self._vm_domains.append(own if backend is None else self._domain(backend, host))
+
+
+def renumbered(host_domain: IntArray, domain: IntArray,
+               names: list[str]) -> tuple[IntArray, IntArray, tuple[str, ...]]:
+    """Return storage backends numbered as they occur, first of hosts and then of residents."""
+    used, first = np.unique(np.concatenate([host_domain, domain]), return_index=True)
+    used, first = used[used >= 0], first[used >= 0]
+    used = used[np.argsort(first)]
+    number = np.full(len(names) + 1, -1, dtype=np.intp)     # -1 is the last, and stays -1
+    number[used] = np.arange(len(used))
+    return number[host_domain], number[domain], tuple(names[place] for place in used)
+
+
+def _profiles(fields: document.Fields, vms: list[Any], values: list[Any]) -> FloatArray:
+    """Return the (n, 4) profiles of a host's VMs, of their numbers one after the other."""
+    if set(map(type, values)) <= _NUMBERS:
+        try:
+            found = np.array(values, dtype=np.float64).reshape(-1, COUNT)
+        except OverflowError:       # a whole number beyond all floats
+            found = np.full((1, COUNT), -1.0)
+        if not ((found < 0) | np.isinf(found)).any():
+            return found
+    for index, vm in enumerate(vms):
+        profile = vm.get('profile')
+        if profile is not None and not all(
+                type(value) in _NUMBERS and 0 <= value <= _LARGEST for value in profile):
+            _refuse_profile(fields, index, vm)
+    raise AssertionError('a profile is wrong, and none was found')
+
+
+def _refuse_profile(fields: document.Fields, index: int, vm: Any) -> NoReturn:
+    """Name what is wrong with a profile."""
+    document.Fields(fields.source, vm, f'vms[{index}]').array('profile', (COUNT,), 0.0)
+    fields.refuse(f'vms[{index}].profile', vm['profile'], f'expected {", ".join(NAMES)}')
+
+
+def _limit(fields: document.Fields, name: str, key: str, default: float) -> float:
+    if not fields.has(name):
+        return default
+    return fields.number(name, *limits_module.RANGES[key])
