@@ -68,6 +68,14 @@ class Connection:
         return [(Domain(uuid), copy.deepcopy(found)) for uuid, found in answer]
 
 
+def failure(text):
+    """Return an error of libvirt's that says so; by itself it says what went wrong last."""
+    # Who only reads what was recorded needs no libvirt.
+    import libvirt
+    libvirt.virResetLastError()
+    return libvirt.libvirtError(text)
+
+
 def polls():
     """Return the recorded polls, as answers of a :class:`Connection`."""
     return [[(uuid, found) for _name, uuid, found in poll['domains']]

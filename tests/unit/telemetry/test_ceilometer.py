@@ -21,7 +21,6 @@ import unittest
 from ceilometer.compute import discovery
 from ceilometer import opts
 from ceilometer.polling import prom_exporter
-import libvirt as vendor
 from oslo_config import cfg
 
 from tests.unit.telemetry import replay
@@ -135,7 +134,7 @@ class TestVMs(unittest.TestCase):
         self.assertIn(self.uuids[0], logged.output[0])
 
     def test_a_broken_libvirt_is_one_line_and_comes_back(self):
-        pollster = self.pollster(*[vendor.libvirtError('Connection reset')] * 6,
+        pollster = self.pollster(*[replay.failure('Connection reset')] * 6,
                                  *replay.polls())
         with self.assertLogs('tracon_watcher.telemetry.ceilometer', 'INFO') as logged:
             found = [self.poll(pollster) for _cycle in range(7)]
@@ -146,7 +145,7 @@ class TestVMs(unittest.TestCase):
         self.assertIn('answers again', logged.output[1])
 
     def test_after_a_failure_a_cycle_does_not_ask_again(self):
-        pollster, cache = self.pollster(vendor.libvirtError('Connection reset')), {}
+        pollster, cache = self.pollster(replay.failure('Connection reset')), {}
         for _source in range(2):
             self.assertEqual([], self.poll(pollster, cache=cache))
         self.assertEqual(1, len(self.connection.calls))

@@ -82,7 +82,7 @@ class TestSource(unittest.TestCase):
         self.assertEqual({}, self.source(replay.Connection([])).poll())
 
     def test_a_connection_that_has_died_is_opened_anew_in_the_same_poll(self):
-        first = replay.Connection(replay.polls()[0], vendor.libvirtError('end of file'))
+        first = replay.Connection(replay.polls()[0], replay.failure('end of file'))
         source = self.source(first, replay.Connection(replay.polls()[1]))
         source.poll()
         self.assertEqual(3, len(source.poll()))
@@ -93,8 +93,8 @@ class TestSource(unittest.TestCase):
 
     def test_without_libvirt_the_next_poll_tries_again(self):
         connection = replay.Connection(*replay.polls())
-        source = self.source(vendor.libvirtError('Failed to connect socket'),
-                             replay.Connection(vendor.libvirtError('no stats here')), connection)
+        source = self.source(replay.failure('Failed to connect socket'),
+                             replay.Connection(replay.failure('no stats here')), connection)
         for said in ('Failed to connect socket', 'no stats here'):
             with self.assertRaisesRegex(libvirt.StatisticsUnavailable, said) as raised:
                 source.poll()

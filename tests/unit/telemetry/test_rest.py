@@ -162,8 +162,8 @@ class TestService(unittest.TestCase):
         self.assertIn('more than 10000 bytes', str(self.failure(bomb)[0]))
 
     def test_passwords_are_neither_shown_nor_logged(self):
-        server = self.serve(Answer(b'', 500))
-        for url in (server.url, f'http://127.0.0.1:{http_server.unused_port()}'):
+        for url in (self.serve(Answer(b'', 500)).url, self.serve(Answer(reset=True)).url,
+                    f'http://127.0.0.1:{http_server.unused_port()}'):
             url = url.replace('//', '//someone:hidden@')
             with self.assertLogs(level='DEBUG') as logs, self.assertRaises(
                     rest.Unanswered) as caught:
