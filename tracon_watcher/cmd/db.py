@@ -23,13 +23,7 @@ from typing import Any
 
 from cliff import command
 from cliff import show
-from oslo_config import cfg
 
-from tracon_watcher.cmd import database as configured
-from tracon_watcher.engine.storage import database as databases
-from tracon_watcher.engine.storage import inspection
-from tracon_watcher.engine.storage import schema
-from tracon_watcher.engine.storage import storage
 from tracon_watcher import errors
 
 
@@ -44,8 +38,9 @@ class _Command(command.Command):
                  '~/.tracon, ~, /etc/tracon or /etc, whichever comes first)')
         return parser
 
-    def configuration(self, parsed_args: argparse.Namespace) -> cfg.ConfigOpts:
+    def configuration(self, parsed_args: argparse.Namespace) -> Any:
         """Return the options."""
+        from tracon_watcher.cmd import database as configured
         if not self.app.options.debug:
             # What alembic looks at is no news here, and what oslo.db tells at length comes again
             # as the error that ends the command.
@@ -53,8 +48,9 @@ class _Command(command.Command):
             logging.getLogger('oslo_db').setLevel(logging.CRITICAL)
         return configured.read_configuration(parsed_args.config_file)
 
-    def database(self, parsed_args: argparse.Namespace) -> databases.Database:
+    def database(self, parsed_args: argparse.Namespace) -> Any:
         """Return the database that is configured."""
+        from tracon_watcher.cmd import database as configured
         return configured.connect(self.configuration(parsed_args))
 
 
@@ -66,6 +62,7 @@ class Upgrade(_Command):
     """
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
+        from tracon_watcher.engine.storage import schema
         database = self.database(parsed_args)
         before, after = schema.upgrade(database)
         self.app.stdout.write(
@@ -77,6 +74,7 @@ class Version(_Command, show.ShowOne):
     """Show the revision of the engine's database, and the one that this release needs."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
+        from tracon_watcher.engine.storage import schema
         database = self.database(parsed_args)
         found = schema.current(database)
         return (('database', 'revision', 'needed', 'up_to_date'),
@@ -91,6 +89,9 @@ class Check(_Command, show.ShowOne):
     """
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
+        from tracon_watcher.engine.storage import inspection
+        from tracon_watcher.engine.storage import schema
+        from tracon_watcher.engine.storage import storage
         database = self.database(parsed_args)
         schema.check(database)
         wrong = inspection.faults(database)
@@ -110,6 +111,8 @@ class Restored(_Command):
     """
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
+        from tracon_watcher.engine.storage import schema
+        from tracon_watcher.engine.storage import storage
         database = self.database(parsed_args)
         schema.check(database)
         epoch = storage.Storage(database).lease.restored(time.time())
@@ -133,13 +136,16 @@ class Purge(_Command, show.ShowOne):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
+        from tracon_watcher.cmd import database as configured
+        from tracon_watcher.engine.storage import schema
+        from tracon_watcher.engine.storage import storage
         conf = self.configuration(parsed_args)
         stated = {name: getattr(parsed_args, name) for name in ('decisions', 'moves', 'documents')
                   if getattr(parsed_args, name) is not None}
         for name, days in stated.items():
             if not (math.isfinite(days) and days >= 0):
                 raise errors.InvalidOption(f'--{name}', days, 'expected a number of days from 0')
-        database: databases.Database = configured.connect(conf)
+        database = configured.connect(conf)
         schema.check(database)
         gone = storage.Storage(database).purge(
             dataclasses.replace(configured.keep(conf), **stated), time.time(), trusted=True)
