@@ -102,8 +102,10 @@ class LargeTest(base.RabbitCase):
 class RestartTest(base.RabbitCase):
 
     def test_the_broker_is_restarted(self):
-        engine, listener = self.engine(), self.listener()
+        engine = self.engine()
         engine.publish(state((1, 1)))
+        # Asking sooner, it would report that there is no snapshot yet.
+        listener = self.listener()
         self.wait_for(lambda: listener.taken)
         self.rabbit.stop(signal.SIGKILL)
         self.wait_for(lambda: listener.reports, 60)
