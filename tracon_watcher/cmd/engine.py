@@ -39,6 +39,7 @@ from tracon_watcher.conf import telemetry as telemetry_options
 from tracon_watcher.contention import calibration_document
 from tracon_watcher.contention import demands
 from tracon_watcher.engine import activity
+from tracon_watcher.engine import aftermath
 from tracon_watcher.engine import collector
 from tracon_watcher.engine import engine as engines
 from tracon_watcher.engine import leadership
@@ -58,7 +59,7 @@ from tracon_watcher.placement import limits
 LOG = logging.getLogger(__name__)
 #: The user whom the engine asks Nova, Cinder and Gnocchi as.
 AUTH = 'service_auth'
-_HOUR = 3600.0
+_MINUTE, _HOUR = 60.0, 3600.0
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
@@ -126,8 +127,12 @@ def build(conf: cfg.ConfigOpts, storage: storages.Storage) -> engines.Engine:
     sdk = connection.Connection(session=session, region_name=asked.region_name,
                                 interface=interface)
     reader = engine_telemetry.reader(conf, session, asked.region_name, interface)
-    residents = residency.Residency()
     engine: engines.Engine
+    lead = leadership.Leadership(
+        # A process is not to be taken for an earlier one of the same name.
+        storage.lease, f'{name}-{uuid.uuid4()}', wanted.lease_seconds)
+    after = aftermath.Aftermath(storage, lambda: engine.view, lead.term)
+    residents = residency.Residency(after.moved)
 
     def make_collector() -> collector.Collector:
         learnt = demands.Demands(calibration_document.packaged(), wanted.window_seconds,
@@ -147,7 +152,8 @@ def build(conf: cfg.ConfigOpts, storage: storages.Storage) -> engines.Engine:
 
     def make_publisher() -> publisher.Publisher:
         return publisher.Publisher(protocol.connector(conf), name, record, settle,
-                                   standard_logging.getLogger('tracon_watcher.messaging'))
+                                   standard_logging.getLogger('tracon_watcher.messaging'),
+                                   on_moves=after.recommended, standing=after.standing)
 
     def make_listener() -> Any:
         return notifications.listener(
@@ -157,9 +163,7 @@ def build(conf: cfg.ConfigOpts, storage: storages.Storage) -> engines.Engine:
                 error)), wanted.nova_exchange)
 
     parts = engines.Parts(
-        # A process is not to be taken for an earlier one of the same name.
-        leadership.Leadership(storage.lease, f'{name}-{uuid.uuid4()}', wanted.lease_seconds),
-        storage.lease, lambda: cloud.collect(sdk), residents, make_collector, make_publisher,
+        lead, storage.lease, lambda: cloud.collect(sdk), residents, make_collector, make_publisher,
         make_listener if wanted.notifications else None,
         model_directory.ModelDirectory(wanted.models_directory,
                                        lambda kind, text: engine.reports(kind, text)))
@@ -169,6 +173,8 @@ def build(conf: cfg.ConfigOpts, storage: storages.Storage) -> engines.Engine:
         state.Defaults(wanted.default_host_type, wanted.default_storage, limits.Limits(
             math.inf if wanted.max_slowdown is None else wanted.max_slowdown,
             0.0 if wanted.min_iops_ratio is None else wanted.min_iops_ratio))))
+    engine.activities['measure'] = activity.Activity(
+        'Measuring what moves have brought', after.measure, _MINUTE)
     return engine
 
 

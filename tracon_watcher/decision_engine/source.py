@@ -18,7 +18,7 @@ import os
 import socket
 import threading
 import time
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 from oslo_log import log
 
@@ -70,6 +70,13 @@ def latest(source: subscriber.Subscriber, patience: float = PATIENCE,
             f'tracon-engine has told of no snapshot within {patience:g} s: see that it runs, '
             'leads and uses the same message broker, or set [tracon] snapshot_source = file')
     return source.current
+
+
+def tell(connect: protocol.Connect, moves: Iterable[dict[str, Any]]) -> None:
+    """Have the engine told of moves; returns at once."""
+    told = listening(connect)
+    for one in moves:
+        told.post(protocol.RECORD_MOVES, one)
 
 
 def read(given: str, configured: Any, connect: protocol.Connect) -> snapshot.Snapshot:

@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, Callable
 
 from openstack import connection
 from oslo_config import cfg
@@ -28,6 +28,7 @@ from watcher.decision_engine.strategy.strategies import base
 from tracon_watcher.conf import decision_engine as options
 from tracon_watcher.decision_engine import goal
 from tracon_watcher.decision_engine import inventory
+from tracon_watcher.decision_engine import learnt
 from tracon_watcher.decision_engine import parameters
 from tracon_watcher.decision_engine import planner
 from tracon_watcher.decision_engine import residency
@@ -58,6 +59,7 @@ class InterferenceStrategy(base.BaseStrategy):
         #: By uuid of a VM, the VMs whose migrations must have ended before its own starts.
         self.waits_for: dict[str, list[str]] = {}
         self._plan: plan.Plan | None = None
+        self._told: Callable[[str | None], None] = lambda audit: None
 
     @classmethod
     def get_name(cls) -> str:
@@ -112,6 +114,7 @@ class InterferenceStrategy(base.BaseStrategy):
                 self.compute_model.get_instance_by_uuid(move.uuid), 'live', nodes[move.source],
                 nodes[move.destination])
             self.waits_for[move.uuid] = [self._plan.moves[place].uuid for place in move.after]
+        self._told(getattr(audit, 'uuid', None))
 
     def post_execute(self) -> None:
         """State what the plan is expected to bring."""
@@ -128,8 +131,9 @@ class InterferenceStrategy(base.BaseStrategy):
         wanted = parameters.Audit.of(self.input_parameters)
         options.register_opts(cfg.CONF)
         configured = cfg.CONF[options.GROUP.name]
-        state = source.read(wanted.snapshot_file, configured,
-                            protocol.connector(cfg.CONF, configured.transport_url))
+        connect = protocol.connector(cfg.CONF, configured.transport_url)
+        state = source.read(wanted.snapshot_file, configured, connect)
+        asked = not wanted.snapshot_file and configured.snapshot_source == 'engine'
         now = time.time()
         found = inventory.collect(self._connect(), now - max(
             wanted.wishes.cooldown_seconds, inventory.LONGEST_MIGRATION))
@@ -137,10 +141,16 @@ class InterferenceStrategy(base.BaseStrategy):
             confidence=wanted.confidence,
             maximum_age=configured.maximum_age_seconds or state.maximum_age_seconds)
         cluster = residency.reconcile(state.cluster, self.compute_model, found)
-        return planning.plan_moves(
-            assessment.Assessor(cluster, state.models, settings),
-            rules.build(found, self.compute_model, wanted.wishes, cluster.host_index),
-            wanted.planning, now, assignment.least_cost)
+        allowed = rules.build(found, self.compute_model, wanted.wishes, cluster.host_index)
+        if asked:
+            allowed = learnt.heeded(allowed, learnt.standing(connect), cluster, now)
+        made = planning.plan_moves(
+            assessment.Assessor(cluster, state.models, settings), allowed, wanted.planning, now,
+            assignment.least_cost)
+        if asked:
+            self._told = lambda audit: source.tell(
+                connect, learnt.documents(made, cluster, audit, now))
+        return made
 
     def _connect(self) -> connection.Connection:
         """Return a connection as Watcher's own to Nova, with Neutron beside it."""

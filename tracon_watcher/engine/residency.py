@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
 from tracon_watcher.inventory import cloud
 
@@ -33,9 +33,13 @@ _WIDER = ('aggregate.', 'service.', 'instance.volume_attach', 'instance.volume_d
 
 
 class Residency:
-    """The inventory, kept up to date. Safe for use by several threads."""
+    """The inventory, kept up to date. Safe for use by several threads.
 
-    def __init__(self) -> None:
+    :param on_moved: called with a VM's uuid and the host that it has come to from another one
+    """
+
+    def __init__(self, on_moved: Callable[[str, str], None] = lambda vm, host: None) -> None:
+        self._on_moved = on_moved
         self._lock = threading.Lock()
         self._inventory: cloud.Inventory | None = None
         self._servers: dict[str, cloud.Server] = {}
@@ -62,7 +66,10 @@ class Residency:
                            if _place(servers.get(uuid)) != _place(self._servers.get(uuid)))
             self._told_at = {uuid: at for uuid, at in self._told_at.items() if at >= since}
             self._removed = {uuid: at for uuid, at in self._removed.items() if at >= since}
-            self._servers, self._inventory = servers, inventory
+            before, self._servers, self._inventory = self._servers, servers, inventory
+        for uuid, server in servers.items():
+            if uuid in before:
+                self._tell_moved(before[uuid], server)
         return repaired if known else 0
 
     def current(self) -> cloud.Inventory | None:
@@ -91,12 +98,19 @@ class Residency:
                 return self._servers.pop(uuid, None) is not None
             if uuid in self._removed:
                 return False
-            found = self._update(self._servers.get(uuid), event, payload)
-            if found is None or found == self._servers.get(uuid):
+            before = self._servers.get(uuid)
+            found = self._update(before, event, payload)
+            if found is None or found == before:
                 return False
             self._servers[uuid] = found
             self._told_at[uuid] = at
-            return True
+        if before is not None:
+            self._tell_moved(before, found)
+        return True
+
+    def _tell_moved(self, before: cloud.Server, after: cloud.Server) -> None:
+        if before.host is not None and after.host is not None and before.host != after.host:
+            self._on_moved(after.uuid, after.host)
 
     @staticmethod
     def _update(known: cloud.Server | None, event: str,

@@ -90,6 +90,11 @@ def announcement(content: Any, source: str) -> Head:
     return Head(identity(fields), fields.string('server'), deltas, body)
 
 
+def _moments(fields: document.Fields, name: str) -> dict[str, float]:
+    section = fields.section(name)
+    return {str(key): section.number(key, 0) for key in fields.raw(name)}
+
+
 def _delta(fields: document.Fields) -> Delta:
     base = fields.section('base')
     data = None
@@ -149,6 +154,17 @@ class Link:
         :raises EngineRefused: when it cannot use them
         """
         self._call(None, method, documents=list(documents))
+
+    def standing(self) -> dict[str, Any]:
+        """Ask what the engine has learnt of moves.
+
+        :returns: ``suspended``, by kind of moves, and ``cooldowns``, by uuid of a VM, until when,
+            in seconds since the epoch
+        :raises EngineUnavailable: and :class:`EngineRefused`
+        :raises tracon_watcher.errors.InvalidDocument: when it cannot be understood
+        """
+        fields = document.Fields('the answer of the engine', self._call(None, 'standing'))
+        return {name: _moments(fields, name) for name in ('suspended', 'cooldowns')}
 
     def _fetch(self, server: str, method: str, which: Identity,
                label: parcel.Label) -> bytes | None:

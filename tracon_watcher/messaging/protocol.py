@@ -39,6 +39,7 @@ LARGEST_PAYLOAD = LARGEST_MESSAGE - (1 << 14)
 #: Names of the remote methods that take documents.
 RECORD_DECISIONS = 'record_decisions'
 SETTLED = 'settled'
+RECORD_MOVES = 'record_moves'
 
 #: Makes a transport; called in the process, and when it is needed.
 Connect = Callable[[], Any]

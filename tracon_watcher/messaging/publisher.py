@@ -35,6 +35,15 @@ _LISTENER_GONE = 3600.0
 _MOST_LISTENERS = 10000
 
 Take = Callable[[list[dict[str, Any]]], None]
+Give = Callable[[], dict[str, Any]]
+
+
+def _unheard(_documents: list[dict[str, Any]]) -> None:
+    """Take what nobody wants."""
+
+
+def _nothing_learnt() -> dict[str, Any]:
+    return {'suspended': {}, 'cooldowns': {}}
 
 
 class Publisher:
@@ -48,16 +57,20 @@ class Publisher:
     :param on_settled: given documents that say which host was chosen
     :param log: logger
     :param threads: requests that are served at a time
+    :param on_moves: given documents of live migrations that Watcher's strategy recommends
+    :param standing: returns what was learnt of moves, see :meth:`.link.Link.standing`
     """
 
     def __init__(self, connect: protocol.Connect, server: str, on_decisions: Take,
-                 on_settled: Take, log: Any, threads: int = 8) -> None:
+                 on_settled: Take, log: Any, threads: int = 8, on_moves: Take = _unheard,
+                 standing: Give = _nothing_learnt) -> None:
         self._connect = connect
         self._server_name = server
         self._log = log
         self._threads = threads
         self._shelf = shelf.Shelf()
-        self._endpoint = _Endpoint(self._shelf, server, on_decisions, on_settled)
+        self._endpoint = _Endpoint(self._shelf, server, on_decisions, on_settled, on_moves,
+                                   standing)
         self._publishing = threading.Lock()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -183,12 +196,14 @@ class _Endpoint:
 
     target = protocol.endpoint_target()
 
-    def __init__(self, content: shelf.Shelf, server: str, on_decisions: Take,
-                 on_settled: Take) -> None:
+    def __init__(self, content: shelf.Shelf, server: str, on_decisions: Take, on_settled: Take,
+                 on_moves: Take, standing: Give) -> None:
         self._shelf = content
         self._server = server
         self._on_decisions = on_decisions
         self._on_settled = on_settled
+        self._on_moves = on_moves
+        self._standing = standing
         self._heard: dict[str, float] = {}
         self._lock = threading.Lock()
         self._counts: collections.Counter[str] = collections.Counter()
@@ -198,7 +213,7 @@ class _Endpoint:
         """How often each thing was asked."""
         with self._lock:
             return {name: self._counts[name]
-                    for name in ('head', 'chunk', 'delta', 'decisions', 'settled')}
+                    for name in ('head', 'chunk', 'delta', 'decisions', 'settled', 'moves')}
 
     def listeners(self) -> list[str]:
         """Return the names of those who were heard of in the last hour."""
@@ -256,6 +271,19 @@ class _Endpoint:
         """Take documents that say which host was chosen."""
         self._on_settled(_documents(documents))
         self._count('settled', len(documents))
+
+    @oslo_messaging.expose
+    @oslo_messaging.expected_exceptions(errors.TraconError)
+    def record_moves(self, _context: Any, documents: Any) -> None:
+        """Take documents of live migrations that are recommended."""
+        self._on_moves(_documents(documents))
+        self._count('moves', len(documents))
+
+    @oslo_messaging.expose
+    @oslo_messaging.expected_exceptions(errors.TraconError)
+    def standing(self, _context: Any) -> dict[str, Any]:
+        """Say which kinds of moves are suspended, and which VMs stay for a while."""
+        return self._standing()
 
     def _count(self, name: str, number: int = 1) -> None:
         with self._lock:

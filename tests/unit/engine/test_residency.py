@@ -34,7 +34,8 @@ class ResidencyTest(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.residency = residency.Residency()
+        self.moved = []
+        self.residency = residency.Residency(lambda vm, host: self.moved.append((vm, host)))
 
     def host(self, uuid='a'):
         found = self.residency.current().servers.get(uuid)
@@ -54,6 +55,7 @@ class ResidencyTest(unittest.TestCase):
         self.assertTrue(self.residency.tell(
             'instance.live_migration_post_dest.end', payload(host='h2'), 102))
         self.assertEqual('h2', self.host())
+        self.assertEqual([('a', 'h2')], self.moved)
 
     def test_states_are_taken_from_every_notification(self):
         self.residency.replace(inventory(server()))
@@ -91,6 +93,7 @@ class ResidencyTest(unittest.TestCase):
             server('a', 'h3'), server('b', state='stopped'), began_at=200.0))
         self.assertEqual(3, repaired)
         self.assertEqual('h3', self.host('a'))
+        self.assertEqual([('a', 'h2'), ('a', 'h3')], self.moved)
         self.assertIsNone(self.host('c'))
 
     def test_volumes_survive_a_resize(self):

@@ -1,0 +1,111 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import math
+
+import numpy as np
+
+from tests import synthetic
+from tests.unit.engine.storage import base
+from tracon_watcher.engine import aftermath
+from tracon_watcher.engine.storage import moves
+from tracon_watcher.engine import view as views
+from tracon_watcher import errors
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster
+
+DOCUMENT = {'schema': 'tracon-move/1', 'id': 'm1', 'kind': 'live migration off fast',
+            'own': {'vm': 'a', 'before': 2.0, 'after': 1.1},
+            'relieved': [{'vm': 'b', 'before': 1.5, 'after': 1.0}],
+            'source': 'h1', 'destination': 'h2', 'reason': 'ends 1 breaches',
+            'decided_at': base.NOW}
+
+
+class AftermathTest(base.StorageCase):
+
+    def setUp(self):
+        super().setUp()
+        self.now = base.NOW
+        self.view = None
+        self.term = self.lead()
+        self.aftermath = aftermath.Aftermath(
+            self.storage, lambda: self.view, lambda: self.term, lambda: self.now)
+
+    def observe(self, **slowdowns):
+        state = cluster.build([cluster.Host('h1', tuple(
+            cluster.Resident(name, np.ones(4)) for name in slowdowns))])
+        judged = assessment.Assessor(state, synthetic.models())
+        self.view = views.View(1, judged, judged, {}, np.array(list(slowdowns.values())), 0.1,
+                               self.now)
+
+    def test_a_move_is_measured_after_minutes_and_after_a_day(self):
+        self.observe(a=2.1, b=1.4)
+        self.aftermath.recommended([DOCUMENT])
+        move = self.storage.moves.get('m1')
+        self.assertEqual((2.1, 1.4), (move.own.observed, move.relieved[0].observed))
+        self.now += 60
+        self.aftermath.moved('a', 'h2')
+        self.assertEqual(moves.SUCCEEDED, self.storage.moves.get('m1').state)
+        self.observe(a=1.2, b=1.1)
+        self.assertEqual(0, self.aftermath.measure())
+        for delay in moves.DELAYS:
+            self.now = base.NOW + 61 + delay
+            self.assertEqual(1, self.aftermath.measure())
+        first, second = self.storage.outcomes.of_move('m1')
+        self.assertEqual(('helped', 'helped'), (first.verdict, second.verdict))
+        self.assertAlmostEqual(math.log(2.1 / 1.2) + math.log(1.4 / 1.1), first.measured)
+        self.assertAlmostEqual(math.log(2.0 / 1.1) + math.log(1.5), first.predicted)
+
+    def test_a_migration_to_another_host_is_not_the_one_that_was_recommended(self):
+        self.aftermath.recommended([DOCUMENT])
+        self.aftermath.moved('a', 'h9')
+        self.assertEqual(moves.RECOMMENDED, self.storage.moves.get('m1').state)
+
+    def test_whoever_orders_a_migration_the_vm_stays_for_a_while(self):
+        self.aftermath.moved('x', 'h9')
+        until = self.aftermath.standing()['cooldowns']['x']
+        self.assertEqual(900.0, until - self.now)
+        self.now += 901
+        self.assertEqual({}, self.aftermath.standing()['cooldowns'])
+
+    def test_what_does_not_help_is_suspended(self):
+        for number in range(8):
+            self.now = base.NOW + 3600 * number
+            self.observe(a=2.0, b=1.5)
+            self.aftermath.recommended([{**DOCUMENT, 'id': f'm{number}'}])
+            self.aftermath.moved('a', 'h2')
+            self.now += 301
+            self.observe(a=2.0, b=1.6)
+            self.aftermath.measure()
+        self.assertEqual({'live migration off fast'}, set(self.aftermath.standing()['suspended']))
+
+    def test_without_a_view_nothing_is_measured_and_nothing_lost(self):
+        self.aftermath.recommended([DOCUMENT])
+        self.aftermath.moved('a', 'h2')
+        self.now += 301
+        self.view = None
+        self.assertEqual(0, self.aftermath.measure())
+        self.assertIsNone(self.storage.outcomes.of_move('m1')[0].verdict)
+
+    def test_a_document_that_is_none_is_refused_with_its_field(self):
+        for change, field in (({'schema': 'x'}, 'schema'), ({'own': 7}, 'own'),
+                              ({'relieved': [{'vm': 'b', 'before': math.nan, 'after': 1.0}]},
+                               'before')):
+            with self.assertRaisesRegex(errors.InvalidDocument, field):
+                self.aftermath.recommended([{**DOCUMENT, **change}])
+        self.assertEqual([], self.storage.moves.find())
+
+    def test_a_database_that_is_gone_does_not_stop_notifications(self):
+        self.execute('DROP TABLE moves')
+        with self.assertLogs('tracon_watcher.engine.aftermath', 'WARNING') as logs:
+            self.aftermath.moved('a', 'h2')
+        self.assertIn('VM a has moved to h2', logs.output[0])
