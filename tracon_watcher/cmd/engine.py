@@ -96,8 +96,8 @@ def run(conf: cfg.ConfigOpts) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_unused: ended.set())
     storage = storages.Storage.open(conf.database.connection, **databases.engine_options(conf))
-    engine = build(conf, storage)
-    servers = engine_api.servers(conf, engine, storage)
+    engine, after = build(conf, storage)
+    servers = engine_api.servers(conf, engine, storage, after)
     for one in servers:
         one.start()
     cleaning = activity.Activity(
@@ -117,8 +117,9 @@ def run(conf: cfg.ConfigOpts) -> int:
     return 0
 
 
-def build(conf: cfg.ConfigOpts, storage: storages.Storage) -> engines.Engine:
-    """Return the engine that is configured."""
+def build(conf: cfg.ConfigOpts,
+          storage: storages.Storage) -> tuple[engines.Engine, aftermath.Aftermath]:
+    """Return the engine that is configured, and who looks after the moves."""
     wanted = conf[options.GROUP.name]
     name = wanted.host or socket.gethostname()
     session = _session(conf)
@@ -175,7 +176,7 @@ def build(conf: cfg.ConfigOpts, storage: storages.Storage) -> engines.Engine:
             0.0 if wanted.min_iops_ratio is None else wanted.min_iops_ratio))))
     engine.activities['measure'] = activity.Activity(
         'Measuring what moves have brought', after.measure, _MINUTE)
-    return engine
+    return engine, after
 
 
 def _decision(document: dict[str, Any]) -> decisions.Decision | None:

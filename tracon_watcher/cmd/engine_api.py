@@ -17,10 +17,13 @@ from __future__ import annotations
 from typing import Any, Mapping, Sequence
 
 from oslo_config import cfg
+import prometheus_client
 
 from tracon_watcher.api import application
 from tracon_watcher.api import server
+from tracon_watcher.engine import aftermath
 from tracon_watcher.engine import engine as engines
+from tracon_watcher.engine import metrics
 from tracon_watcher.engine.storage import storage as storages
 
 _LATEST = 10
@@ -41,12 +44,14 @@ class Decisions:
 
 
 def servers(conf: cfg.ConfigOpts, engine: engines.Engine,
-            storage: storages.Storage) -> list[server.Server]:
+            storage: storages.Storage, after: aftermath.Aftermath) -> list[server.Server]:
     """Return what is to be started beside the engine."""
+    registry = prometheus_client.CollectorRegistry()
+    registry.register(metrics.EngineCollector(engine, after.standing, lambda: _published(engine)))
     built = application.build(
         lambda: engine.view, Decisions(storage), conf,
         {name: _works(one) for name, one in engine.activities.items()},
-        largest=conf.api.max_limit)
+        registry, conf.api.max_limit)
     # What every list needs is worked out before anybody waits for it.
     engine.after_view = built.state.prepare
     found = [server.Server(built.application, conf.api.host, conf.api.port, conf.api.threads,
@@ -54,6 +59,11 @@ def servers(conf: cfg.ConfigOpts, engine: engines.Engine,
     if conf.api.metrics_port:
         found.append(server.Server(built.metrics, conf.api.metrics_host, conf.api.metrics_port, 2))
     return found
+
+
+def _published(engine: engines.Engine) -> Mapping[str, int]:
+    publisher = engine.publisher
+    return {} if publisher is None else publisher.statistics()
 
 
 def _works(one: Any) -> Any:

@@ -55,6 +55,9 @@ class Publisher(Startable, Protocol):
     def publish(self, content: snapshot.Snapshot) -> None:
         """Make a snapshot the present one."""
 
+    def statistics(self) -> dict[str, int]:
+        """Return numbers for whoever watches the engine."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Parts:

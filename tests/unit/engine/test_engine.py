@@ -15,6 +15,7 @@ import uuid
 
 import numpy as np
 from oslo_config import cfg
+import prometheus_client
 
 from tests import synthetic
 from tests.unit.engine import counting
@@ -24,6 +25,7 @@ from tracon_watcher.contention import demands
 from tracon_watcher.engine import collector
 from tracon_watcher.engine import engine
 from tracon_watcher.engine import leadership
+from tracon_watcher.engine import metrics
 from tracon_watcher.engine import residency
 from tracon_watcher.engine import state
 from tracon_watcher.engine.storage import storage
@@ -117,6 +119,31 @@ class EngineTest(base.StorageCase):
         self.assertIs(published.cluster, view.assessor.cluster)
         self.assertEqual(('vm b', 'h1'), (view.vms['b'].name, view.vms['b'].host))
         self.assertTrue((view.observed >= 1).all())
+
+    def test_prometheus_is_told_how_the_engine_works(self):
+        registry = prometheus_client.CollectorRegistry()
+        registry.register(metrics.EngineCollector(
+            self.engine, lambda: {'suspended': {'live migration off fast': 5.0}},
+            lambda: self.engine.publisher.statistics() if self.engine.publisher else {}))
+        self.assertEqual(0.0, registry.get_sample_value('tracon_engine_leading'))
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(5)
+        self.lead()
+        self.engine.activities['collect'].once()
+        value = registry.get_sample_value
+        self.assertEqual(1.0, value('tracon_engine_leading'))
+        self.assertEqual(1.0, value('tracon_engine_activity_working', {'activity': 'collect'}))
+        self.assertGreaterEqual(
+            value('tracon_engine_activity_age_seconds', {'activity': 'collect'}), 0.0)
+        self.assertEqual((5.0, 4.0), (value('tracon_engine_samples'),
+                                      value('tracon_engine_intervals')))
+        self.assertEqual(5.0, value('tracon_engine_suspended',
+                                    {'kind': 'live migration off fast'}))
+        self.assertEqual(0.0, value('tracon_engine_published_listeners'))
+        self.source.broken = True
+        with self.assertLogs('tracon_watcher.engine.activity'):
+            self.engine.activities['collect'].once()
+        self.assertEqual(0.0, value('tracon_engine_activity_working', {'activity': 'collect'}))
 
     def test_versions_rise_and_small_changes_are_not_told(self):
         self.source.vm('a', reads=100.0, guest=0.2)
