@@ -29,7 +29,7 @@ def draw(outcome: Any) -> matplotlib.figure.Figure:
     """
     names = list(dict.fromkeys(one.name for one in outcome.sights))
     drawing = matplotlib.figure.Figure(figsize=(4.0 * len(names), 3.4), layout='constrained')
-    axes = drawing.subplots(1, len(names), squeeze=False)[0]
+    axes = drawing.subplots(1, len(names), squeeze=False, sharey=True)[0]
     for axis, name in zip(axes, names):
         own = [one for one in outcome.sights if one.name == name]
         after = [one.after for one in own]

@@ -48,6 +48,8 @@ HAMMER = programs.Unit(reads=16, read_bytes=65536, sequential_reads=True)
 CAST: Mapping[str, tuple[int, programs.Unit]] = {
     'shop': (0, SHOP), 'batch': (0, QUIET), 'archive': (1, ARCHIVE), 'standby': (1, QUIET)}
 CULPRIT, VICTIM = 'batch', 'shop'
+#: Looks before it begins.
+QUIET_LOOKS = 3
 #: What the flavor of each VM states; the others tolerate anything.
 FLAVOR, LIMITED_FLAVOR, MAX_SLOWDOWN = 'tracon.small', 'tracon.limited', 1.5
 #: A slowdown that an operator looks into.
@@ -144,7 +146,9 @@ class Story:
         for name, (_place, unit) in CAST.items():
             self._guests[name].begin(unit)
         self._wait_until_known(patience)
-        self._look(-self._polling)
+        for turn in range(QUIET_LOOKS, 0, -1):
+            self._look(-turn * self._polling)
+            time.sleep(self._polling)
         before = self._where_would_it_go('early')
         began = time.monotonic()
         self._tell(f'{CULPRIT} begins to hammer the disk')
