@@ -103,8 +103,12 @@ class Choices:
             self._placements.expect(pending.Placement(
                 one.uuid, state.host, state.nodename, one.profile, one.limits_at(position), now))
 
-    def settle(self, now: float) -> None:
-        """Look at which hosts were chosen since."""
+    def settle(self, now: float, spec=None) -> None:
+        """Look at which hosts were chosen since.
+
+        :param spec: of a request that waits for this: of others that go on only the hosts that
+            were expected are looked at, which costs nothing. None: no request does
+        """
         if not self._open:
             return
         found: list[pending.Placement] = []
@@ -112,7 +116,8 @@ class Choices:
         with self._lock:
             for key, one in list(self._open.items()):
                 ended = one.spec() is None or now - one.at > _LONGEST_REQUEST
-                found += self._found(one, now)
+                hasty = not ended and spec is not None and one.spec() is not spec
+                found += self._found(one, now, hasty)
                 # A request for several that cannot be met in full gives back what it took: Nova
                 # then unsets the time at which it updated the HostState.
                 failed += [uuid for state, uuid in one.chosen if state.updated is None]
@@ -125,10 +130,10 @@ class Choices:
                 self._settled(found, failed)
 
     @staticmethod
-    def _found(one: Watched, now: float) -> list[pending.Placement]:
+    def _found(one: Watched, now: float, hasty: bool) -> list[pending.Placement]:
         if not one.states:
             return []
-        position = Choices._raised(one)
+        position = Choices._raised(one, hasty)
         if position is None:
             return []
         state = one.states[position]
@@ -139,12 +144,17 @@ class Choices:
         return [found]
 
     @staticmethod
-    def _raised(one: Watched) -> int | None:
-        """Return the position of the one HostState whose count has risen."""
+    def _raised(one: Watched, hasty: bool) -> int | None:
+        """Return the position of the one HostState whose count has risen.
+
+        :param hasty: look at the one that is expected alone
+        """
         expected = one.expected
         # Mostly it is the one expected, and the other thousands need not be looked at.
         if expected is not None and one.states[expected].num_instances > one.counts[expected]:
             return expected
+        if hasty and expected is not None:
+            return None
         counts = [state.num_instances for state in one.states]
         if counts == one.counts:
             return None

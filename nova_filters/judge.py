@@ -152,7 +152,7 @@ class Judge:
         now = self._asked_at = self._clock()
         self._background.wake()
         self.snapshots.wait(options.initial_wait_seconds)
-        self._choices.settle(now)
+        self._choices.settle(now, spec)
         prepared = self.snapshots.current
         if prepared is None:
             return None

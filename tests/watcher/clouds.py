@@ -19,6 +19,7 @@ and judges by Nova's own rules.
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import json
 import random
 
@@ -98,7 +99,7 @@ class World:
     arriving: dict[str, str]            # by uuid of a VM in flight, its destination
 
 
-_SIZES = strategies.tuples(strategies.integers(1, 2), strategies.integers(1, 2),
+_SIZES = strategies.tuples(strategies.sampled_from((1, 1, 1, 2, 4)), strategies.integers(1, 2),
                            strategies.integers(0, 1))
 _SLACK = strategies.tuples(*[strategies.integers(0, 3)] * 3)
 _RARELY = strategies.integers(0, 24).map(lambda number: number == 24)
@@ -129,7 +130,8 @@ def worlds(draw):
         used = [sum(vm.size[kind] for vm in here) for kind in range(3)]
         vcpus, memory, disk = (one + slack for one, slack in zip(used, draw(_SLACK)))
         hosts[name] = Host(
-            name, zone, (max(-int(-vcpus // ratio), 2), max(memory, 1), max(disk, 1)), ratio,
+            name, zone, (max(-int(-vcpus // ratio), 2, *(vm.size[0] for vm in here)),
+                         max(memory, 1), max(disk, 1)), ratio,
             enabled=not draw(_RARELY), up=not draw(_RARELY), in_scope=not draw(_RARELY))
         if draw(_RARELY):
             hosts[name].held = tuple(min(1, max(most - one, 0)) for most, one in zip(
@@ -351,7 +353,6 @@ def _server(vm):
 
 
 def _migration(vm, world):
-    import datetime
     at = datetime.datetime.fromtimestamp(NOW - (vm.moved or 0.0), datetime.timezone.utc)
     text = at.strftime('%Y-%m-%dT%H:%M:%S.000000')
     going = world.arriving.get(vm.uuid)

@@ -198,13 +198,18 @@ class Server:
 
 @contextlib.contextmanager
 def running(folder: pathlib.Path, processes: int = 2) -> Iterator[Server]:
-    """Have a Gnocchi for a while."""
+    """Have a Gnocchi for a while, which ends when this process is told to."""
+    def end(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
     server = Server(folder, processes)
     try:
         server.start()
         yield server
     finally:
         server.stop()
+        signal.signal(signal.SIGTERM, before)
 
 
 def _find(name: str) -> str | None:

@@ -27,7 +27,8 @@ from tracon_watcher.telemetry import gnocchi_resources
 from tracon_watcher.telemetry import meters as meters_module
 from tracon_watcher.telemetry import rest
 
-METERS = [meter.name for meter in meters_module.VM_METERS]
+#: What every VM has, and the engine reads.
+METERS = [meter.name for meter in meters_module.VM_METERS if meter.everywhere]
 _Report = Callable[[float], None]
 _Question = tuple[str, str, dict[str, Any], Any]
 _AGGREGATES = 'v1/aggregates'

@@ -218,6 +218,6 @@ class TestBenchmark(unittest.TestCase):
         requests = {row[0]: row[2] for row in rows}
         self.assertEqual(4, requests['one cycle, in pages of 10'])
         self.assertEqual(9, requests['pages of 4'])
-        self.assertEqual(30 * 11, requests['a request for each VM and meter'])
+        self.assertEqual(30 * 8, requests['a request for each VM and meter'])
         for row in rows:
             self.assertGreater(row[3], 0.0)

@@ -179,6 +179,8 @@ class ExpectedTest(base.JudgeCase):
         judge = self.judge(mode='weigh')
         self.weigh(judge)
         base.consume(self.states[2])
+        # No request waits until all hosts of another one were looked at again.
+        self.wait_for(judge.pending.all)
         weights = self.weigh(judge, c=[self.specs[0].instance_uuid])
         self.assertEqual(1.0, weights[0])
         self.assertLess(weights[2], 1.0)
