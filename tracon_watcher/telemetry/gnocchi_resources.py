@@ -14,7 +14,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
+import itertools
 from typing import Any, Iterator, Mapping
 
 from tracon_watcher.telemetry import rest
@@ -23,6 +25,22 @@ _ATTRIBUTES = ['id', 'original_resource_id', 'ended_at', 'revision_start']
 _REMEDY = 'install a release of Gnocchi that was tested with this one'
 # A change may become visible after one with a later time: transactions take a while.
 _OVERLAP = datetime.timedelta(seconds=120)
+# Of a full listing, except for the first.
+_PAGES_A_ROUND = 10
+
+
+@dataclasses.dataclass
+class _Listing:
+    """A full listing that is under way.
+
+    :param pages: that are left
+    :param names: of those before
+    :param last: the last revision that is sure to be in it
+    """
+
+    pages: Iterator[list[dict[str, Any]]]
+    names: dict[str, str]
+    last: str
 
 
 class ResourceList:
@@ -30,7 +48,8 @@ class ResourceList:
 
     Creating, changing and ending a resource begins a revision. So what has begun since the last
     one that was seen is all that changed, by Gnocchi's own clock. What was deleted without having
-    ended shows with the next full listing; until then it has no measures.
+    ended shows when everything was listed again, which is done in some pages a round, so that no
+    round has to wait for it; until then it has no measures.
 
     :param resource_type: of Gnocchi's
     :param page: resources in an answer; Gnocchi's ``max_limit`` may make it smaller
@@ -46,34 +65,63 @@ class ResourceList:
         self._page = page
         self._relist_seconds = relist_seconds
         self._listed: float | None = None
-        self._last_revision: str | None = None
+        self._last_revision = ''
+        self._listing: _Listing | None = None
 
     def refresh(self, now: float) -> bool:
-        """Bring :attr:`names` up to date: names by Gnocchi's id; return whether all were listed.
+        """Bring :attr:`names` up to date: names by Gnocchi's id.
 
         :param now: seconds, of any clock that is not set
+        :returns: whether a full listing has just ended
         :raises tracon_watcher.telemetry.rest.Unanswered: :attr:`names` is then as it was
         """
-        full = self._listed is None or now - self._listed >= self._relist_seconds
-        names: dict[str, str] = {} if full else dict(self.names)
-        last = self._last_revision
-        for resource in self._search(full):
+        first = self._listed is None
+        ended = False
+        if self._listed is None or now - self._listed >= self._relist_seconds:
+            ended = self._list(None if first else _PAGES_A_ROUND)
+            if ended:
+                self._listed = now
+        if not first:
+            self._update()
+        return ended
+
+    def _list(self, most: int | None) -> bool:
+        """Go on with a full listing by so many pages; say whether it has ended."""
+        listing = self._listing or _Listing(
+            self._search({'=': {'ended_at': None}}), {}, self._last_revision)
+        # One that breaks off begins anew the next time.
+        self._listing = None
+        count = 0
+        for found in itertools.islice(listing.pages, most):
+            count += 1
+            for resource in found:
+                listing.names[resource['id']] = resource['original_resource_id']
+                if not self._last_revision:
+                    listing.last = max(listing.last, resource['revision_start'])
+        if count == most:
+            self._listing = listing
+            return False
+        # What has changed while it was listed is asked for once more.
+        self.names, self._last_revision = listing.names, listing.last
+        return True
+
+    def _update(self) -> None:
+        """Ask for what changed since the last revision that was seen."""
+        condition: dict[str, Any] = {'=': {'ended_at': None}}
+        if self._last_revision:
+            since = datetime.datetime.fromisoformat(self._last_revision) - _OVERLAP
+            condition = {'>=': {'revision_start': since.isoformat()}}
+        names, last = dict(self.names), self._last_revision
+        for resource in itertools.chain.from_iterable(self._search(condition)):
             if resource['ended_at'] is None:
                 names[resource['id']] = resource['original_resource_id']
             else:
                 names.pop(resource['id'], None)
-            last = max(last or '', resource['revision_start'])
+            last = max(last, resource['revision_start'])
         self.names, self._last_revision = names, last
-        if full:
-            self._listed = now
-        return full
 
-    def _search(self, full: bool) -> Iterator[dict[str, Any]]:
+    def _search(self, condition: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
         """Yield what to know of each resource, page by page, each from the last one's id on."""
-        condition: dict[str, Any] = {'=': {'ended_at': None}}
-        if not full and self._last_revision is not None:
-            since = datetime.datetime.fromisoformat(self._last_revision) - _OVERLAP
-            condition = {'>=': {'revision_start': since.isoformat()}}
         last = ''
         while True:
             body = {'and': [condition, {'>': {'id': last}}]} if last else condition
@@ -89,7 +137,7 @@ class ResourceList:
                 if resource['id'] <= last:
                     raise self._service.unusable(self._path, resource, _REMEDY)
                 last = resource['id']
-                yield resource
+            yield found
 
     def _check(self, resource: Any) -> None:
         try:

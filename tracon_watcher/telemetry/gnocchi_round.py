@@ -115,13 +115,14 @@ class Round:
         """Return the readings of a page, or whether it was asked for at all."""
         if self._in_a_row >= _PATIENCE:
             return False
-        if self._clock() - self._started > self._seconds:
+        left = self._seconds - (self._clock() - self._started)
+        if left < 0:
             self.fail(rest.Unanswered(
                 self._service.where(_PATH), f'pages are left after {self._seconds:g} s',
                 'give Gnocchi\'s API more processes, and ask it for more at once'))
             return False
         try:
-            found = self._asked(resource_type, names, page, meters)
+            found = self._asked(resource_type, names, page, meters, left)
         except rest.Unanswered as error:
             self.fail(error)
             self._in_a_row = 0 if error.of_this else self._in_a_row + 1
@@ -130,14 +131,14 @@ class Round:
         return found
 
     def _asked(self, resource_type: str, names: Mapping[str, str], page: list[str],
-               meters: Sequence[str]) -> readings.Readings:
+               meters: Sequence[str], left: float) -> readings.Readings:
         found = samples.Samples(meters)
         try:
             answer = self._service.ask('POST', _PATH, {
                 'start': f'{self._since:.3f}', 'stop': f'{self._until:.3f}',
                 'granularity': f'{self._granularity:g}', 'fill': 'dropna'}, {
                 'operations': ['metric', *([meter, self._aggregation] for meter in meters)],
-                'resource_type': resource_type, 'search': {'in': {'id': page}}})
+                'resource_type': resource_type, 'search': {'in': {'id': page}}}, left)
         except rest.Unanswered as error:
             # No resource of the page has any of the meters: nothing is wrong with it.
             if error.status == 404 and 'Metric [' in error.came:

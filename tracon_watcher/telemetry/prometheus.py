@@ -145,7 +145,7 @@ class PrometheusReader:
         names = {self._metric(meter) for meter in meters}
         which = self._which(f'__name__=~"{"|".join(sorted(names))}"')
         counted = self._ask(f'max(count by (__name__) ({which} @ {until:.3f}))', 'vector',
-                            warnings)
+                            warnings, self.settings.seconds)
         try:
             series = float(counted[0]['value'][1]) if counted else 0.0
         except (LookupError, TypeError, ValueError) as error:
@@ -166,13 +166,14 @@ class PrometheusReader:
         label = self.settings.label
         which = self._which('' if ending is None else f'{label}=~"{ending}"')
         for column, meter in enumerate(meters):
-            if self._clock() - started > self.settings.seconds:
+            left = self.settings.seconds - (self._clock() - started)
+            if left < 0:
                 raise rest.Unanswered(
                     self._service.where(_PATH),
                     f'queries are left after {self.settings.seconds:g} s',
                     'see how busy it is, or read less often')
             answer = self._ask(f'{self._metric(meter)}{which}[{window}s] @ {until:.3f}', 'matrix',
-                               warnings)
+                               warnings, left)
             try:
                 for series in answer:
                     # Without the label it is something else of that name.
@@ -185,8 +186,8 @@ class PrometheusReader:
                 raise self._service.unusable(_PATH, answer, _REMEDY) from error
         return found.readings(since, until)
 
-    def _ask(self, query: str, kind: str, warnings: dict[str, None]) -> list[Any]:
-        answer = self._service.ask('GET', _PATH, {'query': query})
+    def _ask(self, query: str, kind: str, warnings: dict[str, None], left: float) -> list[Any]:
+        answer = self._service.ask('GET', _PATH, {'query': query}, within=left)
         if not isinstance(answer, dict) or answer.get('status') != 'success':
             raise self._service.unusable(_PATH, answer, _REMEDY)
         data, said = answer.get('data'), answer.get('warnings') or []

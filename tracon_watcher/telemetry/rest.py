@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import random
 import re
 import reprlib
@@ -92,7 +93,7 @@ class Patience:
     :param largest: bytes of an answer
     """
 
-    seconds: float = 60.0
+    seconds: float = 30.0
     connecting: float = 5.0
     attempts: int = 3
     pause: float = 0.5
@@ -131,19 +132,23 @@ class Service:
         self._root = _bare(adapter.endpoint_override)
 
     def ask(self, method: str, path: str, params: Mapping[str, Any] | None = None,
-            body: Any = None) -> Any:
+            body: Any = None, within: float = math.inf) -> Any:
         """Return the answer, decoded.
 
+        :param within: seconds that all attempts together may take, about
         :raises Unanswered: after the last attempt, or the first that no other can change
         """
         pause = self.patience.pause
+        end = time.monotonic() + within
         for attempt in range(1, self.patience.attempts + 1):
             try:
-                return self._attempt(method, path, params, body)
+                # At least the first one gets some time.
+                left = max(end - time.monotonic(), 1.0)
+                return self._attempt(method, path, params, body, left)
             except _Passing as failure:
-                if attempt == self.patience.attempts:
+                if attempt == self.patience.attempts or time.monotonic() + pause >= end:
                     raise Unanswered(
-                        failure.where or self.where(path), f'{failure}, in {attempt} attempts',
+                        failure.where or self.where(path), f'{failure}; attempts: {attempt}',
                         'see whether it runs, its log, and how busy it is', failure.status,
                         failure.status == 500) from failure
             # Those who failed together shall not try again together.
@@ -155,13 +160,15 @@ class Service:
         """Return the error of an answer in JSON that is not what was asked for."""
         return Unanswered(self.where(path), f'came {_BRIEF.repr(came)}', remedy, 200, True)
 
-    def _attempt(self, method: str, path: str, params: Mapping[str, Any] | None, body: Any) -> Any:
-        deadline = time.monotonic() + self.patience.seconds
+    def _attempt(self, method: str, path: str, params: Mapping[str, Any] | None, body: Any,
+                 left: float) -> Any:
+        seconds = min(self.patience.seconds, left)
+        deadline = time.monotonic() + seconds
         # One that is sent on to another host would take its token there.
         sent: dict[str, Any] = {
             'headers': {'Accept': 'application/json'}, 'params': params, 'stream': True,
             'redirect': False, 'raise_exc': False, 'log': False, 'connect_retries': 0,
-            'timeout': (self.patience.connecting, self.patience.seconds)}
+            'timeout': (min(self.patience.connecting, seconds), seconds)}
         if body is not None:
             sent['json'] = body
         try:
@@ -178,7 +185,7 @@ class Service:
         # The catalogue knew it, and is not asked once more when something is wrong.
         self._root = url.removesuffix(path.lstrip('/'))
         with response:
-            content = self._content(response, where, deadline)
+            content = self._content(response, where, seconds, deadline)
         status = response.status_code
         if status in _REDIRECTS:
             raise Unanswered(where, f'was sent on to {_bare(response.headers.get("Location"))}',
@@ -191,7 +198,8 @@ class Service:
                              status in (400, 404, 422))
         return _decoded(where, content)
 
-    def _content(self, response: requests.Response, where: str, deadline: float) -> bytes:
+    def _content(self, response: requests.Response, where: str, seconds: float,
+                 deadline: float) -> bytes:
         """Read the body piece by piece: no timeout of a socket ends one that only drips."""
         content = bytearray()
         try:
@@ -201,7 +209,7 @@ class Service:
                     raise Unanswered(where, f'more than {self.patience.largest} bytes came',
                                      'ask for less at once, by a smaller page')
                 if time.monotonic() > deadline:
-                    raise _Passing(f'only a part came in {self.patience.seconds:g} s', where)
+                    raise _Passing(f'only a part came in {seconds:g} s', where)
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise _Passing(f'only a part came: {_first_line(error)}', where) from error
         return bytes(content)

@@ -13,7 +13,6 @@
 """The reader against a server that answers like Gnocchi, and fails in every way that one can."""
 
 import datetime
-import json
 import unittest
 import uuid
 
@@ -460,7 +459,39 @@ class TestResourceList(unittest.TestCase):
                 listed.refresh(10.0)
             self.assertEqual({'a': 'a'}, listed.names)
             # It is still due.
-            answers[:] = [[]]
+            answers[:] = [[], []]
             self.assertTrue(listed.refresh(10.1))
             self.assertEqual({}, listed.names)
-            self.assertEqual(json.loads('{"=": {"ended_at": null}}'), server.requests[-1].body)
+            self.assertEqual([{'=': {'ended_at': None}},
+                              {'>=': {'revision_start': stamp(START - 120)}}],
+                             [request.body for request in server.requests[-2:]])
+
+    def test_a_full_listing_is_spread_over_rounds(self):
+        cloud = Gnocchi()
+        for number in range(1, 26):
+            cloud.add(number)
+        with http_server.serving(cloud) as server:
+            service = rest.Service(rest.plain(server.url), 'Gnocchi', PATIENT)
+            listed = gnocchi_resources.ResourceList(service, 'instance', 1, 100.0)
+            # Without the first one nothing could be read.
+            self.assertTrue(listed.refresh(0.0))
+            self.assertEqual(25, len(listed.names))
+            for number in (3, 24):
+                del cloud.resources[str(uuid.UUID(int=number))]
+            for resource in cloud.resources.values():
+                resource['revision_start'] = stamp(START - 1000)
+            known = []
+            for now in (99.0, 100.0, 101.0, 102.0, 103.0):
+                if now == 101.0:
+                    # One that has been passed already, and one of those that come.
+                    cloud.resources[str(uuid.UUID(int=2))].update(
+                        ended_at=stamp(START + 5), revision_start=stamp(START + 5))
+                    cloud.add(1000, at=START + 6)
+                before = len(server.requests)
+                known.append((listed.refresh(now), len(listed.names)))
+                self.assertLessEqual(len(server.requests) - before, 10 + 3)
+            self.assertEqual([(False, 25), (False, 25), (False, 25), (True, 23), (False, 23)],
+                             known)
+            self.assertEqual(
+                {key for key, resource in cloud.resources.items() if not resource['ended_at']},
+                set(listed.names))

@@ -188,7 +188,7 @@ class TestPrometheusReader(unittest.TestCase):
         for spoil, said in (
                 (Answer(b'', 500), '500 came'),
                 (Answer(error, 422), '422 came .*too many samples'),
-                (Answer(error, 503), '503 came .*too many samples.* in 2 attempts'),
+                (Answer(error, 503), '503 came .*too many samples.* attempts: 2'),
                 (Answer(error), 'came .*too many samples'),
                 (Answer([], delay=30), 'timed out'),
                 (Answer(b''), 'empty body'),

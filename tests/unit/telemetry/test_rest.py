@@ -84,7 +84,7 @@ class TestService(unittest.TestCase):
             self.assertEqual((2, status), (requests, error.status))
             self.assertIn(f'{status} came with', str(error))
             self.assertIn('broken', str(error))
-            self.assertIn('in 2 attempts', str(error))
+            self.assertIn('attempts: 2', str(error))
 
     def test_a_service_that_recovers_is_not_a_failure(self):
         answers = [Answer(b'', 500), Answer(b'[1, 2', cut=3), Answer(b'', reset=True), Answer([7])]
