@@ -77,7 +77,8 @@ class Judge:
         self._recall = recall.Recall()
         self.snapshots = snapshot_client.SnapshotClient(
             _wishes(options), self.faults, log,
-            lambda prepared: self._recall.prepare(prepared.assessor, self._clock()))
+            lambda prepared: self._recall.prepare(
+                prepared.assessor, self.options.limits, self._clock()))
         self.source: file_source.FileSource | engine_source.EngineSource
         self._decisions: decisions.Decisions | None = None
         if options.snapshot_source == 'engine':

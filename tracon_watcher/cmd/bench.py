@@ -110,7 +110,7 @@ def measure(arguments: argparse.Namespace, directory: pathlib.Path) -> list[tupl
         ('interference filter and weigher', _median(one for one, _ in own),
          _median(one for one, _ in own) / base, above, None),
         ('own time above the no-op', above, above / base, above, None),
-        ('the same, first request of a kind since the start', new, new / base, new, None),
+        ('the same, of a kind that is rare and was not asked for yet', new, new / base, new, None),
         ('meanwhile in the background', _median(other for _, other in own), None, None, None),
         ('snapshot read and prepared, in the background', load_ms, None, None, memory)]
     return [tuple(round(value, 4) if isinstance(value, float) else value for value in row)

@@ -83,6 +83,12 @@ def learn(profiles: FloatArray, kinds: list[tuple[str, str, str]]) -> dict[str, 
     return history
 
 
+def most_common(history: Mapping[str, Profile], most: int) -> list[str]:
+    """Return the keys of the kinds that most VMs are of, at most so many, the largest first."""
+    kinds = [key for key in history if key.count(_SEPARATOR) == 2]
+    return sorted(kinds, key=lambda key: (-history[key].count, key))[:most]
+
+
 def expected(history: Mapping[str, Profile], project: str, flavor: str, image: str) -> Profile:
     """Return what earlier VMs of the same (project, flavor, image) did; then of the same
     (flavor, image), the same flavor, of all; :data:`UNKNOWN` where there is no history.

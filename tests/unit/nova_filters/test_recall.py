@@ -1,0 +1,120 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Assessments that are remembered (synthetic hosts and models)."""
+
+import unittest
+from unittest import mock
+
+import numpy as np
+
+from nova_filters import recall
+from tests import synthetic
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster
+from tracon_watcher.placement import limits
+from tracon_watcher.placement import newcomer
+
+PROFILES = np.outer(np.arange(1.0, 31.0), [10.0, 5.0, 0.02, 0.005])
+LIMITS = limits.Limits(1.5)
+MODELS = synthetic.models()
+
+
+class TestRecall(unittest.TestCase):
+
+    def setUp(self):
+        self.recall = recall.Recall()
+        self.judged = 0
+
+    def assessor(self, most='small', count=2):
+        """Two hosts, and a history of which ``most`` is the most common kind."""
+        kinds = [('shop', 'large', 'linux'), *[('shop', most, 'linux')] * count,
+                 *[('shop', f'rare{number}', 'linux') for number in range(9)]]
+        history = newcomer.learn(PROFILES[:len(kinds)], kinds)
+        made = assessment.Assessor(cluster.build([
+            cluster.Host('a', (cluster.Resident('vm', PROFILES[0]),), synthetic.HOST_TYPE,
+                         updated_at=0.0),
+            cluster.Host('b', (), synthetic.HOST_TYPE, updated_at=0.0)], history),
+            MODELS, assessment.Settings(maximum_age=600.0))
+        whole = made.assess
+
+        def counted(*arguments):
+            self.judged += 1
+            return whole(*arguments)
+
+        self.enterContext(mock.patch.object(made, 'assess', counted))
+        return made
+
+    def ask(self, assessor, flavor, now=0.0, tolerated=LIMITS):
+        profile = newcomer.expected(assessor.cluster.history, 'shop', flavor, 'linux')
+        return self.recall.assess(assessor, profile, tolerated, now)
+
+    def test_the_second_one_of_a_kind_is_not_judged_again(self):
+        assessor = self.assessor()
+        first = self.ask(assessor, 'small')
+        first.score[:] = 7.0
+        second = self.ask(assessor, 'small')
+        self.assertEqual(1, self.judged)
+        # What one request does to its answer does not reach the next.
+        self.assertFalse((second.score == 7.0).any())
+        self.ask(assessor, 'small', tolerated=limits.NONE)
+        self.ask(assessor, 'large')
+        self.assertEqual(3, self.judged)
+
+    def test_another_snapshot_forgets(self):
+        self.ask(self.assessor(), 'small')
+        self.ask(self.assessor(), 'small')
+        self.assertEqual(2, self.judged)
+
+    def test_one_that_has_become_stale_meanwhile_is_judged_again(self):
+        assessor = self.assessor()
+        late = assessor.settings.maximum_age + 1.0
+        self.assertFalse(
+            (self.ask(assessor, 'small').status == assessment.Status.STALE).any())
+        self.assertTrue(
+            (self.ask(assessor, 'small', late).status == assessment.Status.STALE).all())
+        self.assertEqual(2, self.judged)
+
+    def test_the_most_common_kinds_are_judged_beforehand(self):
+        assessor = self.assessor()
+        self.recall.prepare(assessor, LIMITS, 0.0)
+        self.assertEqual(8, self.judged)
+        self.ask(assessor, 'small')
+        self.assertEqual(8, self.judged)
+        # Of eleven, the last three by name among those of which there is one VM each.
+        self.ask(assessor, 'rare8')
+        self.assertEqual(9, self.judged)
+
+    def test_those_asked_for_are_judged_beforehand_by_the_next_snapshot(self):
+        assessor = self.assessor()
+        self.recall.prepare(assessor, LIMITS, 0.0)
+        self.ask(assessor, 'rare8')
+        newer = self.assessor('medium')
+        self.judged = 0
+        self.recall.prepare(newer, LIMITS, 0.0)
+        self.assertEqual(9, self.judged)
+        self.ask(newer, 'rare8')
+        self.ask(newer, 'medium')
+        self.assertEqual(9, self.judged)
+
+    def test_memory_is_bounded(self):
+        assessor = self.assessor()
+        for number in range(100):
+            self.ask(assessor, 'small', tolerated=limits.Limits(1.0 + number))
+        self.assertEqual(100, self.judged)
+        self.ask(assessor, 'small', tolerated=limits.Limits(100.0))
+        self.assertEqual(100, self.judged)
+        self.ask(assessor, 'small', tolerated=limits.Limits(1.0))
+        self.assertEqual(101, self.judged)
+        self.judged = 0
+        self.recall.prepare(self.assessor(), LIMITS, 0.0)
+        self.assertLessEqual(self.judged, 32)
