@@ -15,6 +15,7 @@
 import gzip
 import json
 import logging
+import logging
 import unittest
 
 from keystoneauth1 import adapter
@@ -66,6 +67,28 @@ class TestService(unittest.TestCase):
         server = self.serve([])
         self.service(server.url, username='admin', password='').ask('GET', 'v1/x')
         self.assertEqual('Basic YWRtaW46', server.requests[0].headers['Authorization'])
+
+    def test_secrets_are_not_told(self):
+        with self.assertLogs(level='DEBUG') as logged:
+            logging.getLogger('tests').debug('one line at least')
+            for answer in (Answer([1]), Answer({'error': 'no'}, 401), Answer(b'', 500),
+                           Answer(b'', 302, headers={'Location': 'http://127.0.0.1:1/'})):
+                server = self.serve(answer)
+                token = rest.Service(adapter.Adapter(
+                    session.Session(token_endpoint.Token(server.url, 't0ken')),
+                    endpoint_override=server.url), 'Gnocchi', PATIENT, lambda pause: None)
+                for service, header in (
+                        (self.service(server.url, username='admin', password='pa55'),
+                         'Authorization'), (token, 'X-Auth-Token')):
+                    try:
+                        service.ask('GET', 'v1/x')
+                    except rest.Unanswered as error:
+                        for secret in ('pa55', 't0ken', 'YWRtaW46cGE1NQ=='):
+                            self.assertNotIn(secret, str(error))
+                    # It was sent.
+                    self.assertIn(header, server.requests[-1].headers)
+        for secret in ('pa55', 't0ken', 'YWRtaW46cGE1NQ=='):
+            self.assertNotIn(secret, '\n'.join(logged.output))
 
     def test_a_compressed_answer(self):
         server = self.serve(Answer(gzip.compress(b'[1]'), headers={'Content-Encoding': 'gzip'}))
