@@ -15,7 +15,6 @@
 import gzip
 import json
 import logging
-import logging
 import unittest
 
 from keystoneauth1 import adapter
