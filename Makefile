@@ -1,11 +1,16 @@
 # Everything happens in tox; this only makes tox, and what tox cannot install,
 # appear on a machine that has git and python3.
 
-.PHONY: demo test
+.PHONY: cloud-demo demo test
 
 # Place the same VMs with and without this extension. ARGS='--seeds 20' and so on.
 demo:
 	@tools/make.sh demo $(ARGS)
+
+# Play, on a real cloud on this machine, how a VM that hammers the disk is found out, avoided and
+# moved away from. Needs root.
+cloud-demo:
+	@tools/make.sh cloud-demo $(ARGS)
 
 # Every check: style, types, rules of import, unit and functional tests, documentation.
 test:

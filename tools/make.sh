@@ -12,6 +12,7 @@
 #  under the License.
 #
 # Usage: tools/make.sh demo [arguments of tracon demo]
+#        tools/make.sh cloud-demo [arguments of tracon cloud demo]
 #        tools/make.sh test
 #
 # Installs tox and bindep into a cache; as root, the system packages that
@@ -114,6 +115,14 @@ case ${1:-} in
         # `tox exec` would neither install this clone nor leave that of another one.
         tox run -q -e demo -- "${@:2}" 9>&-
         ;;
+    cloud-demo)
+        make_tools 9>&-
+        system_packages test 9>&-
+        # The environment of the functional tests has a whole cloud. It is made to be this clone's,
+        # which `tox exec` alone would not do.
+        tox run -q -e functional --notest 9>&-
+        tox exec -q -e functional -- tracon cloud demo "${@:2}" 9>&-
+        ;;
     test)
         make_tools 9>&-
         system_packages test 9>&-
@@ -127,6 +136,6 @@ case ${1:-} in
         exit "$status"
         ;;
     *)
-        fail "Usage: tools/make.sh demo [arguments of tracon demo] | test"
+        fail "Usage: tools/make.sh demo [arguments] | cloud-demo [arguments] | test"
         ;;
 esac

@@ -35,7 +35,7 @@ class Demo(lister.Lister):
 
     Starts a cloud with real guests (see "tracon cloud start"; needs root) with tracon-engine, the
     filter and weigher in Nova, and the strategy in Watcher; or uses the one that is there. Then
-    three VMs run, and one of them begins to read as much as it can. The table has what was seen
+    four VMs run, and one of them begins to read as much as it can. The table has what was seen
     of each VM when: the slowdown that the program in the guest measured, and beside it what
     "openstack interference vm list" shows.
     """
