@@ -11,8 +11,9 @@
 #  License for the specific language governing permissions and limitations
 #  under the License.
 
-# DevStack plugin: installs the package where nova-scheduler, nova-api and
-# watcher-decision-engine run, and configures them with their own options.
+# DevStack plugin: installs the package where nova-scheduler, nova-api,
+# watcher-decision-engine and Ceilometer's agents run, configures them with their
+# own options, and runs tracon-engine.
 
 _XTRACE_TRACON=$(set +o | grep xtrace)
 set +o xtrace
@@ -20,9 +21,24 @@ set +o xtrace
 TRACON_DIR=$DEST/tracon-watcher
 
 function install_tracon {
-    # Without extras: DevStack has put Nova and Watcher there from source.
-    setup_develop $TRACON_DIR
-    sudo install -d -o $STACK_USER "$(dirname $TRACON_SNAPSHOT_FILE)"
+    # Nova, Watcher and Ceilometer are there from source, so their extras are not asked for.
+    if is_service_enabled tracon-engine; then
+        setup_develop $TRACON_DIR engine,osc
+    else
+        setup_develop $TRACON_DIR
+        sudo install -d -o $STACK_USER "$(dirname $TRACON_SNAPSHOT_FILE)"
+    fi
+}
+
+# Where Nova and Watcher read the snapshot.
+# tracon_configure_source conf_file
+function tracon_configure_source {
+    local conf_file=$1
+    if is_service_enabled tracon-engine; then
+        iniset $conf_file tracon snapshot_source engine
+    else
+        iniset $conf_file tracon snapshot_file $TRACON_SNAPSHOT_FILE
+    fi
 }
 
 function configure_tracon_nova {
@@ -37,7 +53,7 @@ function configure_tracon_nova {
         nova_filters.interference_filter.InterferenceFilter
     iniset $NOVA_CONF filter_scheduler weight_classes \
         nova.scheduler.weights.all_weighers,nova_filters.interference_weigher.InterferenceWeigher
-    iniset $NOVA_CONF tracon snapshot_file $TRACON_SNAPSHOT_FILE
+    tracon_configure_source $NOVA_CONF
     iniset $NOVA_CONF tracon mode $TRACON_MODE
 }
 
@@ -45,9 +61,64 @@ function _tracon_nova_default_filters {
     $PYTHON -c 'from nova.conf import CONF; print(",".join(CONF.filter_scheduler.enabled_filters))'
 }
 
+# Nova's versioned notifications, which the engine listens to.
+function configure_tracon_notifications {
+    local conf_file
+    for conf_file in $NOVA_CONF $NOVA_CPU_CONF; do
+        if [[ -r $conf_file ]]; then
+            # Ceilometer wants the others as well.
+            iniset $conf_file notifications notification_format both
+            iniset $conf_file notifications notify_on_state_change vm_and_task_state
+            iniset $conf_file oslo_messaging_notifications driver messagingv2
+        fi
+    done
+}
+
 function configure_tracon_watcher {
     # Goal, strategy and scoring engines are found by their entry points.
-    iniset $WATCHER_CONF tracon snapshot_file $TRACON_SNAPSHOT_FILE
+    tracon_configure_source $WATCHER_CONF
+}
+
+function configure_tracon_ceilometer {
+    $PYTHON $TRACON_DIR/devstack/merge_ceilometer.py $TRACON_DIR/etc/ceilometer \
+        $CEILOMETER_CONF_DIR
+}
+
+function configure_tracon_engine {
+    sudo install -d -o $STACK_USER $TRACON_CONF_DIR $TRACON_MODELS_DIR
+    rm -f $TRACON_CONF
+    iniset $TRACON_CONF DEFAULT debug "$ENABLE_DEBUG_LOG_LEVEL"
+    iniset_rpc_backend tracon $TRACON_CONF
+    # Without what DevStack appends for others: it would narrow the characters.
+    local connection
+    connection=$(database_connection_url tracon)
+    iniset $TRACON_CONF database connection "${connection%%\?*}"
+    configure_keystone_authtoken_middleware $TRACON_CONF tracon
+    configure_keystoneauth $TRACON_CONF tracon service_auth
+    iniset $TRACON_CONF service_auth valid_interfaces public
+    iniset $TRACON_CONF service_auth region_name "$REGION_NAME"
+    iniset $TRACON_CONF engine telemetry $TRACON_TELEMETRY
+    iniset $TRACON_CONF engine default_host_type $TRACON_HOST_TYPE
+    iniset $TRACON_CONF engine models_directory $TRACON_MODELS_DIR
+    iniset $TRACON_CONF api port $TRACON_PORT
+    setup_logging $TRACON_CONF
+}
+
+function create_tracon_accounts {
+    create_service_user tracon admin
+    local service
+    service=$(get_or_create_service tracon interference "Interference between virtual machines")
+    get_or_create_endpoint "$service" "$REGION_NAME" \
+        "$SERVICE_PROTOCOL://$SERVICE_HOST:$TRACON_PORT"
+}
+
+function init_tracon_engine {
+    recreate_database tracon
+    $TRACON_BIN_DIR/tracon db upgrade --config-file $TRACON_CONF
+}
+
+function start_tracon_engine {
+    run_process tracon-engine "$TRACON_BIN_DIR/tracon-engine --config-file $TRACON_CONF"
 }
 
 if [[ "$1" == "stack" && "$2" == "install" ]]; then
@@ -61,8 +132,25 @@ elif [[ "$1" == "stack" && "$2" == "post-config" ]]; then
     if is_service_enabled watcher-decision-engine; then
         configure_tracon_watcher
     fi
+    if is_service_enabled ceilometer-acompute ceilometer-anotification; then
+        configure_tracon_ceilometer
+    fi
+    if is_service_enabled tracon-engine; then
+        configure_tracon_notifications
+        configure_tracon_engine
+        create_tracon_accounts
+        init_tracon_engine
+    fi
+elif [[ "$1" == "stack" && "$2" == "extra" ]]; then
+    # Nova and Gnocchi run by now.
+    if is_service_enabled tracon-engine; then
+        start_tracon_engine
+    fi
+elif [[ "$1" == "unstack" ]]; then
+    stop_process tracon-engine
 elif [[ "$1" == "clean" ]]; then
     rm -f $TRACON_SNAPSHOT_FILE
+    sudo rm -rf $TRACON_CONF_DIR
 fi
 
 $_XTRACE_TRACON
