@@ -68,7 +68,7 @@ class Demo(lister.Lister):
             settings = settings_module.Settings.load(directory)
         except cloud_errors.NoCloud:
             settings = settings_module.Settings(directory=directory)
-        models = parsed_args.models or _fitted(directory / 'models', told.say)
+        models = parsed_args.models or fitted(directory / 'models', told.say)
         made = cloud.TestCloud(product.with_product(settings),
                                lambda step, seconds, share: told.say(f'{share:4.0%}  {step.name}'))
         ran = made.up
@@ -100,7 +100,7 @@ def _shown(value: float | None, people: bool) -> Any:
     return f'{value:.2f}' if people else value
 
 
-def _fitted(folder: pathlib.Path, say: Any) -> pathlib.Path:
+def fitted(folder: pathlib.Path, say: Any) -> pathlib.Path:
     """Fit the models of the test cloud's host type, unless that was done before."""
     if list(folder.glob('*.json')):
         return folder

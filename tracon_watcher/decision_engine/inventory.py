@@ -24,32 +24,23 @@ import collections
 import dataclasses
 import datetime
 import math
-import urllib.parse
 from typing import Any, Iterator, Mapping
 
-from keystoneauth1 import exceptions as keystone_errors
-from openstack import exceptions as sdk_errors
 from oslo_utils import timeutils
 
-from tracon_watcher import errors
+from tracon_watcher.inventory import listing
 from tracon_watcher.placement import constraints
 
-MICROVERSION = '2.98'
 #: From which on Placement tells of all resources of a host, not of those asked for alone.
 PLACEMENT_MICROVERSION = '1.29'
 #: Seconds that a migration takes at most; older ones under way have been forgotten by somebody.
 LONGEST_MIGRATION = 86400.0
-_PAGE = 1000
 #: What Nova calls a migration after which the VM will be on another host than it is on now.
 _UNDER_WAY = frozenset(('accepted', 'queued', 'preparing', 'pre-migrating', 'migrating', 'running',
                         'post-migrating'))
 #: The same, back to where it came from.
 _GOING_BACK = 'reverting'
 _RESOURCES = ('VCPU', 'MEMORY_MB', 'DISK_GB')
-
-
-class CloudUnavailable(errors.TraconError):
-    """A service of the cloud cannot be asked, so that nothing can be planned safely."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,14 +117,18 @@ def collect(connection: Any, moved_since: float) -> Inventory:
 
     :param connection: ``openstack.connection.Connection``
     :param moved_since: seconds since the epoch; older migrations are not asked for
-    :raises CloudUnavailable: when one of them does not answer
+    :raises tracon_watcher.inventory.listing.CloudUnavailable: when one of them does not answer, so
+        that nothing can be planned safely
     """
+    compute, network, placement = (listing.Service(name, proxy, microversion, 'Watcher\'s user')
+                                   for name, proxy, microversion in (
+        ('Nova', connection.compute, listing.MICROVERSION), ('Neutron', connection.network, None),
+        ('Placement', connection.placement, PLACEMENT_MICROVERSION)))
     since = datetime.datetime.fromtimestamp(moved_since, datetime.timezone.utc)
-    compute, network = connection.compute, connection.network
-    servers = [_server(one) for one in _pages(
-        compute, '/servers/detail', 'servers', {'all_tenants': 'True'})]
-    migrations = _pages(compute, '/os-migrations', 'migrations',
-                        {'changes-since': since.strftime('%Y-%m-%dT%H:%M:%SZ')})
+    servers = [_server(one) for one in compute.pages(
+        '/servers/detail', 'servers', {'all_tenants': 'True'})]
+    migrations = compute.pages('/os-migrations', 'migrations',
+                               {'changes-since': since.strftime('%Y-%m-%dT%H:%M:%SZ')})
     moved_at: dict[str, float] = {}
     moves: collections.Counter[str] = collections.Counter()
     arriving: dict[str, str] = {}
@@ -146,26 +141,25 @@ def collect(connection: Any, moved_since: float) -> Inventory:
         uuid = one['instance_uuid']
         moved_at[uuid] = max(changed, moved_at.get(uuid, -math.inf))
         moves[uuid] += 1
-    services = [_service(one) for one in _pages(
-        compute, '/os-services', 'services', {'binary': 'nova-compute'}, limited=False)]
-    ports = _pages(network, '/ports', 'ports', {
-        'fields': ['device_id', 'binding:vnic_type']}, name='Neutron', microversion=None)
+    services = [_service(one) for one in compute.pages(
+        '/os-services', 'services', {'binary': 'nova-compute'}, limited=False)]
+    ports = network.pages('/ports', 'ports', {'fields': ['device_id', 'binding:vnic_type']})
     return Inventory(
         {one.uuid: one for one in servers}, tuple(_groups(compute)),
         {one.host: one for one in services}, moved_at,
         {one['device_id']: one['binding:vnic_type'] for one in ports
          if one.get('device_id') and one.get('binding:vnic_type', 'normal') != 'normal'},
-        moves, arriving, _room(connection.placement))
+        moves, arriving, _room(placement))
 
 
-def _room(placement: Any) -> dict[str, constraints.Room]:
+def _room(placement: listing.Service) -> dict[str, constraints.Room]:
     """Return what Placement says is left of each compute node that has any memory left.
 
     It knows of allocations that no VM on the host stands for: those of migrations under way, on
     both hosts, and of resizes that nobody has confirmed.
     """
-    body = _get(placement, '/allocation_candidates', 'provider_summaries',
-                {'resources': 'MEMORY_MB:1'}, 'Placement', PLACEMENT_MICROVERSION)
+    body = placement.get('/allocation_candidates', 'provider_summaries',
+                         {'resources': 'MEMORY_MB:1'})
     room = {}
     for uuid, provider in body['provider_summaries'].items():
         left = {name: one['capacity'] - one['used']
@@ -189,12 +183,12 @@ def _service(one: Mapping[str, Any]) -> Service:
                    one.get('disabled_reason'))
 
 
-def _groups(compute: Any) -> Iterator[ServerGroup]:
+def _groups(compute: listing.Service) -> Iterator[ServerGroup]:
     """Nova pages server groups by offset, and says not when it is done but with an empty page."""
     offset = 0
     while True:
-        page = _get(compute, '/os-server-groups', 'server_groups', {
-            'all_projects': 'True', 'limit': _PAGE, 'offset': offset})['server_groups']
+        page = compute.get('/os-server-groups', 'server_groups', {
+            'all_projects': 'True', 'limit': listing.PAGE, 'offset': offset})['server_groups']
         if not page:
             return
         for one in page:
@@ -202,38 +196,3 @@ def _groups(compute: Any) -> Iterator[ServerGroup]:
             yield ServerGroup(one['name'], one['policy'], int(limit or 1),
                               frozenset(one['members']))
         offset += len(page)
-
-
-def _pages(service: Any, path: str, key: str, query: Mapping[str, Any], limited: bool = True,
-           name: str = 'Nova',
-           microversion: str | None = MICROVERSION) -> Iterator[Mapping[str, Any]]:
-    """Yield the entries of a listing, page after page."""
-    wanted: Mapping[str, Any] | None = {**query, 'limit': _PAGE} if limited else query
-    while wanted is not None:
-        body = _get(service, path, key, wanted, name, microversion)
-        yield from body[key]
-        following = [link['href'] for link in body.get(f'{key}_links', ())
-                     if link['rel'] == 'next']
-        # Only the question is taken from the link: its host may be one that only users reach.
-        wanted = urllib.parse.parse_qs(
-            urllib.parse.urlsplit(following[0]).query) if following else None
-
-
-def _get(service: Any, path: str, key: str, query: Mapping[str, Any], name: str = 'Nova',
-         microversion: str | None = MICROVERSION) -> Any:
-    what = f'{name}: GET {path}'
-    try:
-        response = service.get(path, params=query, microversion=microversion)
-        sdk_errors.raise_from_response(response)
-        body = response.json()
-    except (sdk_errors.SDKException, keystone_errors.ClientException, ValueError) as error:
-        remedy = 'see whether the service runs and Watcher\'s user may list what it needs'
-        if 406 in (getattr(error, 'http_status', None), getattr(error, 'status_code', None)):
-            remedy = f'this release of {name} lacks microversion {microversion}; upgrade it'
-        elif isinstance(error, keystone_errors.EndpointNotFound):
-            remedy = 'the service catalogue has no endpoint for it'
-        raise CloudUnavailable(f'{what}: {error}: {remedy}') from None
-    if not isinstance(body, dict) or key not in body:
-        raise CloudUnavailable(f'{what}: the answer has no {key}: see whether the endpoint in '
-                               'the service catalogue is that of the right service')
-    return body

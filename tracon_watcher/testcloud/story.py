@@ -153,6 +153,8 @@ class Story:
             self._look(-turn * self._polling)
             time.sleep(self._polling)
         before = self._where_would_it_go('early')
+        # Booting it has kept the cores busy, and that is not what is to be seen.
+        self._settle(2)
         began = time.monotonic()
         self._tell(f'{CULPRIT} begins to hammer the disk')
         self._guests[CULPRIT].begin(HAMMER)
@@ -160,6 +162,7 @@ class Story:
         named = self._watch(began, patience)
         after = self._where_would_it_go('late')
         moves = self._audit(patience)
+        self._settle(1)
         self._look(time.monotonic() - began)
         return Outcome(self._sights, self._polling, named, before, after, moves)
 
@@ -233,6 +236,13 @@ class Story:
         raise errors.CloudError(f'the engine does not know {", ".join(CAST)} after {patience:g} '
                                 f's; see {self._cloud.log("tracon-engine")}')
 
+    def _settle(self, polls: int) -> None:
+        """Let the cloud itself come to rest; the guests are asked how far they are at its end."""
+        time.sleep(polls * self._polling)
+        for name, guest in self._guests.items():
+            self._last[name] = guest.read()
+        time.sleep(self._polling)
+
     def _watch(self, began: float, patience: float) -> float | None:
         """Look every few seconds until the culprit is named, and for two polls more."""
         named = None
@@ -265,7 +275,7 @@ class Story:
             seen.append(found)
             self._tell(f'  {name}: measured in the guest {_shown(found.measured)}, observed '
                        f'{_shown(found.observed)}, predicted {_shown(found.predicted)}'
-                       + (f', because of {found.culprit} ({_shown(found.share)} %)'
+                       + (f', because of {found.culprit} ({_percent(found.share)})'
                           if found.culprit else ''))
         self._sights += seen
         return seen
@@ -318,6 +328,10 @@ def _named(sight: Sight) -> bool:
     """Say whether the operator is told of the culprit: of next to nothing nobody is to blame."""
     return (sight.culprit == CULPRIT and (sight.observed or 0.0) >= NOTABLE
             and (sight.predicted or 0.0) >= NOTABLE)
+
+
+def _percent(value: float | None) -> str:
+    return 'unknown' if value is None else f'{value:.0f} %'
 
 
 def _shown(value: float | None) -> str:

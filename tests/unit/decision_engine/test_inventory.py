@@ -22,6 +22,7 @@ import requests
 
 from tracon_watcher.decision_engine import inventory
 from tracon_watcher.decision_engine import rules
+from tracon_watcher.inventory import listing
 
 SERVER = {
     'id': '5f0c', 'name': 'db', 'tenant_id': 'p1', 'OS-EXT-SRV-ATTR:host': 'host1',
@@ -125,11 +126,11 @@ class InventoryTestCase(unittest.TestCase):
         self.assertEqual(3, more.compute.asked['/servers/detail'])
 
     def test_a_service_that_does_not_answer_is_named(self):
-        with self.assertRaisesRegex(inventory.CloudUnavailable, 'Nova: GET /servers/detail.*user'):
+        with self.assertRaisesRegex(listing.CloudUnavailable, 'Nova: GET /servers/detail.*user'):
             inventory.collect(Connection(status=403), 0.0)
-        with self.assertRaisesRegex(inventory.CloudUnavailable, 'lacks microversion 2.98'):
+        with self.assertRaisesRegex(listing.CloudUnavailable, 'lacks microversion 2.98'):
             inventory.collect(Connection(status=406), 0.0)
-        with self.assertRaisesRegex(inventory.CloudUnavailable, 'Neutron: GET /ports.*no ports'):
+        with self.assertRaisesRegex(listing.CloudUnavailable, 'Neutron: GET /ports.*no ports'):
             inventory.collect(Connection(ports_key='something'), 0.0)
 
     def test_a_service_that_is_not_there_is_named(self):
@@ -139,7 +140,7 @@ class InventoryTestCase(unittest.TestCase):
 
         connection = Connection()
         connection.network = Nowhere()
-        with self.assertRaisesRegex(inventory.CloudUnavailable, 'catalogue has no endpoint'):
+        with self.assertRaisesRegex(listing.CloudUnavailable, 'catalogue has no endpoint'):
             inventory.collect(connection, 0.0)
 
 

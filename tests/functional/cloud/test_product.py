@@ -1,0 +1,158 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The product in a whole OpenStack: who sees what, audits of each kind, and services that die."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import requests
+
+from tracon_watcher.cmd import cloud_demo
+from tracon_watcher.lab import programs
+from tracon_watcher.testcloud import cloud
+from tracon_watcher.testcloud import product
+from tracon_watcher.testcloud import requirements
+from tracon_watcher.testcloud import settings
+
+# Beside a cloud that somebody has started with the default ports.
+PORT_BASE = 29500
+UNITS = {'one': programs.Unit(cpu_seconds=0.001, reads=3, period=20_000),
+         'two': programs.Unit(cpu_seconds=0.002, reads=1, period=20_000)}
+
+
+class TestProduct(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        reason = requirements.missing()
+        if reason:
+            raise unittest.SkipTest(reason)
+        # Short, because of the sockets in it.
+        folder = pathlib.Path(tempfile.mkdtemp(prefix='tracon-', dir='/var/tmp'))
+        cls.addClassCleanup(shutil.rmtree, folder)
+        cls.cloud = cls.enterClassContext(cloud.TestCloud(product.with_product(
+            settings.Settings(directory=folder, port_base=PORT_BASE, polling_seconds=5))))
+        product.start_engine(cls.cloud, cloud_demo.fitted(folder / 'fitted', lambda text: None))
+        host = cls.cloud.settings.hosts[0]
+        cls.servers = {name: cls.cloud.boot(name, host) for name in UNITS}
+        for name, unit in UNITS.items():
+            guest = cls.cloud.guest(cls.servers[name])
+            cls.addClassCleanup(guest.close)
+            guest.begin(unit)
+
+    def run_openstack(self, *arguments, user='admin', project='admin'):
+        return subprocess.run(
+            [pathlib.Path(sys.prefix) / 'bin/openstack', *arguments], capture_output=True,
+            text=True, check=False, env={
+                **os.environ, **self.cloud.environment(user, project), 'PYTHONWARNINGS': 'ignore'})
+
+    def openstack(self, *arguments, **who):
+        found = self.run_openstack(*arguments, '-f', 'json', **who)
+        self.assertEqual(0, found.returncode, found.stderr)
+        return json.loads(found.stdout)
+
+    def wait(self, what, condition, patience=180.0):
+        deadline = time.monotonic() + patience
+        while not (found := condition()):
+            self.assertLess(time.monotonic(), deadline, what)
+            time.sleep(1.0)
+        return found
+
+    def known(self):
+        """What the administrator sees, once it is known of all."""
+        rows = {row['Name']: row for row in self.openstack('interference', 'vm', 'list')}
+        return rows if all(rows.get(name, {}).get('Slowdown') for name in UNITS) else None
+
+    def plans(self, audit):
+        return self.openstack('optimize', 'actionplan', 'list', '--audit', audit)
+
+    def audit(self, *arguments):
+        made = self.openstack('optimize', 'audit', 'create', '-g', 'interference', '-s',
+                              'tracon_interference', *arguments)['UUID']
+        self.addCleanup(self.run_openstack, 'optimize', 'audit', 'delete', made)
+        return made
+
+    def test_everybody_sees_what_is_theirs(self):
+        rows = self.wait('the slowdown of both', self.known)
+        self.assertEqual({self.cloud.settings.hosts[0]}, {row['Host'] for row in rows.values()})
+        for row in rows.values():
+            self.assertGreaterEqual(row['Slowdown'], 1.0)
+        shown = self.openstack('interference', 'vm', 'show', self.servers['one'].id)
+        self.assertEqual('one', shown['Name'])
+        # Nova's own answer is that there is no such server, too.
+        who = {'user': 'demo', 'project': 'demo'}
+        self.assertEqual([], self.openstack('interference', 'vm', 'list', **who))
+        refused = self.run_openstack('interference', 'vm', 'show', self.servers['one'].id, **who)
+        self.assertNotEqual(0, refused.returncode)
+        self.assertIn('404', refused.stderr)
+        refused = self.run_openstack('interference', 'host', 'list', **who)
+        self.assertNotEqual(0, refused.returncode)
+        self.assertIn('403', refused.stderr)
+
+    def test_a_continuous_audit_goes_on(self):
+        self.wait('the slowdown of both', self.known)
+        audit = self.audit('-t', 'CONTINUOUS', '-i', '5')
+        self.wait('two audits', lambda: len(self.plans(audit)) >= 2)
+        self.assertEqual('ONGOING', self.openstack('optimize', 'audit', 'show', audit)['State'])
+        ended = self.run_openstack('optimize', 'audit', 'update', audit, 'replace',
+                                   'state=CANCELLED')
+        self.assertEqual(0, ended.returncode, ended.stderr)
+
+    def test_an_audit_waits_for_its_event(self):
+        self.wait('the slowdown of both', self.known)
+        audit = self.audit('-t', 'EVENT')
+        time.sleep(3.0)
+        self.assertEqual([], self.plans(audit))
+        session = self.cloud.connection().session
+        # As an alarm of Aodh's does.
+        answer = requests.post(
+            session.get_endpoint(service_type='infra-optim', interface='public').rstrip('/')
+            + f'/v1/webhooks/{audit}', timeout=30, headers={
+                'X-Auth-Token': session.get_token(),
+                'OpenStack-API-Version': 'infra-optim 1.4'})
+        self.assertEqual(202, answer.status_code, answer.text)
+        self.wait('the audit', lambda: self.plans(audit))
+
+    def test_what_dies_comes_back(self):
+        self.wait('the slowdown of both', self.known)
+        self.cloud.kill(product.ENGINE)
+        self.cloud.kill('rabbitmq')
+        self.cloud.start()
+        self.cloud.restart(product.ENGINE)
+
+        def ready():
+            try:
+                return requests.get(
+                    f'http://{settings.ADDRESS}:{self.cloud.settings.port("interference")}'
+                    '/healthz/ready', timeout=5).status_code == 200
+            except requests.ConnectionError:
+                return False
+        self.wait('the engine', ready)
+        self.wait('the slowdown of both', self.known)
+        third = self.cloud.boot('third')
+        self.addCleanup(self.cloud.servers.delete, third)
+        # nova-scheduler has found the engine again, and told it what it decided.
+        found = self.wait('the decision', lambda: self.explained(third.id))
+        self.assertEqual(set(self.cloud.settings.hosts), {row['Host'] for row in found})
+
+    def explained(self, server):
+        found = self.run_openstack('interference', 'explain', server, '-f', 'json')
+        return json.loads(found.stdout) if found.returncode == 0 else None
