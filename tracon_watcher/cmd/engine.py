@@ -169,7 +169,8 @@ def build(conf: cfg.ConfigOpts,
         model_directory.ModelDirectory(wanted.models_directory,
                                        lambda kind, text: engine.reports(kind, text)))
     engine = engines.Engine(parts, engines.Settings(
-        wanted.polling_interval_seconds, wanted.repair_interval_seconds,
+        wanted.collection_interval_seconds or max(wanted.polling_interval_seconds / 2, 1.0),
+        wanted.repair_interval_seconds,
         assessment.Settings(wanted.confidence, maximum_age=wanted.maximum_age_seconds),
         state.Defaults(wanted.default_host_type, wanted.default_storage, limits.Limits(
             math.inf if wanted.max_slowdown is None else wanted.max_slowdown,

@@ -29,7 +29,13 @@ TELEMETRY = [
     cfg.FloatOpt(
         'polling_interval_seconds', default=60.0, min=1.0,
         help='Seconds between two polls of Ceilometer\'s, as polling.yaml states for the meters '
-             'of tracon. The engine collects as often. State here what you state there.'),
+             'of tracon. State here what you state there.'),
+    cfg.FloatOpt(
+        'collection_interval_seconds', min=1.0,
+        help='Seconds between two collections. Unset: half of polling_interval_seconds, so that '
+             'what a poll brings, and takes its way to the store, is known a polling interval '
+             'later at the latest. Raise it up to that where collecting is a burden to the '
+             'store.'),
     cfg.FloatOpt(
         'maximum_age_seconds', default=900.0, min=1.0,
         help='Seconds after which the data of a VM or host is stale, which makes it unknown. '

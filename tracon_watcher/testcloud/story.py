@@ -41,7 +41,7 @@ from tracon_watcher.testcloud import servers
 #: What runs where in the beginning, by name: host (by place) and program. The neighbours read
 #: and compute in turns, one unit after the other, with time left over.
 SHOP = programs.Unit(cpu_seconds=0.001, reads=3, read_bytes=4096, period=20_000)
-ARCHIVE = programs.Unit(cpu_seconds=0.001, reads=6, read_bytes=4096, period=20_000)
+ARCHIVE = programs.Unit(cpu_seconds=0.001, reads=10, read_bytes=4096, period=20_000)
 QUIET = programs.Unit(cpu_seconds=0.0005, reads=1, period=50_000)
 HAMMER = programs.Unit(reads=16, read_bytes=65536, sequential_reads=True)
 #: As many VMs on each host: to Nova alone they are the same.
