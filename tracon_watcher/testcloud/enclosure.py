@@ -56,6 +56,9 @@ def control_groups(mounts: str) -> list[pathlib.Path]:
 
 def join(group: str, shares: int) -> None:
     """Enter control groups of its own; a namespace made now takes them for the root."""
+    # Groups that an earlier host of this name has left have others below them, and cannot be
+    # entered.
+    remove_groups(group)
     for place in _places():
         own = place / group
         own.mkdir(exist_ok=True)

@@ -125,7 +125,7 @@ class TestProduct(unittest.TestCase):
         # As an alarm of Aodh's does.
         answer = requests.post(
             session.get_endpoint(service_type='infra-optim', interface='public').rstrip('/')
-            + f'/v1/webhooks/{audit}', timeout=30, headers={
+            + f'/v1/webhooks/{audit}', json={'reason': 'an alarm'}, timeout=30, headers={
                 'X-Auth-Token': session.get_token(),
                 'OpenStack-API-Version': 'infra-optim 1.4'})
         self.assertEqual(202, answer.status_code, answer.text)
@@ -135,8 +135,9 @@ class TestProduct(unittest.TestCase):
         self.wait('the slowdown of both', self.known)
         self.cloud.kill(product.ENGINE)
         self.cloud.kill('rabbitmq')
-        self.cloud.start()
+        # An engine that starts without a broker waits for it.
         self.cloud.restart(product.ENGINE)
+        self.cloud.restart('rabbitmq')
 
         def ready():
             try:
