@@ -88,7 +88,8 @@ class Collector:
         """
         # A sample that is new may begin an interval at one that was read before.
         since = now - self._window
-        if self._until is not None:
+        # Where this host's clock was put back, what "before" means is not known: all is read again.
+        if self._until is not None and now >= self._until:
             since = max(since, self._until - LATE * self._polling)
         found = self._reader.read(since, now + self._polling, [one.name for one in METERS])
         self._follow(inventory)
@@ -103,7 +104,7 @@ class Collector:
             *_kinds(found.resources, inventory))
         # Only what was read may be left out of the next reading: the clock of whoever stores
         # samples need not be that of this host.
-        self._until = now if self._until is None else max(self._until, now)
+        self._until = now
         profiles = self._demands.profiles(now)
         lost = {outcome.name.lower(): between.count(outcome) for outcome in intervals.Outcome
                 if outcome > intervals.Outcome.TIMED and between.count(outcome)}

@@ -89,6 +89,22 @@ class CollectorTest(unittest.TestCase):
         self.assertTrue(np.isnan(found.profiles.slowdown).all())
         self.assertFalse(np.isnan(found.demand.profiles).any())
 
+    def test_the_engines_clock_is_put_forward_and_back_again(self):
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(10)
+        before = self.collect(self.source.now, a='h1')
+        self.source.run(1)
+        # All is stale by this clock, which is unknown, and not 0.
+        found = self.collect(self.source.now + 7200, a='h1')
+        self.assertTrue(np.isnan(found.demand.profiles[found.demand.rows['a']]).all())
+        self.source.run(3)
+        found = self.collect(self.source.now, a='h1')
+        self.assertGreaterEqual(found.learnt, 3)
+        np.testing.assert_allclose(found.demand.profiles[found.demand.rows['a']],
+                                   before.demand.profiles[before.demand.rows['a']], rtol=0.02)
+        self.source.run(1)
+        self.assertEqual(1, self.collect(self.source.now, a='h1').learnt)
+
     def test_a_vm_that_is_gone_is_forgotten(self):
         self.source.vm('a', reads=100.0, guest=0.2)
         self.source.run(3)
