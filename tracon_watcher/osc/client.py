@@ -14,9 +14,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import Any, Iterator, Mapping
 from urllib import parse
+import uuid
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions
@@ -94,6 +96,23 @@ class Client:
             if not page['links'] or not page[kind]:
                 return
             marker = page[kind][-1][identity]
+
+    def uuid_of(self, vm: str) -> str:
+        """Return the uuid of a VM that is given by its uuid or its name.
+
+        :raises osc_lib.exceptions.CommandError: when there are none, or several, of that name
+        """
+        with contextlib.suppress(ValueError):
+            return str(uuid.UUID(vm))
+        # The filter finds parts of names, too.
+        found = [str(one['uuid']) for one in self.find('vms', 'uuid', {'name': vm})
+                 if one['name'] == vm]
+        if len(found) != 1:
+            raise osc_exceptions.CommandError(
+                f'{len(found)} VMs are named {vm}: {", ".join(sorted(found))}; give one of these '
+                'uuids' if found else
+                f'No VM that runs is named {vm}; give its uuid')
+        return found[0]
 
     def _base(self) -> str:
         if self._endpoint is None:

@@ -44,7 +44,7 @@ class Explain(command.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('request_or_vm', metavar='<request-or-vm>',
-                            help='The id of a request (req-…) or the uuid of a VM')
+                            help='The id of a request (req-…), or a VM by name or uuid')
         parser.add_argument('--now', action='store_true',
                             help='Judge the VM now, whatever is recorded')
         parser.add_argument('--decisions', metavar='<number>', type=int, default=1,
@@ -57,9 +57,10 @@ class Explain(command.Lister):
         if not 1 <= parsed_args.decisions <= 10:
             raise exceptions.CommandError(
                 f'--decisions {parsed_args.decisions}: expected a number from 1 to 10')
-        found = self.app.client_manager.interference.show(
-            'explanations', parsed_args.request_or_vm, limit=parsed_args.decisions,
-            now='true' if parsed_args.now else None)['explanations']
+        client, wanted = self.app.client_manager.interference, parsed_args.request_or_vm
+        found = client.show(
+            'explanations', wanted if wanted.startswith('req-') else client.uuid_of(wanted),
+            limit=parsed_args.decisions, now='true' if parsed_args.now else None)['explanations']
         if any('hosts' not in one for one in found):
             return _OWN, (_own(one) for one in found)
         listed = [(one, host) for one in found for host in one['hosts']

@@ -46,8 +46,8 @@ class ListVM(command.Lister):
         parser.add_argument('--host', metavar='<host>', help='Only VMs on this compute host')
         parser.add_argument('--project', metavar='<project-id>', help='Only VMs of this project')
         parser.add_argument('--name', metavar='<text>', help='Only VMs with this in their names')
-        parser.add_argument('--culprit', metavar='<uuid>',
-                            help='Only VMs that this one slows down most')
+        parser.add_argument('--culprit', metavar='<vm>',
+                            help='Only VMs that this one, by name or uuid, slows down most')
         parser.add_argument('--in-breach', action='store_true', default=None,
                             help='Only VMs that breach a limit')
         parser.add_argument('--min-slowdown', metavar='<factor>', type=float,
@@ -59,7 +59,8 @@ class ListVM(command.Lister):
         client = self.app.client_manager.interference
         query = {**options.sorting(parsed_args.sort, KEYS), 'host': parsed_args.host,
                  'project_id': parsed_args.project, 'name': parsed_args.name,
-                 'culprit': parsed_args.culprit,
+                 'culprit': (None if parsed_args.culprit is None else
+                             client.uuid_of(parsed_args.culprit)),
                  'in_breach': 'true' if parsed_args.in_breach else None,
                  'min_slowdown': parsed_args.min_slowdown}
         found = list(client.find('vms', 'uuid', query, parsed_args.limit, parsed_args.marker))
@@ -72,11 +73,12 @@ class ShowVM(command.ShowOne):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('vm', metavar='<uuid>', help='The VM')
+        parser.add_argument('vm', metavar='<vm>', help='The VM, by name or uuid')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
-        one = self.app.client_manager.interference.show('vms', parsed_args.vm)['vm']
+        client = self.app.client_manager.interference
+        one = client.show('vms', client.uuid_of(parsed_args.vm))['vm']
         names = _SHORT + _LONG + ('Demand', 'Culprits', 'Victims')
         return names, (*_row(one, True), columns.lines(
             [{'name': name, 'value': value} for name, value in one['demand'].items()], _demand),

@@ -12,6 +12,7 @@
 
 """What each command asks, shows to people and gives to programs."""
 
+import dataclasses
 import json
 
 from tests.unit.api import base
@@ -106,6 +107,26 @@ class VMs(osc.OscCase):
         text = self.told('vm', 'show', DB)
         self.assertRegex(text, r'cron: \d+ %, without it \d\.\d\d')
         self.assertRegex(text, r'guest_cpu: 0\.5')
+
+    def test_a_vm_by_its_name(self):
+        self.assertEqual(DB, self.json('vm', 'show', 'db')['UUID'])
+        self.assertEqual({'cron', 'small'}, {one['Name'] for one in self.json(
+            'vm', 'list', '--culprit', 'db')})
+        # "d" is a part of a name.
+        self.assertIn('No VM that runs is named d;', self.fails('vm', 'show', 'd'))
+        # Of others a tenant learns nothing by their names either.
+        self.assertIn('No VM that runs is named batch;',
+                      self.fails('vm', 'show', 'batch', user=base.MEMBER))
+        # What is no name of a VM may be that of a request, in another form.
+        self.assertIn('No VM that runs is named 17;', self.fails('explain', '17'))
+
+    def test_several_of_one_name(self):
+        view = self.view
+        self.view = dataclasses.replace(view, vms={
+            uuid: dataclasses.replace(one, name='twin') for uuid, one in view.vms.items()})
+        error = self.fails('vm', 'show', 'twin')
+        self.assertIn('6 VMs are named twin:', error)
+        self.assertIn(DB, error)
 
     def test_tenant(self):
         rows = {one['Name']: one for one in self.json('vm', 'list', user=base.MEMBER)}
