@@ -88,7 +88,7 @@ class Collector:
         """
         # A sample that is new may begin an interval at one that was read before.
         since = now - self._window
-        # Where this host's clock was put back, what "before" means is not known: all is read again.
+        # Where this host's clock was put back, "before" means nothing, and all is read again.
         if self._until is not None and now >= self._until:
             since = max(since, self._until - LATE * self._polling)
         found = self._reader.read(since, now + self._polling, [one.name for one in METERS])
