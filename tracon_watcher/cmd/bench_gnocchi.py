@@ -38,7 +38,7 @@ class Gnocchi(lister.Lister):
 
     A Gnocchi of its own (MariaDB, files, its API under uWSGI) is filled with them and asked for
     the last minutes of all of them: one cycle of collection. Then the same of a sample of the VMs
-    is asked for in other pages and in other ways, and scaled up to all. Needs the extra "gnocchi",
+    is asked for in other pages and in other ways, and scaled up to all. Needs the extra "cloud",
     MariaDB's server and 50 KiB a VM where temporary files are. 15,000 VMs are put in within two
     minutes if that is memory (TMPDIR=/dev/shm), within half an hour on a slow disk.
     """

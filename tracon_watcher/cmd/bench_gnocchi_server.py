@@ -35,8 +35,8 @@ from tracon_watcher import errors
 _PATH = os.pathsep.join([str(pathlib.Path(sys.prefix) / 'bin'), os.environ.get('PATH', ''),
                          '/usr/sbin', '/sbin'])
 _PROGRAMS = {'mariadbd': 'the package mariadb-server', 'mariadb-install-db': 'mariadb-server',
-             'mariadb': 'the package mariadb-client', 'uwsgi': 'the extra "gnocchi"',
-             'gnocchi-upgrade': 'the extra "gnocchi"'}
+             'mariadb': 'the package mariadb-client', 'uwsgi': 'the extra "cloud"',
+             'gnocchi-upgrade': 'the extra "cloud"'}
 _PATIENCE = 120.0
 _CONFIGURATION = '''[DEFAULT]
 coordination_url = file://{folder}/coordination
