@@ -40,6 +40,8 @@ KEPT, RESCALED, CORRECTED, REFITTED = 'kept', 'rescaled', 'corrected', 'refitted
 _FACTORS = (0.05, 20.0)
 _FOLDS = 5
 
+Way = Callable[[FloatArray, FloatArray], pairwise.PairwiseRegressor]
+
 
 @dataclasses.dataclass(frozen=True)
 class Adapted:
@@ -67,16 +69,23 @@ def adapt(old: pairwise.PairwiseRegressor, X: FloatArray, y: FloatArray,
     if len(X) < LEAST_POINTS:
         raise errors.NotEnoughData('an adapted model', len(X), LEAST_POINTS)
     fold = np.arange(len(y)) % _FOLDS if groups is None else groups
-    ways: dict[str, Callable[[FloatArray, FloatArray], pairwise.PairwiseRegressor]] = {
-        KEPT: lambda _X, _y: old,
-        RESCALED: lambda X, y: rescaled(old, X, y)}
     # A fold less must suffice as well.
-    if len(X) * (_FOLDS - 1) // _FOLDS >= measured.LEAST_POINTS:
-        ways[CORRECTED] = lambda X, y: corrected(old, X, y)
-        ways[REFITTED] = lambda X, y: _like(old).fit(X, y)
+    ways = candidates(old, len(X) * (_FOLDS - 1) // _FOLDS)
     found = {name: _left_out(way, X, y, fold) for name, way in ways.items()}
     how = min(found, key=found.__getitem__)
     return Adapted(ways[how](X, y), how, found)
+
+
+def candidates(old: pairwise.PairwiseRegressor, count: int) -> dict[str, Way]:
+    """Return, by name, what makes a model out of new points' columns and exponents.
+
+    :param count: new points that each is sure to be given
+    """
+    ways: dict[str, Way] = {KEPT: lambda _X, _y: old, RESCALED: lambda X, y: rescaled(old, X, y)}
+    if count >= measured.LEAST_POINTS:
+        ways[CORRECTED] = lambda X, y: corrected(old, X, y)
+        ways[REFITTED] = lambda X, y: _like(old).fit(X, y)
+    return ways
 
 
 def rescaled(old: pairwise.PairwiseRegressor, X: FloatArray,
@@ -116,8 +125,7 @@ def _like(old: pairwise.PairwiseRegressor) -> pairwise.PairwiseRegressor:
     return new
 
 
-def _left_out(way: Callable[[FloatArray, FloatArray], pairwise.PairwiseRegressor], X: FloatArray,
-              y: FloatArray, fold: IntArray) -> float:
+def _left_out(way: Way, X: FloatArray, y: FloatArray, fold: IntArray) -> float:
     """Return the root mean square error of points left out in turn."""
     wrong = np.zeros(len(y))
     for name in np.unique(fold):

@@ -54,6 +54,9 @@ class PageHinkley:
         as exp(2 · tolerance · threshold), the delay as threshold / (shift − tolerance)
     :param most: errors are cut off there, lest one outlier be an alarm
     :param both: whether a fall is drift as well as a rise
+
+    ``lasted`` tells how many errors ago the present rise began, that of an alarm included: from
+    there on, as far as anybody can tell, the world is another one.
     """
 
     def __init__(self, tolerance: float = 0.75, threshold: float = 46.0,
@@ -63,6 +66,7 @@ class PageHinkley:
                 raise errors.InvalidOption(name, value, 'expected a number above 0')
         self.tolerance, self.threshold, self.most = tolerance, threshold, most
         self.both = both
+        self.lasted = 0
         self._above = self._below = 0.0
 
     def update(self, error: float) -> bool:
@@ -70,9 +74,14 @@ class PageHinkley:
         if not math.isfinite(error):
             return False
         error = min(max(error, -self.most), self.most)
+        resting = not (self._above or (self.both and self._below))
+        self.lasted = 1 if resting else self.lasted + 1
         self._above = max(0.0, self._above + error - self.tolerance)
         self._below = max(0.0, self._below - error - self.tolerance)
-        if max(self._above, self._below if self.both else 0.0) <= self.threshold:
+        risen = max(self._above, self._below if self.both else 0.0)
+        if not risen:
+            self.lasted = 0
+        if risen <= self.threshold:
             return False
         self._above = self._below = 0.0
         return True

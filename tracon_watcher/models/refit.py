@@ -1,0 +1,137 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A stored model brought up to date by labels: what :mod:`.adaptation` does with points.
+
+Its candidates are fitted to points that labels are shared out into, and judged by labels of VMs
+that were kept out: a VM that goes on as before gives many labels, which are one and the same to a
+model.
+
+Production measures no IOPS ratio: how many requests a VM would have had is estimated from the same
+waiting that its slowdown is. After a refit the IOPS ratio is therefore one over the slowdown. That
+is what closed-loop work has; of moves from one lab host type to another, it is closer to what was
+measured than the old model in all but a few (``tests/unit/models/test_refit.py``). Work whose
+requests arrive by themselves loses less than that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Mapping
+
+import numpy as np
+
+from tracon_watcher.characteristics import FloatArray, IntArray
+from tracon_watcher import errors
+from tracon_watcher.models import adaptation
+from tracon_watcher.models import labels as labels_module
+from tracon_watcher.models import pairwise
+from tracon_watcher.models import restored
+from tracon_watcher.models import sharing
+from tracon_watcher.models import validation
+from tracon_watcher.prediction import interval as intervals
+from tracon_watcher.prediction import pairwise as stored
+
+#: Fewest labels, and VMs that they are of.
+LEAST_LABELS, LEAST_VMS = 20, 3
+_FOLDS = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Refit:
+    """What labels make of a model.
+
+    :param how: kept, rescaled, corrected or refitted, whichever was best
+    :param errors: of each candidate, the root mean square error of exponents of VMs kept out
+    :param predicted: (n,) exponents of the best one for VMs kept out of its fit
+    :param model: that one, fitted to all
+    """
+
+    how: str
+    errors: Mapping[str, float]
+    predicted: FloatArray
+    model: pairwise.PairwiseRegressor
+
+    @property
+    def ratio(self) -> float:
+        """Error of the best candidate over that of the old model."""
+        kept = self.errors[adaptation.KEPT]
+        return self.errors[self.how] / kept if kept > 0 else 1.0
+
+
+def refit(old: stored.PairwiseModel, labels: labels_module.Labels) -> Refit:
+    """Return the model that suits labels best.
+
+    :param old: of slowdown
+    :raises tracon_watcher.errors.NotEnoughData: for fewer than :data:`LEAST_LABELS`, or of fewer
+        VMs than :data:`LEAST_VMS`
+    """
+    names, vm = np.unique(labels.vm, return_inverse=True)
+    if len(labels) < LEAST_LABELS:
+        raise errors.NotEnoughData(f'a refit of {old.host_type}, labels', len(labels),
+                                   LEAST_LABELS)
+    if len(names) < LEAST_VMS:
+        raise errors.NotEnoughData(f'a refit of {old.host_type}, VMs', len(names), LEAST_VMS)
+    fold: IntArray = (vm % _FOLDS).astype(np.intp)
+    before = restored.regressor(old)
+    ways = adaptation.candidates(before, len(labels) - int(np.bincount(fold).max()))
+    predicted = {name: _left_out(way, before, old.crowding, labels, fold)
+                 for name, way in ways.items()}
+    wrong = {name: _error(exponent, labels) for name, exponent in predicted.items()}
+    how = min(wrong, key=wrong.__getitem__)
+    # Of equals the one that changes least.
+    if wrong[how] >= wrong[adaptation.KEPT]:
+        how = adaptation.KEPT
+    return Refit(how, wrong, predicted[how],
+                 ways[how](*sharing.shared_out(before, labels, old.crowding)))
+
+
+def models(found: Refit, slowdown: stored.PairwiseModel, iops_ratio: stored.PairwiseModel,
+           labels: labels_module.Labels, provenance: Mapping[str, Any],
+           ) -> tuple[stored.PairwiseModel, stored.PairwiseModel]:
+    """Return the models of slowdown and IOPS ratio to be stored.
+
+    Their intervals are made of the errors of labels kept out; the noise of labels is in it, so
+    that they are rather too wide.
+
+    :param slowdown: the old one, and ``iops_ratio``
+    :param provenance: what is to be known of the refit; it is stored
+    """
+    width = validation.interval(found.predicted, labels.exponent)
+    relative = validation.Errors.of(np.exp(found.predicted), np.exp(labels.exponent))
+    held_out = {'by_vm': {'mean': relative.mean, 'standard_deviation': relative.deviation,
+                          'points': relative.points}}
+    training = {'points': len(labels), 'ridge': found.model.alpha_,
+                'stiffness': found.model.stiffness_, 'refit': dict(provenance)}
+    made = found.model.to_model('slowdown', slowdown.host_type, width, training, held_out,
+                                slowdown.crowding)
+    # Nothing was measured of it, so it is at least as uncertain as it was.
+    wider = intervals.Interval(
+        max(width.offset, iops_ratio.interval.offset), max(width.slope, iops_ratio.interval.slope),
+        width.levels, width.quantiles)
+    return made, dataclasses.replace(made, response='iops_ratio', interval=wider, errors={},
+                                     training={**training, 'as': 'one over the slowdown'})
+
+
+def _left_out(way: adaptation.Way, before: pairwise.PairwiseRegressor, crowding: float,
+              labels: labels_module.Labels, fold: IntArray) -> FloatArray:
+    """Return the exponents (n,) of labels left out in turn."""
+    found = np.zeros(len(labels))
+    for name in np.unique(fold):
+        out = fold == name
+        model = way(*sharing.shared_out(before, labels.take(~out), crowding))
+        found[out] = sharing.predict(model, labels.take(out), crowding)
+    return found
+
+
+def _error(predicted: FloatArray, labels: labels_module.Labels) -> float:
+    return float(np.sqrt(np.average((predicted - labels.exponent) ** 2, weights=labels.weight)))
