@@ -32,10 +32,9 @@ from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import snapshot
+from tracon_watcher.placement import trust as trust_module
 
 _KIND = 'snapshot'
-#: Of host types whose models are trusted less, nothing is said.
-LEAST_TRUST = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +79,7 @@ def prepare(content: snapshot.Snapshot, wishes: Wishes) -> Prepared:
     trust = content.host_trust()
     if np.all(trust == 1.0):
         return Prepared(content, assessor, None, None)
-    distrusted = trust < LEAST_TRUST
+    distrusted = trust_module.distrusted(trust)
     return Prepared(content, assessor, trust, distrusted if distrusted.any() else None)
 
 

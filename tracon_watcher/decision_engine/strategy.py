@@ -38,6 +38,7 @@ from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import planning
+from tracon_watcher.placement import trust
 from tracon_watcher.scheduling import assignment
 
 LOG = log.getLogger(__name__)
@@ -144,8 +145,13 @@ class InterferenceStrategy(base.BaseStrategy):
         allowed = rules.build(found, self.compute_model, wanted.wishes, cluster.host_index)
         if asked:
             allowed = learnt.heeded(allowed, learnt.standing(connect), cluster, now)
+        models = trust.believed(state.models, state.trust)
+        for host_type in sorted(state.models.keys() - models.keys()):
+            LOG.warning('Host type %(type)s is left alone: what its model predicts and what is '
+                        'observed have parted ways, so that it is trusted %(trust).0f %%',
+                        {'type': host_type, 'trust': 100 * state.trust[host_type]})
         made = planning.plan_moves(
-            assessment.Assessor(cluster, state.models, settings), allowed, wanted.planning, now,
+            assessment.Assessor(cluster, models, settings), allowed, wanted.planning, now,
             assignment.least_cost)
         if asked:
             self._told = lambda audit: source.tell(
