@@ -1,0 +1,170 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Alarms, trust and what is kept to learn from, in synthetic clouds."""
+
+import dataclasses
+import unittest
+
+import numpy as np
+
+from tests import synthetic
+from tests.unit.engine import drifting
+from tracon_watcher.engine import freshness
+from tracon_watcher.engine import watching
+from tracon_watcher.placement import assessment
+
+LOGGER = 'tracon_watcher.engine.freshness'
+TYPE = synthetic.HOST_TYPE
+
+
+def times(factor):
+    """Return the synthetic model with its exponents times a factor."""
+    model = synthetic.model()
+    return dataclasses.replace(model, coefficients=factor * model.coefficients)
+
+
+class TestFreshness(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.models = synthetic.models()
+        self.watched = freshness.Freshness(drifting.POLLING)
+
+    def trust(self):
+        return self.watched.trust(self.models).get(TYPE, 1.0)
+
+    def test_without_drift_there_is_no_alarm_in_thousands_of_cycles(self):
+        world = drifting.World()
+        with self.assertNoLogs(LOGGER):
+            seen = sum(world.cycle(self.watched, self.models) for _cycle in range(2000))
+        self.assertGreater(seen, 40_000)
+        self.assertEqual((1.0, []), (self.trust(), self.watched.due()))
+
+    def test_nor_when_nothing_is_measured(self):
+        world = drifting.World(truth=times(3))
+        world.unknown = set(world.demand)
+        for _cycle in range(20):
+            self.assertEqual(0, world.cycle(self.watched, self.models))
+        self.assertEqual(1.0, self.trust())
+
+    def drift(self, world, cycles=50):
+        """Have cycles until the alarm; return how many."""
+        with self.assertLogs(LOGGER, 'WARNING') as logs:
+            for cycle in range(cycles):
+                world.cycle(self.watched, self.models)
+                if self.trust() < 1:
+                    break
+        self.assertEqual(1, len(logs.output))
+        self.assertRegex(logs.output[0], f'host type {TYPE} has drifted.* on h0, h1, .*trusted')
+        return cycle
+
+    def test_drift_is_noticed_and_trust_falls(self):
+        world = drifting.World()
+        for _cycle in range(50):
+            world.cycle(self.watched, self.models)
+        world.truth = times(1.6)
+        self.assertLess(self.drift(world), 10)
+        self.assertLess(self.trust(), 0.5)
+        self.assertEqual(1, self.watched.alarms[TYPE])
+        # It is one alarm, however long it lasts.
+        with self.assertNoLogs(LOGGER):
+            for _cycle in range(30):
+                world.cycle(self.watched, self.models)
+        self.assertEqual((1, watching.LEAST), (self.watched.alarms[TYPE], self.trust()))
+
+    def test_less_suffering_than_predicted_is_drift_as_well(self):
+        self.drift(drifting.World(truth=times(0.3)))
+
+    def test_trust_returns_when_errors_are_usual_again(self):
+        world = drifting.World(truth=times(1.6))
+        self.drift(world)
+        world.truth = times(1.0)
+        for _cycle in range(40):
+            world.cycle(self.watched, self.models)
+        self.assertEqual(1.0, self.trust())
+        self.assertEqual([], self.watched.due())
+        world.truth = times(1.6)
+        self.drift(world)
+        self.assertEqual(2, self.watched.alarms[TYPE])
+
+    def test_what_is_learnt_from_is_of_the_new_world(self):
+        world = drifting.World()
+        for _cycle in range(60):
+            world.cycle(self.watched, self.models)
+        changed = world.now
+        world.truth = times(1.6)
+        self.drift(world)
+        due, = self.watched.due() or [None]
+        since = (world.now - changed) / (5 * drifting.POLLING)
+        self.assertLessEqual(due.count, 24 * (since + 0.5))
+        self.assertGreaterEqual(due.count, 20)
+        self.assertEqual(len(due.labels), due.count)
+        self.assertIs(self.models[TYPE], due.models)
+
+    def test_it_is_tried_again_when_there_is_half_as_much_more(self):
+        world = drifting.World(truth=times(1.6))
+        self.drift(world)
+        tries = []
+        for _cycle in range(60):
+            for due in self.watched.due():
+                tries.append(due.count)
+                self.watched.tried(due, None)
+            world.cycle(self.watched, self.models)
+        self.assertGreater(len(tries), 3)
+        for before, after in zip(tries, tries[1:]):
+            self.assertGreaterEqual(after, 1.5 * before)
+        self.assertLessEqual(len(self.watched._types[TYPE]._kept), watching.MOST_KEPT)
+
+    def test_a_new_model_of_ours_is_trusted_and_learning_goes_on(self):
+        world = drifting.World(truth=times(1.6))
+        self.drift(world)
+        due, = self.watched.due()
+        self.models = {TYPE: assessment.Models(times(1.6), self.models[TYPE].iops_ratio)}
+        self.watched.tried(due, self.models[TYPE])
+        self.assertEqual([], self.watched.due())
+        self.assertEqual({}, self.watched.trust(self.models))
+        with self.assertNoLogs(LOGGER):
+            for _cycle in range(200):
+                world.cycle(self.watched, self.models)
+        self.assertEqual(1.0, self.trust())
+        self.assertEqual(1, self.watched.refits[TYPE])
+        self.assertGreater(self.watched.due()[0].count, 1.5 * due.count)
+
+    def test_a_model_of_the_operator_begins_anew(self):
+        world = drifting.World(truth=times(1.6))
+        self.drift(world)
+        self.models = {TYPE: assessment.Models(times(1.6), self.models[TYPE].iops_ratio)}
+        for _cycle in range(20):
+            world.cycle(self.watched, self.models)
+        self.assertEqual((1.0, []), (self.trust(), self.watched.due()))
+
+    def test_one_vm_or_one_host_is_no_drift_of_a_type(self):
+        world = drifting.World()
+        measured = world.measured
+        for hurt in (lambda vm: vm == 'vm-0-0', lambda vm: vm.startswith('vm-0-')):
+            def more(view, hurt=hurt):
+                found = measured(view)
+                factor = np.where([hurt(vm) for vm in found.vms], 3.0, 1.0)
+                return dataclasses.replace(found, slowdown=found.slowdown * factor)
+            world.measured = more
+            self.watched = freshness.Freshness(drifting.POLLING)
+            with self.assertNoLogs(LOGGER):
+                for _cycle in range(200):
+                    world.cycle(self.watched, self.models)
+
+    def test_a_type_whose_model_is_gone_is_forgotten(self):
+        world = drifting.World(truth=times(1.6))
+        self.drift(world)
+        models, self.models = self.models, {}
+        world.cycle(self.watched, {})
+        self.assertEqual(([], {}), (self.watched.due(), self.watched.trust(models)))

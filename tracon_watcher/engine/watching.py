@@ -1,0 +1,191 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""One host type's models under watch: alarms, trust, and what there is to learn from.
+
+The Page–Hinkley test (:mod:`tracon_watcher.models.drift`) watches how large the errors of
+predictions are, in standard deviations of model and measurement together. What is usual, the
+model's own held-out errors tell. At an alarm trust falls, and what was seen from where the rise
+began is kept: a new model is learnt from it.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+
+import numpy as np
+
+from tracon_watcher.characteristics import COUNT
+from tracon_watcher.engine import sightings as seen
+from tracon_watcher.models import drift
+from tracon_watcher.models import labels as labels_module
+from tracon_watcher.placement import assessment
+from tracon_watcher.prediction import interval as intervals
+from tracon_watcher.prediction import pairwise
+
+#: What trust is multiplied by at an alarm, and divided by when errors were usual for a while.
+FADE = 0.4
+#: It does not fall further, so that it can rise again.
+LEAST = FADE ** 3
+#: Errors that must be usual in the mean for trust to rise.
+RECOVERY = 40
+#: VMs, and hosts where there are as many, on which errors must be unusual: one that is unlike all
+#: that was measured, or one host in trouble, is no reason to doubt a model.
+LEAST_VMS, LEAST_HOSTS = 3, 2
+#: Sightings that are kept of a host type.
+MOST_KEPT = 600
+#: Sightings after which a first refit is tried, and how many times as many before the next one.
+FIRST_TRY, TRY_AGAIN = 20, 1.5
+# Shares of the excess below which a sighting is not learnt from: too much came from elsewhere.
+_LEAST_SHARE = 0.5
+_PROBABILITIES = np.linspace(0.0125, 0.9875, 40)
+
+
+class Watching:
+    """One host type's models, and what was seen since they began to be wrong.
+
+    :param models: in use; ``trust`` says how far they are trusted, 0 to 1
+    """
+
+    def __init__(self, models: assessment.Models) -> None:
+        self.models = models
+        self.trust = 1.0
+        #: Sightings since the drift began.
+        self.count = 0
+        self._kept: collections.deque[seen.Sighting] = collections.deque(maxlen=MOST_KEPT)
+        self._learning = False
+        self._adopted: assessment.Models | None = None
+        self._next_try = FIRST_TRY
+        self._hosts: set[str] = set()
+        self._watch_anew()
+
+    def with_models(self, models: assessment.Models) -> Watching:
+        """Return what watches these models from now on.
+
+        If they are not ours, all that was seen is of another age.
+        """
+        if models is self.models:
+            return self
+        if models is not self._adopted:
+            return Watching(models)
+        self.models, self.trust, self._adopted = models, 1.0, None
+        self._watch_anew()
+        return self
+
+    def take(self, one: seen.Sighting) -> bool:
+        """Learn of one sighting; say whether it was one too many."""
+        self._kept.append(one)
+        self.count += 1
+        if math.isnan(one.predicted):
+            return False
+        self._hosts.add(one.host)
+        error = seen.standardised(one, _spread(self.models.slowdown, one.predicted))
+        alarm = self._watch.update(error)
+        lasted = self._detector.lasted
+        self._rise = (self._rise + [one])[-MOST_KEPT:] if lasted > 1 else [one] * lasted
+        unusual = (abs(error) - self._watch.mean) / self._watch.deviation
+        if unusual > self._detector.tolerance:
+            self._unusual.add((one.host, one.vm))
+        if not lasted:
+            self._unusual = set()
+        if not alarm:
+            self._recover(unusual)
+            return False
+        blamed, self._unusual = self._unusual, set()
+        return self._widespread(blamed) and self._alarm(blamed)
+
+    def concerned(self) -> list[str]:
+        """Return the hosts on which errors were unusual at the last alarm, a few of them."""
+        hosts = sorted({host for host, _vm in self._blamed})
+        return hosts[:5] + (['…'] if len(hosts) > 5 else [])
+
+    @property
+    def due(self) -> bool:
+        """Whether enough was seen since the drift began, or since the last try."""
+        return self._learning and self._adopted is None and self.count >= self._next_try
+
+    def tried(self, count: int, adopted: assessment.Models | None) -> None:
+        """Take note of a try."""
+        self._adopted = adopted
+        self._next_try = math.ceil(TRY_AGAIN * count)
+
+    def labels(self) -> labels_module.Labels | None:
+        """Return what was seen since the drift began; None where it is too little."""
+        kept = [one for one in self._kept if one.share >= _LEAST_SHARE]
+        vms = {vm: number for number, vm in enumerate(sorted({one.vm for one in kept}))}
+        if len(kept) < FIRST_TRY or len(vms) < LEAST_VMS:
+            return None
+        return labels_module.Labels(
+            np.array([vms[one.vm] for one in kept], dtype=np.intp),
+            np.stack([one.target for one in kept]),
+            np.concatenate([one.neighbours for one in kept]).reshape(-1, COUNT),
+            np.repeat(np.arange(len(kept)), [len(one.neighbours) for one in kept]),
+            np.array([one.share for one in kept]), np.array([one.exponent for one in kept]),
+            np.array([one.deviation for one in kept]))
+
+    def _alarm(self, blamed: set[tuple[str, str]]) -> bool:
+        """Trust less; say whether that is news."""
+        news = self.trust == 1
+        self.trust = max(self.trust * FADE, LEAST)
+        self._since, self._mean = 0, 0.0
+        if news:
+            # What came before the errors rose is of the old world.
+            self._kept = collections.deque(self._rise, maxlen=MOST_KEPT)
+            self.count, self._next_try = len(self._kept), FIRST_TRY
+            self._blamed, self._learning = blamed, True
+        return news
+
+    def _recover(self, unusual: float) -> None:
+        if self.trust == 1:
+            return
+        self._since += 1
+        self._mean += (min(unusual, self._detector.most) - self._mean) / self._since
+        if self._since < RECOVERY:
+            return
+        if self._mean <= self._detector.tolerance:
+            self.trust = self.trust / FADE
+            if self.trust > 1 - 1e-9:
+                self.trust, self._learning = 1.0, False
+        self._since, self._mean = 0, 0.0
+
+    def _widespread(self, blamed: set[tuple[str, str]]) -> bool:
+        hosts = {host for host, _vm in blamed}
+        return (len(blamed) >= LEAST_VMS
+                and len(hosts) >= min(LEAST_HOSTS, len(self._hosts)))
+
+    def _watch_anew(self) -> None:
+        self._watch = _usual(self.models.slowdown.interval)
+        detector = self._watch.detector
+        assert isinstance(detector, drift.PageHinkley)
+        self._detector = detector
+        self._rise: list[seen.Sighting] = []
+        self._unusual: set[tuple[str, str]] = set()
+        self._blamed: set[tuple[str, str]] = set()
+        self._since, self._mean = 0, 0.0
+
+
+def _normal(width: intervals.Interval) -> tuple[np.ndarray, float]:
+    quantiles = np.interp(_PROBABILITIES, width.levels, width.quantiles)
+    return quantiles, max(float(quantiles.std()), 1e-6)
+
+
+def _usual(width: intervals.Interval) -> drift.Watch:
+    """Return the watch of errors in standard deviations."""
+    quantiles, deviation = _normal(width)
+    return drift.ours(quantiles / deviation)
+
+
+def _spread(model: pairwise.PairwiseModel, exponent: float) -> float:
+    """Return the standard deviation of a model's own error, in exponents."""
+    width = model.interval
+    return _normal(width)[1] * (width.offset + width.slope * exponent)
