@@ -1,0 +1,80 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Learns models anew that have drifted, beside the cycles and never in their way.
+
+A new model takes the old one's place when VMs that were kept out of its fit are predicted so much
+better that it is no chance. Otherwise it is tried again when there are more measurements.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Callable
+
+from tracon_watcher.engine import active_models
+from tracon_watcher.engine import freshness
+from tracon_watcher.engine.storage import lease
+from tracon_watcher.models import adaptation
+from tracon_watcher.models import refit
+from tracon_watcher.placement import assessment
+
+LOG = logging.getLogger(__name__)
+#: Error of VMs kept out, as a share of the old model's, below which a new one takes its place.
+CONVINCING = 0.9
+
+
+class Refitting:
+    """Does what :class:`.freshness.Freshness` says is due.
+
+    :param term: returns the engine's term; raises when it does not lead
+    :param clock: seconds since the epoch
+    """
+
+    def __init__(self, watched: freshness.Freshness, models: active_models.ActiveModels,
+                 term: Callable[[], lease.Term], clock: Callable[[], float] = time.time) -> None:
+        self._watched = watched
+        self._models = models
+        self._term = term
+        self._clock = clock
+
+    def work(self) -> None:
+        """Refit all that is due.
+
+        :raises tracon_watcher.errors.TraconError: when a new model could not be stored; it is
+            learnt anew the next time
+        """
+        for due in self._watched.due():
+            self._watched.tried(due, self._refit(due))
+
+    def _refit(self, due: freshness.Due) -> assessment.Models | None:
+        term = self._term()
+        found = refit.refit(due.models.slowdown, due.labels)
+        errors = ', '.join(f'{name} {value:.3f}' for name, value in found.errors.items())
+        if found.how == adaptation.KEPT or found.ratio >= CONVINCING:
+            LOG.info('Host type %s: no other model suits %d measured slowdowns far better than '
+                     'the present one (errors of exponents: %s); it is tried again with more',
+                     due.host_type, len(due.labels), errors)
+            return None
+        now = self._clock()
+        made = assessment.Models(*refit.models(
+            found, due.models.slowdown, due.models.iops_ratio, due.labels, {
+                'how': found.how, 'at': now, 'labels': len(due.labels),
+                'vms': len(set(due.labels.vm.tolist())), 'errors': dict(found.errors),
+                'parent': due.models.slowdown.to_document()['checksum'],
+                active_models.ROOT: self._models.root(due.host_type, due.models)}))
+        version = self._models.put(term, made, now)
+        LOG.warning('Host type %s: the model was refitted (%s, version %d) to %d slowdowns of %d '
+                    'VMs; errors of exponents: %s', due.host_type, found.how, version,
+                    len(due.labels), made.slowdown.training['refit']['vms'], errors)
+        return made
