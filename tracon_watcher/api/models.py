@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator
+from typing import Any, Iterator, Mapping
 
 import numpy as np
 import webob
@@ -86,4 +86,14 @@ def _describe(state: states.State, name: str, model: pairwise.PairwiseModel) -> 
     return {'id': name, 'host_type': model.host_type, 'response': model.response,
             'hosts': int(of_type.sum()),
             'vms': int(of_type[cluster.host].sum()) if len(cluster.host) else 0,
-            'errors': dict(model.errors), 'training': dict(model.training)}
+            'errors': dict(model.errors), 'training': dict(model.training),
+            'source': _source(model), 'trust': state.view.trust.get(model.host_type, 1.0),
+            'drift_alarms': state.view.alarms.get(model.host_type, 0)}
+
+
+def _source(model: pairwise.PairwiseModel) -> Document:
+    """Return where a model comes from: a file, or slowdowns that were observed."""
+    refit = model.training.get('refit')
+    if not isinstance(refit, Mapping):
+        return {'kind': 'file', 'how': None, 'at': None}
+    return {'kind': 'refit', 'how': refit.get('how'), 'at': states.iso(refit.get('at'))}

@@ -38,10 +38,12 @@ from tracon_watcher.conf import engine as options
 from tracon_watcher.conf import telemetry as telemetry_options
 from tracon_watcher.contention import calibration_document
 from tracon_watcher.contention import demands
+from tracon_watcher.engine import active_models
 from tracon_watcher.engine import activity
 from tracon_watcher.engine import aftermath
 from tracon_watcher.engine import collector
 from tracon_watcher.engine import engine as engines
+from tracon_watcher.engine import freshness
 from tracon_watcher.engine import leadership
 from tracon_watcher.engine import model_directory
 from tracon_watcher.engine import notifications
@@ -163,11 +165,16 @@ def build(conf: cfg.ConfigOpts,
                 'Notification %s cannot be read (%s); the cloud is listed instead', event,
                 error)), wanted.nova_exchange)
 
+    def report(kind: str, text: str) -> None:
+        engine.reports(kind, text)
+
+    files = model_directory.ModelDirectory(wanted.models_directory, report)
+    learnt_since = active_models.ActiveModels(files, storage.models, report)
+    watched = freshness.Freshness(wanted.polling_interval_seconds)
     parts = engines.Parts(
         lead, storage.lease, lambda: cloud.collect(sdk), residents, make_collector, make_publisher,
         make_listener if wanted.notifications else None,
-        model_directory.ModelDirectory(wanted.models_directory,
-                                       lambda kind, text: engine.reports(kind, text)))
+        learnt_since if wanted.refit else files, watched, learnt_since.forget)
     engine = engines.Engine(parts, engines.Settings(
         wanted.collection_interval_seconds or max(wanted.polling_interval_seconds / 2, 1.0),
         wanted.repair_interval_seconds,
@@ -177,6 +184,10 @@ def build(conf: cfg.ConfigOpts,
             0.0 if wanted.min_iops_ratio is None else wanted.min_iops_ratio))))
     engine.activities['measure'] = activity.Activity(
         'Measuring what moves have brought', after.measure, _MINUTE)
+    if wanted.refit:
+        # It imports scikit-learn, which only those need who have it done.
+        from tracon_watcher.cmd import engine_refit
+        engine.activities['refit'] = engine_refit.activity_of(watched, learnt_since, lead)
     return engine, after
 
 

@@ -87,6 +87,12 @@ MODELS = [
         'models_directory', default='/etc/tracon/models',
         help='Directory of models, JSON files as "tracon model fit" writes them. They are '
              'read again when a file has changed.'),
+    cfg.BoolOpt(
+        'refit', default=True,
+        help='Whether a model is learnt anew from the slowdowns that are observed, when they and '
+             'its predictions have parted ways. False: it is only trusted less and the alarm is '
+             'logged, and models that were learnt before are left aside for the files of '
+             'models_directory. Change it where models are to change by hand alone.'),
     cfg.FloatOpt(
         'confidence', default=0.8, min=0.5, max=0.975,
         help='Probability of the one-sided bound that must cross a limit before this counts as '

@@ -20,8 +20,7 @@ import threading
 import time
 from typing import Callable, Mapping, Protocol
 
-import numpy as np
-
+from tracon_watcher.contention import demands
 from tracon_watcher.engine import activity
 from tracon_watcher.engine import collector as collectors
 from tracon_watcher.engine import leadership as leaderships
@@ -31,6 +30,7 @@ from tracon_watcher.engine import residency as residency_module
 from tracon_watcher.engine import state
 from tracon_watcher.engine.storage import lease as leases
 from tracon_watcher.engine import view as view_module
+from tracon_watcher.engine import viewing
 from tracon_watcher.inventory import cloud
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
@@ -59,6 +59,22 @@ class Publisher(Startable, Protocol):
         """Return numbers for whoever watches the engine."""
 
 
+class Watch(Protocol):
+    """Watches whether models are right, see :class:`.freshness.Freshness`."""
+
+    alarms: Mapping[str, int]
+    refits: Mapping[str, int]
+
+    def forget(self) -> None:
+        """Forget what was seen: another engine may lead from now on."""
+
+    def trust(self, models: Mapping[str, assessment.Models]) -> Mapping[str, float]:
+        """Return how far models are trusted, by host type; fully where nothing is said."""
+
+    def take(self, view: view_module.View, profiles: demands.Profiles) -> int:
+        """Learn of a cycle."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Parts:
     """What an engine is made of.
@@ -68,6 +84,8 @@ class Parts:
     :param make_publisher: likewise
     :param make_listener: of notifications, None without
     :param models: the models by host type that are to be used now
+    :param freshness: watches them, None: nobody does
+    :param on_lead: called when it begins to lead
     """
 
     leadership: leaderships.Leadership
@@ -78,6 +96,8 @@ class Parts:
     make_publisher: Callable[[], Publisher]
     make_listener: Callable[[], Startable] | None
     models: Callable[[], Mapping[str, assessment.Models]]
+    freshness: Watch | None = None
+    on_lead: Callable[[], None] = lambda: None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,6 +160,11 @@ class Engine:
         """What publishes while this engine leads."""
         return self._publisher
 
+    @property
+    def freshness(self) -> Watch | None:
+        """What watches the models."""
+        return self._parts.freshness
+
     def lead(self) -> None:
         """Begin or end to lead as the lease has it."""
         leading = self._parts.leadership.poll()
@@ -174,6 +199,7 @@ class Engine:
                 self._cycle()
 
     def _begin_leading(self) -> None:
+        self._parts.on_lead()
         self._collector = self._parts.make_collector()
         if self._parts.make_listener is not None:
             self._listener = self._parts.make_listener()
@@ -188,6 +214,8 @@ class Engine:
                 one.stop()
         self._publisher = self._listener = self._collector = None
         self._told = self.view = None
+        if self._parts.freshness is not None:
+            self._parts.freshness.forget()
 
     def _cycle(self) -> None:
         inventory = self._parts.residency.current()
@@ -200,43 +228,15 @@ class Engine:
         cluster = publication.settled(self._told, state.build(
             inventory, collected.demand, self._settings.defaults, version, now, self.reports))
         self.reports.end()
+        watched = self._parts.freshness
+        trust = {} if watched is None else watched.trust(models)
         self._publisher.publish(snapshot.Snapshot(
-            cluster, models, self._settings.judging.maximum_age, epoch))
+            cluster, models, self._settings.judging.maximum_age, epoch, trust))
         self._told = cluster
         self.collected = collected
         assessor = assessment.Assessor(cluster, models, self._settings.judging)
-        self.view = _view(epoch, assessor, _moment(assessor, collected), inventory, collected, now)
+        self.view = viewing.look(epoch, assessor, inventory, collected, now, trust,
+                                 {} if watched is None else dict(watched.alarms))
+        if watched is not None:
+            watched.take(self.view, collected.profiles)
         self.after_view()
-
-
-def _moment(assessor: assessment.Assessor,
-            collected: collectors.Collected) -> assessment.Assessor:
-    """Return the same with what VMs demand at this moment."""
-    cluster, profiles = assessor.cluster, collected.profiles
-    other = np.flatnonzero((profiles.present != profiles.mean).any(axis=1)
-                           & np.isfinite(profiles.present).all(axis=1))
-    rows = np.array([cluster.resident_index.get(profiles.vms[row], -1) for row in other],
-                    dtype=np.intp)
-    there = rows >= 0
-    if not there.any():
-        return assessor
-    demanded = cluster.profiles.copy()
-    demanded[rows[there]] = profiles.present[other[there]]
-    return assessment.Assessor(dataclasses.replace(cluster, profiles=demanded), assessor.models,
-                               assessor.settings)
-
-
-def _view(epoch: int, assessor: assessment.Assessor, moment: assessment.Assessor,
-          inventory: cloud.Inventory, collected: collectors.Collected,
-          now: float) -> view_module.View:
-    uuids = assessor.cluster.uuids
-    profiles = collected.profiles
-    rows = [collected.demand.rows.get(uuid, -1) for uuid in uuids]
-    # One row more, of nothing, for those that telemetry never told of.
-    observed, width = (np.append(values, np.nan)[rows] for values in (
-        profiles.slowdown, profiles.slowdown_deviation))
-    vms = {uuid: view_module.VM(uuid, server.name, server.project, server.host or '')
-           for uuid, server in ((uuid, inventory.servers[uuid]) for uuid in uuids)}
-    known = width[np.isfinite(width)]
-    return view_module.View(epoch, assessor, moment, vms, observed,
-                            float(known.mean()) if len(known) else float('nan'), now)

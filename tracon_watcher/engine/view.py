@@ -47,6 +47,8 @@ class View:
         ``cluster.uuids``; NaN where unknown
     :param observed_error: mean relative error of ``observed``, as its calibration found it
     :param updated_at: seconds since the epoch of the latest telemetry
+    :param trust: by host type, how far its models are trusted, 0 to 1; fully where nothing is said
+    :param alarms: by host type, how often its models were found to have drifted since the start
     """
 
     epoch: int
@@ -56,3 +58,5 @@ class View:
     observed: FloatArray
     observed_error: float
     updated_at: float
+    trust: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    alarms: Mapping[str, int] = dataclasses.field(default_factory=dict)

@@ -24,15 +24,17 @@ from tracon_watcher.osc import options
 
 KEYS = ('id', 'host_type', 'response', 'hosts', 'vms')
 
-_COLUMNS = ('ID', 'Host Type', 'Response', 'Hosts', 'VMs', 'Points', 'Error',
-            'Error of Unknown VMs')
+_COLUMNS = ('ID', 'Host Type', 'Response', 'Hosts', 'VMs', 'Source', 'Trust', 'Drift Alarms',
+            'Points', 'Error', 'Error of Unknown VMs')
 
 
 class ListModel(command.Lister):
     """List models: of which host type and response, and their mean held-out errors
 
     Error is that of VMs like those measured beside neighbours never seen; Error of Unknown VMs
-    that of VMs and neighbours never seen.
+    that of VMs and neighbours never seen; of a model that was refitted, of VMs that were kept
+    out. Trust falls when slowdowns that are observed and predicted part ways, which is a drift
+    alarm; alarms are counted since the engine started.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -73,8 +75,16 @@ class ShowModel(command.ShowOne):
 def _row(one: dict[str, Any]) -> tuple[Any, ...]:
     errors = one['errors']
     return (one['id'], one['host_type'], one['response'], one['hosts'], one['vms'],
-            columns.text(one['training'].get('points')), _error(errors.get('by_background')),
-            _error(errors.get('by_target_and_background')))
+            _source(one['source']), columns.Value(one['trust'], f'{100 * one["trust"]:.0f} %'),
+            one['drift_alarms'], columns.text(one['training'].get('points')),
+            _error(errors.get('by_background')),
+            _error(errors.get('by_target_and_background', errors.get('by_vm'))))
+
+
+def _source(found: dict[str, Any]) -> columns.Value:
+    if found['kind'] != 'refit':
+        return columns.Value(found, found['kind'])
+    return columns.Value(found, f'{found["how"]} {found["at"]}')
 
 
 def _error(found: Any) -> columns.Value:

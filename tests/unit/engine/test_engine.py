@@ -24,6 +24,7 @@ from tracon_watcher.contention import calibration_document
 from tracon_watcher.contention import demands
 from tracon_watcher.engine import collector
 from tracon_watcher.engine import engine
+from tracon_watcher.engine import freshness
 from tracon_watcher.engine import leadership
 from tracon_watcher.engine import metrics
 from tracon_watcher.engine import residency
@@ -62,14 +63,14 @@ class EngineTest(base.StorageCase):
         self.published = []
         self.engine = self.make()
 
-    def make(self):
+    def make(self, watched=None, models=synthetic.models):
         parts = engine.Parts(
             leadership.Leadership(self.storage.lease, str(uuid.uuid4()), LEASE,
                                   lambda: self.monotonic),
             storage.Storage(self.database).lease, self.inventory, residency.Residency(),
             lambda: collector.Collector(
                 self.source, demands.Demands(calibration_document.packaged()), 60.0, 1800.0),
-            self.make_publisher, Listener, lambda: synthetic.models())
+            self.make_publisher, Listener, models, watched)
         return engine.Engine(parts, engine.Settings(
             judging=assessment.Settings(maximum_age=900.0),
             defaults=state.Defaults(synthetic.HOST_TYPE)), lambda: self.source.now)
@@ -144,6 +145,37 @@ class EngineTest(base.StorageCase):
         with self.assertLogs('tracon_watcher.engine.activity'):
             self.engine.activities['collect'].once()
         self.assertEqual(0.0, value('tracon_engine_activity_working', {'activity': 'collect'}))
+
+    def test_a_model_that_has_drifted_is_published_with_less_trust(self):
+        models = synthetic.models()
+        watched = freshness.Freshness(60.0)
+        drifted = self.make(watched, lambda: models)
+        registry = prometheus_client.CollectorRegistry()
+        registry.register(metrics.EngineCollector(drifted, lambda: {'suspended': {}}, dict))
+        self.servers = {name: f'h{1 + number // 5}' for number, name in enumerate('abcdefghij')}
+        for name in self.servers:
+            # By their counters they suffer nothing, whatever the synthetic model says.
+            self.source.vm(name, reads=80.0, guest=0.15, host=0.05)
+        self.source.run(10)
+        self.lead(drifted)
+        with self.assertLogs('tracon_watcher.engine.freshness', 'WARNING') as logs:
+            for _cycle in range(15):
+                self.source.run(1)
+                drifted.collect()
+        self.assertIn('h1, h2', logs.output[0])
+        self.assertEqual({}, self.published[0].trust)
+        trust = self.published[-1].trust[synthetic.HOST_TYPE]
+        self.assertLess(trust, 0.5)
+        self.assertEqual((trust, 1), (drifted.view.trust[synthetic.HOST_TYPE],
+                                      drifted.view.alarms[synthetic.HOST_TYPE]))
+        labels = {'host_type': synthetic.HOST_TYPE}
+        self.assertEqual([trust, 1.0, 0.0], [
+            registry.get_sample_value(name, labels)
+            for name in ('tracon_model_trust', 'tracon_drift_alarms_total',
+                         'tracon_refits_total')])
+        self.assertTrue(watched.due())
+        drifted.stop()
+        self.assertEqual([], watched.due())
 
     def test_versions_rise_and_small_changes_are_not_told(self):
         self.source.vm('a', reads=100.0, guest=0.2)
