@@ -12,9 +12,12 @@
 
 """What is said of hosts and their VMs."""
 
+import dataclasses
+
 import numpy as np
 
 from tests.unit.api import base
+from tracon_watcher.placement import assessment
 
 
 class Hosts(base.ApiCase):
@@ -88,6 +91,22 @@ class Models(base.ApiCase):
         model = self.view.assessor.models['synthetic'].slowdown
         self.assertEqual(model.to_document(), found['document'])
         self.refused(404, '/v1/models/synthetic-colour')
+
+    def test_where_it_comes_from_and_how_far_it_is_trusted(self):
+        for one in self.get('/v1/models')['models']:
+            self.assertEqual(({'kind': 'file', 'how': None, 'at': None}, 1.0, 0), (
+                one['source'], one['trust'], one['drift_alarms']))
+        models = self.view.assessor.models['synthetic']
+        told = {'points': 40, 'refit': {'how': 'corrected', 'at': 1_800_000_000.0}}
+        self.view = dataclasses.replace(
+            self.view, trust={'synthetic': 0.4}, alarms={'synthetic': 2},
+            assessor=assessment.Assessor(self.view.assessor.cluster, {
+                'synthetic': assessment.Models(*(dataclasses.replace(one, training=told)
+                                                 for one in models))}))
+        for one in self.get('/v1/models')['models']:
+            self.assertEqual(
+                ({'kind': 'refit', 'how': 'corrected', 'at': '2027-01-15T08:00:00Z'}, 0.4, 2),
+                (one['source'], one['trust'], one['drift_alarms']))
 
     def test_filters_order_and_pages(self):
         for query, expected in (({'response': 'slowdown'}, 1), ({'host_type': 'x'}, 0),

@@ -17,6 +17,7 @@ import json
 
 from tests.unit.api import base
 from tests.unit.osc import base as osc
+from tracon_watcher.placement import assessment
 from tracon_watcher.placement import explanation
 
 WEB, BATCH, DB = (base.identity(name) for name in ('web', 'batch', 'db'))
@@ -171,10 +172,21 @@ class Models(osc.OscCase):
         rows = self.json('model', 'list')
         self.assertEqual(['synthetic-iops_ratio', 'synthetic-slowdown'],
                          [one['ID'] for one in rows])
+        self.assertEqual([('file', 1.0, 0)] * 2, [
+            (one['Source']['kind'], one['Trust'], one['Drift Alarms']) for one in rows])
         found = self.json('model', 'show', 'synthetic-slowdown')
         self.assertEqual([1000.0, 500.0, 1.0, 1.0], found['Capacity'])
         self.assertIn('target_maximum: 4000, 2000, 4, 4',
                       self.told('model', 'show', 'synthetic-slowdown'))
+        self.view = dataclasses.replace(
+            self.view, trust={'synthetic': 0.4}, alarms={'synthetic': 2},
+            assessor=assessment.Assessor(self.view.assessor.cluster, {
+                'synthetic': assessment.Models(*(dataclasses.replace(
+                    one, errors={'by_vm': {'mean': 0.125}},
+                    training={'refit': {'how': 'rescaled', 'at': 1_800_000_000.0}})
+                    for one in self.view.assessor.models['synthetic']))}))
+        self.assertRegex(self.told('model', 'list'),
+                         r'rescaled 2027-01-15T08:00:00Z +\| 40 % +\| +2 \|.*12\.5 %')
         self.assertIn('HTTP 403', self.fails('model', 'list', user=base.MEMBER))
         self.assertIn('HTTP 403', self.fails('model', 'show', 'x', user=base.MEMBER))
 
