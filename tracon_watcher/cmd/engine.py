@@ -55,6 +55,7 @@ from tracon_watcher import errors
 from tracon_watcher.inventory import cloud
 from tracon_watcher.messaging import protocol
 from tracon_watcher.messaging import publisher
+from tracon_watcher.messaging import standby
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import limits
 
@@ -174,7 +175,8 @@ def build(conf: cfg.ConfigOpts,
     parts = engines.Parts(
         lead, storage.lease, lambda: cloud.collect(sdk), residents, make_collector, make_publisher,
         make_listener if wanted.notifications else None,
-        learnt_since if wanted.refit else files, watched, learnt_since.forget)
+        learnt_since if wanted.refit else files, watched, learnt_since.forget,
+        lambda: standby.Standby(protocol.connector(conf), name))
     engine = engines.Engine(parts, engines.Settings(
         wanted.collection_interval_seconds or max(wanted.polling_interval_seconds / 2, 1.0),
         wanted.repair_interval_seconds,

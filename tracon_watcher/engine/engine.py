@@ -55,8 +55,21 @@ class Publisher(Startable, Protocol):
     def publish(self, content: snapshot.Snapshot) -> None:
         """Make a snapshot the present one."""
 
+    def adopt(self, content: snapshot.Snapshot) -> None:
+        """Begin from a snapshot of another engine's."""
+
     def statistics(self) -> dict[str, int]:
         """Return numbers for whoever watches the engine."""
+
+
+class Standby(Protocol):
+    """Listens to the engine that leads, see :class:`tracon_watcher.messaging.standby.Standby`."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def stop(self) -> snapshot.Snapshot | None:
+        """End, and return what was heard last."""
 
 
 class Watch(Protocol):
@@ -86,6 +99,7 @@ class Parts:
     :param models: the models by host type that are to be used now
     :param freshness: watches them, None: nobody does
     :param on_lead: called when it begins to lead
+    :param make_standby: called when it begins to wait for the lead; None: it does not listen
     """
 
     leadership: leaderships.Leadership
@@ -98,6 +112,7 @@ class Parts:
     models: Callable[[], Mapping[str, assessment.Models]]
     freshness: Watch | None = None
     on_lead: Callable[[], None] = lambda: None
+    make_standby: Callable[[], Standby] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,6 +149,7 @@ class Engine:
         self._collector: collectors.Collector | None = None
         self._publisher: Publisher | None = None
         self._listener: Startable | None = None
+        self._standby: Standby | None = None
         # Beginning and ending to lead exclude a cycle.
         self._lock = threading.Lock()
         self.activities = {
@@ -153,6 +169,7 @@ class Engine:
             one.stop()
         with self._lock:
             self._end_leading()
+            self._end_waiting()
         self._parts.leadership.resign()
 
     @property
@@ -169,6 +186,8 @@ class Engine:
         """Begin or end to lead as the lease has it."""
         leading = self._parts.leadership.poll()
         if leading == (self._publisher is not None):
+            if not leading:
+                self._wait()
             return
         with self._lock:
             if leading:
@@ -198,13 +217,29 @@ class Engine:
             if self._publisher is not None:
                 self._cycle()
 
+    def _wait(self) -> None:
+        """Listen to the engine that leads, so as to go on from there."""
+        if self._standby is None and self._parts.make_standby is not None:
+            self._standby = self._parts.make_standby()
+            self._standby.start()
+
+    def _end_waiting(self) -> snapshot.Snapshot | None:
+        if self._standby is None:
+            return None
+        standby, self._standby = self._standby, None
+        return standby.stop()
+
     def _begin_leading(self) -> None:
+        heard = self._end_waiting()
         self._parts.on_lead()
         self._collector = self._parts.make_collector()
         if self._parts.make_listener is not None:
             self._listener = self._parts.make_listener()
             self._listener.start()
         publisher = self._parts.make_publisher()
+        if heard is not None:
+            publisher.adopt(heard)
+            self._told = heard.cluster
         publisher.start()
         self._publisher = publisher
 

@@ -63,14 +63,14 @@ class EngineTest(base.StorageCase):
         self.published = []
         self.engine = self.make()
 
-    def make(self, watched=None, models=synthetic.models):
+    def make(self, watched=None, models=synthetic.models, make_standby=None):
         parts = engine.Parts(
             leadership.Leadership(self.storage.lease, str(uuid.uuid4()), LEASE,
                                   lambda: self.monotonic),
             storage.Storage(self.database).lease, self.inventory, residency.Residency(),
             lambda: collector.Collector(
                 self.source, demands.Demands(calibration_document.packaged()), 60.0, 1800.0),
-            self.make_publisher, Listener, models, watched)
+            self.make_publisher, Listener, models, watched, make_standby=make_standby)
         return engine.Engine(parts, engine.Settings(
             judging=assessment.Settings(maximum_age=900.0),
             defaults=state.Defaults(synthetic.HOST_TYPE)), lambda: self.source.now)
@@ -243,6 +243,41 @@ class EngineTest(base.StorageCase):
             self.engine.lead()
         self.assertIsNone(self.engine.view)
         self.assertEqual(1, Listener.listening)
+
+    def test_who_takes_over_goes_on_from_what_was_told_last(self):
+        test = self
+
+        class Standby:
+            started = ended = 0
+
+            def start(self):
+                Standby.started += 1
+
+            def stop(self):
+                Standby.ended += 1
+                return test.published[-1]
+
+        other = self.make(make_standby=Standby)
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(5)
+        self.lead()
+        self.engine.collect()
+        for _poll in range(2):
+            other.lead()
+        self.assertEqual((1, 0), (Standby.started, Standby.ended))
+        self.engine.stop()
+        self.lead(other)
+        self.assertEqual((1, 1), (Standby.started, Standby.ended))
+        # Demands that differ by next to nothing are those that were told.
+        before = self.published[-1].cluster.profiles.copy()
+        self.source.vm('a', reads=101.0, guest=0.2)
+        self.source.run(3)
+        other.collect()
+        self.assertEqual(2, self.published[-1].epoch)
+        np.testing.assert_array_equal(before, self.published[-1].cluster.profiles)
+        # Who has the snapshot of the first needs no whole one.
+        _here, steps = other.publisher._shelf.way((1, 1))
+        self.assertEqual(1, len(steps))
 
     def test_an_engine_that_is_stopped_lets_another_lead_at_once(self):
         self.lead()

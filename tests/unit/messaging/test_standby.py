@@ -15,7 +15,7 @@
 from tests.unit.messaging import base
 from tests.unit.placement import snapshots
 from tests.unit.placement import test_delta
-from tracon_watcher.engine import standby
+from tracon_watcher.messaging import standby
 
 VM = test_delta.VM
 state = test_delta.state
