@@ -32,7 +32,7 @@ from tracon_watcher.prediction import weighted_mean
 
 #: Names of :data:`tracon_watcher.models.tables.TABLES`, which takes seconds to import.
 _TABLES = ('errors', 'ablation', 'extremes', 'design', 'co-residents', 'adaptation',
-           'work')
+           'refit', 'work')
 # Names that fit into a table.
 _SHORT = ('reads', 'writes', 'guest CPU', 'host CPU')
 

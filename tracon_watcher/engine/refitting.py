@@ -25,13 +25,10 @@ from typing import Callable
 from tracon_watcher.engine import active_models
 from tracon_watcher.engine import freshness
 from tracon_watcher.engine.storage import lease
-from tracon_watcher.models import adaptation
 from tracon_watcher.models import refit
 from tracon_watcher.placement import assessment
 
 LOG = logging.getLogger(__name__)
-#: Error of VMs kept out, as a share of the old model's, below which a new one takes its place.
-CONVINCING = 0.9
 
 
 class Refitting:
@@ -61,7 +58,7 @@ class Refitting:
         term = self._term()
         found = refit.refit(due.models.slowdown, due.labels)
         errors = ', '.join(f'{name} {value:.3f}' for name, value in found.errors.items())
-        if found.how == adaptation.KEPT or found.ratio >= CONVINCING:
+        if not found.convincing:
             LOG.info('Host type %s: no other model suits %d measured slowdowns far better than '
                      'the present one (errors of exponents: %s); it is tried again with more',
                      due.host_type, len(due.labels), errors)

@@ -32,6 +32,7 @@ from tracon_watcher.models import partners
 from tracon_watcher.models import points as measured
 from tracon_watcher.models import replay
 from tracon_watcher.models import subsets
+from tracon_watcher.models import transfer
 from tracon_watcher.models import validation
 from tracon_watcher.models import work
 
@@ -174,6 +175,10 @@ def _adaptation(study: Study) -> Rows:
     return rows
 
 
+def _refit(study: Study) -> Rows:
+    return [dataclasses.astuple(row) for row in transfer.transfers(study.points)]
+
+
 def _work(study: Study) -> Rows:
     return work.work([*study.datasets, *study.tests])
 
@@ -207,5 +212,7 @@ TABLES = {
     'co-residents': Table('rules for several neighbours', _names(crowd.Row), _co_residents),
     'adaptation': Table('from a local to a remote disk', ADAPTATION, _adaptation,
                         tests=False),
+    'refit': Table('a model of one host type, refitted to slowdowns of another',
+                   _names(transfer.Row), _refit, tests=False),
     'work': Table('CPU time of a unit of work, beside over alone', work.COLUMNS, _work),
 }

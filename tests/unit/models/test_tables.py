@@ -161,6 +161,14 @@ class TestTables(folder.FolderCase):
         self.assertLess(rows['largest']['bias'], 0)
         self.assertLess(rows['the same, of predicted excess']['mean_error'], 0.2)
 
+    def test_refit(self):
+        rows = self.rows('refit')
+        self.assertEqual(2 * 3, len(rows))
+        last = [row for row in rows if row['points'] == 200]
+        self.assertEqual(set(tables.MOVE), {row['used_on'] for row in last})
+        self.assertTrue(all(row['slowdown_after'] < row['slowdown_before'] for row in last))
+        self.assertEqual([], tables.TABLES['refit'].rows(self.study))
+
     def test_adaptation(self):
         rows = {row['policy']: row for row in self.rows('adaptation')
                 if row['response'] == 'slowdown'}
