@@ -1,0 +1,84 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What ``tracon-engine`` makes of its configuration as to models that drift (synthetic)."""
+
+import pathlib
+import tempfile
+
+from oslo_config import cfg
+
+from tests import synthetic
+from tests.unit.engine import drifting
+from tests.unit.engine.storage import base
+from tests.unit.engine.test_freshness import times
+from tracon_watcher.cmd import engine
+from tracon_watcher.prediction import store
+
+TYPE = synthetic.HOST_TYPE
+
+
+class TestRefit(base.StorageCase):
+
+    def setUp(self):
+        super().setUp()
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.folder = pathlib.Path(directory.name)
+        self.models = self.folder / 'models'
+        self.models.mkdir()
+        for model in synthetic.models()[TYPE]:
+            store.save(model, self.models / f'{model.response}.json')
+
+    def build(self, refit='true'):
+        path = self.folder / 'tracon.conf'
+        path.write_text(f'[DEFAULT]\ntransport_url = fake://\n[service_auth]\nauth_type = none\n'
+                        f'[engine]\nmodels_directory = {self.models}\nrefit = {refit}\n',
+                        encoding='utf-8')
+        conf = cfg.ConfigOpts()
+        engine.register_opts(conf)
+        conf(['--config-file', str(path)], project='tracon')
+        made, _after = engine.build(conf, self.storage)
+        made._parts.leadership.poll()
+        self.addCleanup(made._parts.leadership.resign)
+        return made
+
+    def drift(self, made):
+        """Have the models drift as the engine's cycles would find."""
+        world = drifting.World(truth=times(1.7))
+        with self.assertLogs('tracon_watcher.engine.freshness', 'WARNING'):
+            for _cycle in range(15):
+                world.cycle(made.freshness, made._parts.models())
+
+    def test_a_drifted_model_is_refitted_and_found_after_a_restart(self):
+        made = self.build()
+        self.drift(made)
+        self.assertIn('refit', made.activities)
+        with self.assertLogs('tracon_watcher.engine.refitting', 'WARNING'):
+            made.activities['refit'].once()
+        self.assertIsNone(made.activities['refit'].failure)
+        self.assertEqual(1, made.freshness.refits[TYPE])
+        used = made._parts.models()[TYPE].slowdown
+        self.assertIn('refit', used.training)
+        made._parts.leadership.resign()
+        again = self.build()
+        self.assertEqual(used.to_document(), again._parts.models()[TYPE].slowdown.to_document())
+        # Who wants models to change by hand alone has files alone.
+        again._parts.leadership.resign()
+        by_hand = self.build('false')
+        self.assertNotIn('refit', by_hand._parts.models()[TYPE].slowdown.training)
+
+    def test_without_refits_it_is_only_trusted_less(self):
+        made = self.build('false')
+        self.drift(made)
+        self.assertNotIn('refit', made.activities)
+        self.assertLess(made.freshness.trust(made._parts.models())[TYPE], 0.5)
