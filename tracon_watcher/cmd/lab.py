@@ -56,14 +56,16 @@ class Image(lister.Lister):
 class Measure(command.Command):
     """Measure virtual machines beside each other, into a CSV file.
 
-    Needs root, libvirt and QEMU. Continues a file that was cut short.
+    On this machine, which needs root, libvirt and QEMU; or with --cloud on hosts of an OpenStack.
+    Continues a file that was cut short.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        from tracon_watcher.cmd import lab_cloud
         from tracon_watcher.lab import host_types
 
         parser = super().get_parser(prog_name)
-        parser.add_argument('--host-type', required=True, metavar='NAME',
+        parser.add_argument('--host-type', metavar='NAME',
                             help=', '.join(sorted(host_types.HOST_TYPES)))
         parser.add_argument('--output', required=True, metavar='FILE', type=pathlib.Path)
         parser.add_argument('--plan', choices=(
@@ -79,17 +81,34 @@ class Measure(command.Command):
         parser.add_argument('--cache', type=pathlib.Path, metavar='DIR',
                             help='where images are kept: 1 GB of scratch disk a guest, 1 GB more '
                                  'with the database program')
+        lab_cloud.add_options(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        from tracon_watcher.lab import acceptance
+        from tracon_watcher.cmd import lab_cloud
+        from tracon_watcher import errors
         from tracon_watcher.lab import interruption
+
+        # A terminated run has to take its guests down as an interrupted one does.
+        interruption.signals.install()
+        if parsed_args.cloud:
+            finished = lab_cloud.measure(parsed_args, _report)
+        elif parsed_args.host_type is None:
+            raise errors.InvalidOption('--host-type', None, 'name one, or measure a cloud\'s '
+                                                            'hosts with --cloud')
+        else:
+            finished = self._on_this_machine(parsed_args)
+        if finished:
+            return 0
+        _report('points are missing; the same command goes on with %s' % parsed_args.output)
+        return 1
+
+    def _on_this_machine(self, parsed_args: argparse.Namespace) -> bool:
+        from tracon_watcher.lab import acceptance
         from tracon_watcher.lab import measure
 
         cores = sorted(os.sched_getaffinity(0))
         core = cores[-1] if parsed_args.core is None else parsed_args.core
-        # A terminated run has to take its guests down as an interrupted one does.
-        interruption.signals.install()
         settings = measure.Settings(
             host_type=parsed_args.host_type, output=parsed_args.output, plan=parsed_args.plan,
             seed=parsed_args.seed, core=core, accelerator=parsed_args.accelerator,
@@ -99,10 +118,7 @@ class Measure(command.Command):
             # where the file lies on this machine is nobody's business elsewhere
             command='tracon ' + shlex.join(sys.argv[1:]).replace(
                 str(parsed_args.output), parsed_args.output.name))
-        if measure.measure(settings, _report):
-            return 0
-        _report('points are missing; the same command goes on with %s' % parsed_args.output)
-        return 1
+        return measure.measure(settings, _report)
 
 
 class Show(lister.Lister):

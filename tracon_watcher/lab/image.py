@@ -66,7 +66,8 @@ def build(cache: pathlib.Path, boot: pathlib.Path = pathlib.Path('/boot'),
     cache.mkdir(parents=True, exist_ok=True)
     kernel, release = find_kernel(boot, modules)
     sources = b''.join((HERE / name).read_bytes() for name in (
-        'guest/workload.c', 'guest/init', 'host/canary.c', 'image.py'))
+        'guest/workload.c', 'guest/workload.h', 'guest/schedule.c', 'guest/init',
+        'host/canary.c', 'image.py'))
     tag = '%s-%s' % (release, hashlib.sha256(sources).hexdigest()[:12])
     initramfs = cache / ('initramfs-%s.gz' % tag)
     canary = cache / ('canary-%s' % tag)
@@ -104,7 +105,8 @@ def compile_c(source: pathlib.Path, target: pathlib.Path, *options: str) -> None
 
 def write_initramfs(target: pathlib.Path, cache: pathlib.Path, modules: pathlib.Path) -> None:
     workload = cache / 'workload'
-    compile_c(HERE / 'guest/workload.c', workload, '-static', '-pthread')
+    compile_c(HERE / 'guest/workload.c', workload, str(HERE / 'guest/schedule.c'), '-static',
+              '-pthread')
     files: dict[str, pathlib.Path | bytes] = {
         'init': HERE / 'guest/init', 'workload': workload, 'bin/busybox': tool('busybox'),
         'usr/bin/sqlite3': tool('sqlite3')}

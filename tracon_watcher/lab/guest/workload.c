@@ -29,6 +29,8 @@
  *   calibrate N         answers the nanoseconds N iterations take
  *   quit                powers the guest off
  *
+ * Where nobody can open a port, a schedule tells what to do; see schedule.c.
+ *
  * A unit of an application is one whole run of it on one of its inputs, in the
  * root file system of the applications' disk: srv/NAME/run SHARD, after
  * srv/NAME/begin, if there is one, was run once. What it wrote is on its disk
@@ -39,9 +41,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,9 +53,8 @@
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
+#include "workload.h"
 
-#define BLOCK (64 * 1024)
-#define CHUNK 20000             /* CPU iterations between looks at the stop flag */
 #define WORDS 4096              /* 32 KiB walked by the CPU loop */
 #define APPLICATIONS "/apps"    /* their root file system */
 
@@ -66,17 +65,15 @@ struct spec {
     char application[32];
 };
 
-struct counters {
-    uint64_t units, service, reads, readtime, writes, writetime;
-};
-
 static struct spec spec;
 static struct counters counters;
 static volatile int running, busy;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static int disk = -1;
-static uint64_t disk_bytes, read_at, write_at, rng;
+pthread_t worker;
+int disk = -1;
+uint64_t disk_bytes;
+static uint64_t read_at, write_at, rng;
 static char *buffer;
 static volatile uint64_t words[WORDS];
 static int to_database = -1, from_database = -1;
@@ -84,7 +81,7 @@ static long database_rows;
 static volatile pid_t running_unit, running_daemon;     /* process groups */
 static volatile int failed;     /* status of an application's run that failed */
 
-static uint64_t now(void)
+uint64_t now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -99,7 +96,7 @@ static uint64_t draw(void)
     return rng;
 }
 
-static void compute(long iterations)
+void compute(long iterations)
 {
     uint64_t x = 88172645463325252ull;
     for (long i = 0; i < iterations; i++) {
@@ -400,7 +397,7 @@ static void text(const char *line, const char *key, char *into, size_t size)
     snprintf(into, size, "%.*s", (int)length, found ? found : "");
 }
 
-static void stop(void)
+void stop(void)
 {
     pthread_mutex_lock(&lock);
     running = 0;
@@ -413,7 +410,7 @@ static void stop(void)
 }
 
 /* 0, or why it cannot be started. */
-static const char *start(const char *line)
+const char *start(const char *line)
 {
     stop();
     failed = 0;
@@ -443,12 +440,35 @@ static const char *start(const char *line)
     return NULL;
 }
 
+struct counters counted(uint64_t *at)
+{
+    pthread_mutex_lock(&lock);
+    struct counters c = counters;
+    *at = now();
+    pthread_mutex_unlock(&lock);
+    return c;
+}
+
+/* Whether there is a disk to work on. */
+static int open_disk(const char *path)
+{
+    disk = open(path, O_RDWR | O_DIRECT);
+    if (disk >= 0)
+        ioctl(disk, BLKGETSIZE64, &disk_bytes);
+    if (posix_memalign((void **)&buffer, 4096, BLOCK) || disk_bytes < 4 * BLOCK)
+        return 0;
+    memset(buffer, 0x5a, BLOCK);
+    pthread_create(&worker, NULL, work, NULL);
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     char line[512];
-    pthread_t worker;
     if (argc < 3)
         return 1;
+    if (argc > 3 && !strcmp(argv[1], "schedule"))
+        return open_disk(argv[3]) ? follow(argv[2]) : 1;
     int port = open(argv[1], O_RDWR);
     struct termios raw;
     if (port >= 0 && !tcgetattr(port, &raw)) {      /* a serial line, no virtio port */
@@ -458,13 +478,8 @@ int main(int argc, char **argv)
     FILE *in = port < 0 ? NULL : fdopen(port, "r");
     if (!in)
         return 1;
-    disk = open(argv[2], O_RDWR | O_DIRECT);
-    if (disk >= 0)
-        ioctl(disk, BLKGETSIZE64, &disk_bytes);
-    if (posix_memalign((void **)&buffer, 4096, BLOCK) || disk_bytes < 4 * BLOCK)
+    if (!open_disk(argv[2]))
         return 1;
-    memset(buffer, 0x5a, BLOCK);
-    pthread_create(&worker, NULL, work, NULL);
     for (;;) {
         if (!fgets(line, sizeof line, in)) {
             clearerr(in);       /* nobody has the other end open */
@@ -482,10 +497,8 @@ int main(int argc, char **argv)
             dprintf(port, "error %s: a run of it ended with status %d\n", spec.application,
                     WIFEXITED(failed) ? WEXITSTATUS(failed) : -WTERMSIG(failed));
         } else if (!strcmp(line, "read")) {
-            pthread_mutex_lock(&lock);
-            struct counters c = counters;
-            uint64_t t = now();
-            pthread_mutex_unlock(&lock);
+            uint64_t t;
+            struct counters c = counted(&t);
             dprintf(port, "%lu %lu %lu %lu %lu %lu %lu\n", t, c.units, c.service,
                     c.reads, c.readtime, c.writes, c.writetime);
         } else if (!strncmp(line, "calibrate ", 10)) {

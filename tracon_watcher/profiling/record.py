@@ -1,0 +1,149 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What came of windows: rows of the lab's measurement file, and why others are not in it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import pathlib
+import time
+from typing import Callable, Mapping
+
+from tracon_watcher.characteristics import NAMES
+from tracon_watcher.lab import observation
+from tracon_watcher.lab import plan as plans
+from tracon_watcher.lab import rows
+from tracon_watcher.profiling import plan
+from tracon_watcher.profiling import site as sites
+
+
+class Journal:
+    """A measurement file that goes on where it was cut short, and a journal beside it.
+
+    A point whose programs were not measured alone yet waits for that, and is not in the file
+    before.
+
+    :param length: seconds of a window that count
+    """
+
+    def __init__(self, path: pathlib.Path, length: float,
+                 clock: Callable[[], float] = time.time) -> None:
+        self.path = path.with_suffix('.journal')
+        #: Why the last window that was given up was.
+        self.last = 'there were none'
+        self.file = rows.File(path)
+        self._length = length
+        self._clock = clock
+        self._solos: dict[str, rows.Solo] = {}
+        self._solo_count: dict[str, int] = {}
+        self._waiting: list[tuple[plans.Window, Mapping[str, rows.Side], float]] = []
+        for row in self.file.rows:
+            if row['kind'] == plans.SOLO:
+                name = row['target']
+                self._solos[name] = _solo(row)
+                self._solo_count[name] = self._solo_count.get(name, 0) + 1
+
+    @property
+    def rows(self) -> int:
+        """How many rows the file has."""
+        return len(self.file.rows)
+
+    @property
+    def solos(self) -> frozenset[str]:
+        """The programs that were measured alone."""
+        return frozenset(self._solos)
+
+    @property
+    def speed(self) -> plan.Speed | None:
+        """The speed that the file's programs were set by; None for a new file."""
+        try:
+            return plan.Speed(*(float(self.file.header[name]) for name in _SPEED))
+        except KeyError:
+            return None
+
+    def done(self) -> set[tuple[str, int]]:
+        """Keys of the points that need not be measured again."""
+        return self.file.done() | {window.key for window, _sides, _at in self._waiting}
+
+    def begin(self, header: Mapping[str, str], speed: plan.Speed) -> None:
+        """Begin a new file, or see that this goes on with an old one.
+
+        :raises tracon_watcher.lab.errors.TestbedError: when that is of something else
+        """
+        self.file.begin({**header, **{name: '%.6g' % value for name, value in zip(
+            _SPEED, (speed.iterations, speed.reads, speed.writes))}})
+
+    def keep(self, slot: plan.Slot, sides: Mapping[str, rows.Side]) -> None:
+        """Write down a window."""
+        at = self._clock()
+        self._note(slot.point, [])
+        if slot.window is not None:
+            self._waiting.append((slot.window, sides, at))
+        else:
+            side, = sides.values()
+            count = self._solo_count.get(side.name, 0)
+            self._solo_count[side.name] = count + 1
+            self._solos[side.name] = rows.Solo(at, side)
+            self.file.append(rows.row(slot.point, plans.SOLO, count, side, None, self._taken(at),
+                                      self._solos[side.name], None))
+        ready = [one for one in self._waiting
+                 if {side.name for side in one[1].values()} <= self.solos]
+        for one in ready:
+            self._waiting.remove(one)
+            self._append(*one)
+
+    def _append(self, window: plans.Window, sides: Mapping[str, rows.Side], at: float) -> None:
+        of = [sides[role] for role in sites.ROLES]
+        found = []
+        for direction in window.directions():
+            target = of[direction.target]
+            beside = rows.together([of[number] for number in direction.background])
+            found.append(rows.row(direction.point, direction.kind, window.repetition, target,
+                                  beside, self._taken(at), self._solos[target.name],
+                                  self._solos[beside.name].side))
+        self.file.append(*found)
+
+    def _taken(self, at: float) -> rows.Taken:
+        nan = math.nan
+        return rows.Taken(at, self._length, nan, nan, nan, nan, nan, nan, 1)
+
+    def reject(self, slot: plan.Slot, reasons: list[str]) -> None:
+        """Note why a window is not kept."""
+        self.last = f'{slot.point}: {"; ".join(reasons)}'
+        self._note(slot.point, reasons)
+
+    def _note(self, point: str, reasons: list[str]) -> None:
+        at = datetime.datetime.fromtimestamp(self._clock(), datetime.UTC)
+        with self.path.open('a', encoding='utf-8') as out:
+            out.write(json.dumps({'at': at.isoformat(timespec='seconds'), 'point': point,
+                                  'kept': not reasons, 'reasons': reasons}) + '\n')
+
+    def complete(self) -> None:
+        """Compare every point with its programs alone at about the same time."""
+        if self.file.rows:
+            self.file.complete()
+
+
+_SPEED = ('iterations_per_second', 'reads_per_second_alone', 'writes_per_second_alone')
+
+
+def _solo(row: Mapping[str, str]) -> rows.Solo:
+    def number(name: str) -> float:
+        return float(row[name]) if row[name] else math.nan
+    seen = observation.Observation(
+        *(number('target_observed_' + name) for name in NAMES), number('target_vcpu_delay'),
+        number('target_read_latency'), number('target_write_latency'), int(row['operations']))
+    return rows.Solo(float(row['started_at']), rows.Side(
+        row['target'], int(row['units']), number('time_per_unit'), seen))

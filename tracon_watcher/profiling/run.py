@@ -1,0 +1,295 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A measurement of one host: guests booted with their schedules, watched, and written down."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import time
+from typing import Callable, Mapping, Protocol, Sequence
+
+from tracon_watcher.lab import interruption
+from tracon_watcher.lab import programs
+from tracon_watcher.lab import rows
+from tracon_watcher.profiling import console
+from tracon_watcher.profiling import errors
+from tracon_watcher.profiling import hosts
+from tracon_watcher.profiling import plan
+from tracon_watcher.profiling import record
+from tracon_watcher.profiling import sampling
+from tracon_watcher.profiling import schedule
+from tracon_watcher.profiling import site as sites
+from tracon_watcher.telemetry import readings
+
+#: Rounds in which windows are taken that did not come out; each boots its VMs anew.
+ROUNDS = 3
+#: Seconds by which a VM's clock may differ from this machine's.
+CLOCKS = 30.0
+#: Seconds that a VM may take from its creation until it has written its disk once.
+BOOTING = 900.0
+# Polling intervals, and seconds, that samples may be late.
+_LATE = (6, 60.0)
+
+
+class Site(Protocol):
+    """What is done in the cloud: :class:`.site.Site`, or a recorded one."""
+
+    host: str
+
+    def boot(self, schedules: Mapping[str, str]) -> None:
+        """Boot VMs."""
+
+    def clear(self) -> None:
+        """Delete them."""
+
+    def id(self, role: str) -> str:
+        """Return a VM's uuid."""
+        ...
+
+    def console(self, role: str) -> str:
+        """Return what a VM has said."""
+        ...
+
+    def others(self) -> list[str]:
+        """Return who else is there."""
+        ...
+
+
+class Run:
+    """Measures what a file does not have yet.
+
+    :param report: is called with lines of progress
+    :param clock: seconds since the epoch
+    """
+
+    def __init__(self, site: Site, sampler: sampling.Sampling, journal: record.Journal,
+                 timing: schedule.Timing, report: Callable[[str], None],
+                 clock: Callable[[], float] = time.time,
+                 sleep: Callable[[float], None] = time.sleep) -> None:
+        self._site = site
+        self._sampler = sampler
+        self._journal = journal
+        self._timing = timing
+        self._report = report
+        self._clock, self._sleep = clock, sleep
+        # Seconds from the creation of a VM until its first window may begin.
+        self._booting = 60.0
+        self._pause = max(1.0, timing.polling / 2)
+
+    def calibrate(self) -> plan.Speed:
+        """Boot one VM alone, and return what it says of its speed; see that all else works.
+
+        :raises ProfilingError: when its console, its clock or telemetry of it does not
+        """
+        began = self._clock()
+        self._site.boot({sites.TARGET: schedule.CALIBRATE})
+        told = console.Told()
+        speed = None
+        while speed is None:
+            self._wait(1.0)
+            text = self._site.console(sites.TARGET)
+            told.add(text)
+            speed = told.speed
+            if told.failed or (speed is None and self._clock() - began > BOOTING):
+                raise self._silent(text, told, self._clock() - began)
+        assert told.ready is not None
+        if not began - CLOCKS <= told.ready <= self._clock() + CLOCKS:
+            raise errors.ClocksApart(
+                f'the clock of a VM on {self._site.host} shows {_utc(told.ready)}, that of this '
+                f'machine {_utc(self._clock())}: both have to show the same time within '
+                f'{CLOCKS:.0f} s; let NTP set both, that of the compute host to UTC')
+        self._booting = max(10.0, told.ready - began)
+        self._see_samples(began)
+        self._site.clear()
+        return speed
+
+    def _silent(self, text: str, told: console.Told, passed: float) -> errors.GuestSilent:
+        where = f'the VM that measures on {self._site.host}'
+        if told.failed:
+            return errors.GuestSilent(f'{where} says: {"; ".join(told.failed.values())}: its '
+                                      f'flavor needs a disk of 1 GiB at least')
+        if not text.strip():
+            return errors.GuestSilent(
+                f'{where} has an empty console after {passed:.0f} s: see whether "openstack '
+                f'console log show" works in this cloud, and whether VMs may have kernels of '
+                f'their own (kernel_id of images)')
+        last = text.strip().splitlines()[-1][-120:]
+        return errors.GuestSilent(f'{where} is not ready after {passed:.0f} s; the last line of '
+                                  f'its console is {last!r}')
+
+    def _see_samples(self, since: float) -> None:
+        uuid = self._site.id(sites.TARGET)
+        polling = self._timing.polling
+        patience = self._clock() + _LATE[0] * polling + _LATE[1]
+        reason = 'telemetry has none of its meters'
+        while self._clock() < patience:
+            try:
+                found = self._sampler.read(since - polling, self._clock() + polling)
+            except readings.TelemetryUnavailable as error:
+                reason = str(error)
+            else:
+                if found.count(uuid) >= 2:
+                    return
+            self._wait(self._pause)
+        raise errors.NoSamples(
+            f'VM {uuid} on {self._site.host} has run for {self._clock() - since:.0f} s, and there '
+            f'are no two samples of it: {reason}: see whether ceilometer-polling on that host '
+            f'polls tracon.vm every {polling:g} s, and [engine] telemetry')
+
+    def work(self, speed: plan.Speed, points: int, limit_seconds: float | None = None) -> bool:
+        """Measure the points that are missing. Says whether none is.
+
+        :raises ProfilingError: when it cannot go on; what was measured is in the file
+        """
+        deadline = math.inf if limit_seconds is None else self._clock() + limit_seconds
+        catalogue = plan.catalogue(speed)
+        wanted = plan.points(speed, points)
+        for turn in range(ROUNDS):
+            left = [one for one in wanted if one.key not in self._journal.done()]
+            if not left:
+                break
+            start, slots = self._planned(plan.slots(left, self._journal.solos), deadline)
+            if not any(slot.window for slot in slots):
+                self._report('out of time with %d points left' % len(left))
+                break
+            self._announce(turn, start, slots, len(left))
+            self._boot(start, slots, catalogue, speed)
+            if not self._watch(start, slots):
+                raise errors.NoSamples(
+                    f'none of {len(slots)} windows on {self._site.host} came out: '
+                    f'{self._journal.last}: {self._journal.path} has the reasons of all')
+            self._site.clear()
+        self._journal.complete()
+        return all(one.key in self._journal.done() for one in wanted)
+
+    def _planned(self, slots: Sequence[plan.Slot],
+                 deadline: float) -> tuple[float, list[plan.Slot]]:
+        # Two VMs boot and write their disks at the same time.
+        start = self._timing.start(self._clock() + 2 * self._booting + 10.0)
+        most = (deadline - start) / self._timing.length
+        return start, list(slots[:max(0, int(most))] if math.isfinite(most) else slots)
+
+    def _announce(self, turn: int, start: float, slots: Sequence[plan.Slot], left: int) -> None:
+        end = start + len(slots) * self._timing.length
+        self._report('%s%d windows of %g s for %d of %d points: until %s, %s from now' % (
+            'again: ' if turn else '', len(slots), self._timing.length,
+            sum(slot.window is not None for slot in slots), left,
+            datetime.datetime.fromtimestamp(end).strftime('%d %b %H:%M'),
+            duration(end - self._clock())))
+
+    def _boot(self, start: float, slots: Sequence[plan.Slot],
+              catalogue: Mapping[str, programs.Unit], speed: plan.Speed) -> None:
+        self._site.boot({role: schedule.text(start, self._timing, [
+            name and programs.unit(name, dict(catalogue)).command(speed.iterations, number + 1)
+            for number, name in enumerate(getattr(slot, role) for slot in slots)])
+            for role in sites.ROLES})
+        self._report('VMs are there; the first window begins in %s'
+                     % duration(start - self._clock()))
+
+    def _watch(self, start: float, slots: Sequence[plan.Slot]) -> int:
+        """Follow the windows until each is kept or given up; return how many are kept."""
+        told = {role: console.Told() for role in sites.ROLES}
+        left = dict(enumerate(slots))
+        kept = 0
+        while left:
+            self._wait(self._pause)
+            due = [number for number in left
+                   if self._clock() > start + (number + 1.5) * self._timing.length
+                   or self._clock() > start + (number + 1) * self._timing.length
+                   + self._timing.polling]
+            if not due:
+                continue
+            others = self._site.others()
+            if others:
+                raise hosts.not_empty(self._site.host, others)
+            for role in sites.ROLES:
+                told[role].add(self._site.console(role))
+            samples, why = self._read(start, min(due), max(due))
+            for number in due:
+                late = self._clock() > (start + (number + 1) * self._timing.length
+                                        + _LATE[0] * self._timing.polling + _LATE[1])
+                taken, reasons = self._judge(start, number, left[number], told, samples, late)
+                if taken is None and not late and not any(
+                        number in one.failed for one in told.values()):
+                    continue
+                slot = left.pop(number)
+                if taken is None:
+                    self._journal.reject(slot, reasons + why)
+                else:
+                    self._journal.keep(slot, taken)
+                    kept += 1
+                self._progress(start, len(slots), len(slots) - len(left), kept)
+        return kept
+
+    def _read(self, start: float, first: int,
+              last: int) -> tuple[sampling.Samples | None, list[str]]:
+        length, polling = self._timing.length, self._timing.polling
+        try:
+            return self._sampler.read(start + first * length - polling,
+                                      start + (last + 1) * length + polling), []
+        except readings.TelemetryUnavailable as error:
+            return None, [str(error)]
+
+    def _judge(self, start: float, number: int, slot: plan.Slot, told: Mapping[str, console.Told],
+               samples: sampling.Samples | None, late: bool,
+               ) -> tuple[dict[str, rows.Side] | None, list[str]]:
+        """Return the sides of a window, by role; None and why not where it is not complete."""
+        begin = start + number * self._timing.length
+        end = begin + self._timing.length
+        # Later there may be more samples; after that fewer will have to do.
+        enough = 1 if late else max(1, self._timing.polls - 2)
+        sides, reasons = {}, []
+        for role in sites.ROLES:
+            name = getattr(slot, role)
+            if not name:
+                continue
+            report = told[role].windows.get(number)
+            if report is None:
+                reasons.append(told[role].failed.get(
+                    number, f'the {role} VM has said nothing of it on its console'))
+                continue
+            seen = samples and samples.seen(self._site.id(role), begin + self._timing.settle, end)
+            if not seen or seen.intervals < enough:
+                reasons.append(f'no two samples of the {role} VM lie within it')
+                continue
+            objections = seen.objections(report)
+            if report.units < 1:
+                objections.append(f'the {role} VM did no whole unit of {name}')
+            reasons += objections
+            if not objections:
+                sides[role] = rows.Side(name, report.units, report.service / report.units,
+                                        seen.observation)
+        return (None if reasons else sides), reasons
+
+    def _progress(self, start: float, total: int, done: int, kept: int) -> None:
+        left = start + total * self._timing.length + self._timing.polling - self._clock()
+        self._report('%d/%d windows, %d given up, %d rows in the file, %s left' % (
+            done, total, done - kept, self._journal.rows, duration(max(0.0, left))))
+
+    def _wait(self, seconds: float) -> None:
+        interruption.signals.check()
+        self._sleep(seconds)
+        interruption.signals.check()
+
+
+def duration(seconds: float) -> str:
+    """Return a time for people."""
+    minutes = round(seconds / 60)
+    if minutes < 2:
+        return '%d s' % round(seconds)
+    return '%d min' % minutes if minutes < 100 else '%d h %02d min' % divmod(minutes, 60)
+
+
+def _utc(at: float) -> str:
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).isoformat(timespec='seconds')
