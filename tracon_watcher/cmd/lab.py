@@ -91,6 +91,9 @@ class Measure(command.Command):
 
         # A terminated run has to take its guests down as an interrupted one does.
         interruption.signals.install()
+        if not parsed_args.cloud and parsed_args.host:
+            raise errors.InvalidOption('--host', parsed_args.host[0], 'hosts of a cloud are '
+                                                                      'measured with --cloud')
         if parsed_args.cloud:
             finished = lab_cloud.measure(parsed_args, _report)
         elif parsed_args.host_type is None:

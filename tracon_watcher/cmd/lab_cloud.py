@@ -62,7 +62,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def measure(parsed_args: argparse.Namespace, report: Callable[[str], None]) -> bool:
     """Measure what was asked for; say whether nothing is missing."""
-    from tracon_watcher.inventory import cloud
     from tracon_watcher.lab import image
     from tracon_watcher.profiling import hosts
     from tracon_watcher.profiling import site
@@ -72,16 +71,16 @@ def measure(parsed_args: argparse.Namespace, report: Callable[[str], None]) -> b
     connection = _connection(parsed_args.os_cloud)
     built = image.build((parsed_args.cache or image.default_cache()).absolute())
     size = site.Size(parsed_args.memory_mib, parsed_args.disk_gib, parsed_args.flavor)
-    # What an earlier run left on a host would make it seem taken.
-    for one in parsed_args.host:
-        site.Site(connection, one.partition('=')[0], size, built).remove()
-    found = hosts.chosen(cloud.collect(connection), parsed_args.host,
+    found = hosts.chosen(_inventory(connection), parsed_args.host, connection.current_project_id,
                          conf.engine.default_host_type)
     parsed_args.output.mkdir(parents=True, exist_ok=True)
     finished = True
     for host, kind in found:
         report(f'host {host}, type {kind}')
         with site.Site(connection, host, size, built) as made:
+            left = made.remove()
+            if left:
+                report('%d things are removed that an earlier measurement has left' % left)
             finished &= _measure_one(parsed_args, report, conf, connection, made, kind)
     return finished
 
@@ -99,6 +98,17 @@ def _connection(name: str | None) -> Any:
             '--os-cloud', name, f'{error}: name a cloud of clouds.yaml, or set OS_* as for the '
                                 f'openstack command') from None
     return connection
+
+
+def _inventory(connection: Any) -> Any:
+    from tracon_watcher.inventory import cloud
+    from tracon_watcher.inventory import listing
+    from tracon_watcher.profiling import errors
+    try:
+        return cloud.collect(connection)
+    except listing.CloudUnavailable as error:
+        raise errors.ProfilingError(f'{error}. Here that is the user of --os-cloud or OS_*, who '
+                                    f'has to be an administrator') from None
 
 
 def _measure_one(parsed_args: argparse.Namespace, report: Callable[[str], None], conf: Any,

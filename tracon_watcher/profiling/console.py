@@ -32,7 +32,6 @@ class Report:
     :param units: whole ones
     :param service: seconds that they were in service, added up
     :param reads: requests, and ``writes``
-    :param cpu: seconds that its program ran, by its own account
     """
 
     begin: float
@@ -41,7 +40,6 @@ class Report:
     service: float
     reads: int
     writes: int
-    cpu: float
 
 
 @dataclasses.dataclass
@@ -77,7 +75,6 @@ class Told:
             self.failed[int(fields[0])] = ' '.join(fields[1:])
         elif kind == 'window':
             begin = float(fields[1])
-            length, units, service, reads, _, writes, _, cpu = map(int, fields[2:])
+            length, units, service, reads, writes = map(int, fields[2:])
             self.windows[int(fields[0])] = Report(
-                begin, length * _NANOSECONDS, units, service * _NANOSECONDS, reads, writes,
-                cpu * _NANOSECONDS)
+                begin, length * _NANOSECONDS, units, service * _NANOSECONDS, reads, writes)

@@ -25,33 +25,39 @@ from tracon_watcher.profiling import errors
 _NAME = re.compile(r'[\w.-]+')
 
 
-def chosen(inventory: cloud.Inventory, wanted: Sequence[str],
+def chosen(inventory: cloud.Inventory, wanted: Sequence[str], project: str,
            default: str | None = None) -> list[tuple[str, str]]:
     """Return hosts and their types.
 
     :param wanted: ``NAME`` or ``NAME=TYPE``; nothing is an empty host of each type that an
         aggregate states
+    :param project: id of the one that measures
     :param default: type of hosts of which no aggregate states one
     :raises tracon_watcher.profiling.errors.ProfilingError: for a host that cannot be measured
     """
     if not wanted:
-        return _one_of_each(inventory, default)
+        return _one_of_each(inventory, project, default)
     found: list[tuple[str, str]] = []
     for one in wanted:
         host, _equals, stated = one.partition('=')
-        _check(inventory, host)
+        _check(inventory, host, project)
         kind = stated or host_type(inventory, host) or default
         if kind is None:
             raise errors.ProfilingError(
                 f'host {host}: its type is not known: state {state.HOST_TYPE} in the metadata of '
                 f'an aggregate it is in, or name it here: --host {host}=TYPE')
-        if not _NAME.fullmatch(kind):
-            raise common.InvalidOption('host type', kind, 'it names a file: letters, digits, '
-                                                          'dots, dashes and underscores only')
-        if kind in dict(map(reversed, found)):      # type: ignore[arg-type]
+        if any(kind == other for _host, other in found):
             raise common.InvalidOption('--host', one, f'another host of the type {kind} is to be '
                                                       'measured already, and one is enough')
         found.append((host, kind))
+    return _with_names(found)
+
+
+def _with_names(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    for _host, kind in found:
+        if not _NAME.fullmatch(kind):
+            raise common.InvalidOption(state.HOST_TYPE, kind, 'a file is named by it: letters, '
+                                                              'digits, ".", "-" and "_" only')
     return found
 
 
@@ -62,10 +68,16 @@ def host_type(inventory: cloud.Inventory, host: str) -> str | None:
     return stated[0] if stated else None
 
 
-def others(inventory: cloud.Inventory, host: str) -> list[str]:
-    """Return the names of the VMs on a host."""
+def prefix(host: str) -> str:
+    """Return how the name of everything begins that is made for measuring a host."""
+    return f'tracon-measure-{host}-'
+
+
+def others(inventory: cloud.Inventory, host: str, project: str) -> list[str]:
+    """Return the names of the VMs on a host that are not left from an earlier measurement."""
     return sorted(f'{one.name} ({one.uuid})' for one in inventory.servers.values()
-                  if one.host == host)
+                  if one.host == host
+                  and not (one.name.startswith(prefix(host)) and one.project == project))
 
 
 def not_empty(host: str, names: Sequence[str]) -> errors.HostNotEmpty:
@@ -76,7 +88,7 @@ def not_empty(host: str, names: Sequence[str]) -> errors.HostNotEmpty:
         f'their doing; move them away, keep new ones off the host, or name another host')
 
 
-def _check(inventory: cloud.Inventory, host: str) -> None:
+def _check(inventory: cloud.Inventory, host: str, project: str) -> None:
     known = inventory.hypervisors.get(host)
     if known is None:
         raise errors.ProfilingError(
@@ -86,12 +98,13 @@ def _check(inventory: cloud.Inventory, host: str) -> None:
         raise errors.ProfilingError(
             f'host {host} is {"disabled" if known.up else "down"}: VMs cannot be booted there; '
             f'"openstack compute service set --enable {host} nova-compute" enables it')
-    there = others(inventory, host)
+    there = others(inventory, host, project)
     if there:
         raise not_empty(host, there)
 
 
-def _one_of_each(inventory: cloud.Inventory, default: str | None) -> list[tuple[str, str]]:
+def _one_of_each(inventory: cloud.Inventory, project: str,
+                 default: str | None) -> list[tuple[str, str]]:
     by_type: dict[str, list[str]] = {}
     for host in sorted(inventory.hypervisors):
         kind = host_type(inventory, host) or default
@@ -106,7 +119,7 @@ def _one_of_each(inventory: cloud.Inventory, default: str | None) -> list[tuple[
         failures = []
         for host in listed:
             try:
-                _check(inventory, host)
+                _check(inventory, host, project)
             except errors.ProfilingError as error:
                 failures.append(str(error))
             else:
@@ -115,4 +128,4 @@ def _one_of_each(inventory: cloud.Inventory, default: str | None) -> list[tuple[
         else:
             raise errors.ProfilingError(f'host type {kind}: none of its {len(listed)} hosts can '
                                         f'be measured: {failures[0]}')
-    return found
+    return _with_names(found)

@@ -123,19 +123,25 @@ def points(speed: Speed, count: int = POINTS) -> list[plans.Window]:
     return found[:count]
 
 
-def slots(left: Sequence[plans.Window], known: Collection[str]) -> list[Slot]:
+def alone(role: str, name: str) -> Slot:
+    """Return the window in which a program runs alone, in the VM of its role."""
+    return Slot(None, **{'target': '', 'background': '', role: name})
+
+
+def slots(left: Sequence[plans.Window], known: Collection[str],
+          awaited: Sequence[Slot] = ()) -> list[Slot]:
     """Return the windows in which these points are measured, and programs alone before them.
 
     :param known: programs that were measured alone already
+    :param awaited: windows that come first
     """
-    found: list[Slot] = []
-    since = {name: 0 for name in known}
+    found = list(awaited)
+    since = {name: 0 for name in (*known, *(one.target or one.background for one in awaited))}
     for window in left:
-        for name, alone in ((window.target, Slot(None, window.target, '')),
-                            (window.background, Slot(None, '', window.background))):
-            old = name == window.target and since.get(name, 0) >= REFRESH
+        for role, name in (('target', window.target), ('background', window.background)):
+            old = role == 'target' and since.get(name, 0) >= REFRESH
             if name not in since or old:
-                found.append(alone)
+                found.append(alone(role, name))
                 since[name] = 0
         found.append(Slot(window, window.target, window.background))
         since = {name: count + 1 for name, count in since.items()}

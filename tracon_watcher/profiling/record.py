@@ -19,9 +19,10 @@ import json
 import math
 import pathlib
 import time
-from typing import Callable, Mapping
+from typing import Callable, Mapping, Sequence
 
 from tracon_watcher.characteristics import NAMES
+from tracon_watcher.lab import errors as lab_errors
 from tracon_watcher.lab import observation
 from tracon_watcher.lab import plan as plans
 from tracon_watcher.lab import rows
@@ -48,6 +49,7 @@ class Journal:
         self._clock = clock
         self._solos: dict[str, rows.Solo] = {}
         self._solo_count: dict[str, int] = {}
+        self._rejected: set[str] = set()
         self._waiting: list[tuple[plans.Window, Mapping[str, rows.Side], float]] = []
         for row in self.file.rows:
             if row['kind'] == plans.SOLO:
@@ -73,15 +75,32 @@ class Journal:
         except KeyError:
             return None
 
-    def done(self) -> set[tuple[str, int]]:
-        """Keys of the points that need not be measured again."""
-        return self.file.done() | {window.key for window, _sides, _at in self._waiting}
+    @property
+    def awaited(self) -> list[plan.Slot]:
+        """The programs that points wait for, each alone."""
+        return list(dict.fromkeys(
+            plan.alone(role, side.name) for _window, sides, _at in self._waiting
+            for role, side in sides.items() if side.name not in self._solos))
+
+    def missing(self, wanted: Sequence[plans.Window]) -> list[plans.Window]:
+        """Return the points that were not measured, or not written down."""
+        done = self.file.done()
+        return [one for one in wanted if one.key not in done]
+
+    def left(self, wanted: Sequence[plans.Window]) -> list[plans.Window]:
+        """Return the points that are still to be measured."""
+        waiting = {window.key for window, _sides, _at in self._waiting}
+        return [one for one in self.missing(wanted) if one.key not in waiting]
 
     def begin(self, header: Mapping[str, str], speed: plan.Speed) -> None:
         """Begin a new file, or see that this goes on with an old one.
 
         :raises tracon_watcher.lab.errors.TestbedError: when that is of something else
         """
+        if self.file.header and self.file.header.get('guests') != header['guests']:
+            raise lab_errors.TestbedError(
+                f'{self.path.with_suffix(".csv")} was measured with guests '
+                f'{self.file.header.get("guests")}, not {header["guests"]}: name a new folder')
         self.file.begin({**header, **{name: '%.6g' % value for name, value in zip(
             _SPEED, (speed.iterations, speed.reads, speed.writes))}})
 
@@ -121,6 +140,7 @@ class Journal:
 
     def reject(self, slot: plan.Slot, reasons: list[str]) -> None:
         """Note why a window is not kept."""
+        self._rejected.add(slot.point)
         self.last = f'{slot.point}: {"; ".join(reasons)}'
         self._note(slot.point, reasons)
 
@@ -130,10 +150,13 @@ class Journal:
             out.write(json.dumps({'at': at.isoformat(timespec='seconds'), 'point': point,
                                   'kept': not reasons, 'reasons': reasons}) + '\n')
 
-    def complete(self) -> None:
-        """Compare every point with its programs alone at about the same time."""
+    def complete(self, missing: Sequence[str]) -> None:
+        """Compare every point with its programs alone at about the same time.
+
+        :param missing: points that the file lacks; those that were tried count as given up
+        """
         if self.file.rows:
-            self.file.complete()
+            self.file.complete([point for point in missing if point in self._rejected])
 
 
 _SPEED = ('iterations_per_second', 'reads_per_second_alone', 'writes_per_second_alone')

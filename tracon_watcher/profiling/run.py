@@ -38,6 +38,8 @@ ROUNDS = 3
 CLOCKS = 30.0
 #: Seconds that a VM may take from its creation until it has written its disk once.
 BOOTING = 900.0
+#: Windows given up one after the other, from which on it is no accident.
+IN_A_ROW = 8
 # Polling intervals, and seconds, that samples may be late.
 _LATE = (6, 60.0)
 
@@ -103,16 +105,21 @@ class Run:
             speed = told.speed
             if told.failed or (speed is None and self._clock() - began > BOOTING):
                 raise self._silent(text, told, self._clock() - began)
-        assert told.ready is not None
-        if not began - CLOCKS <= told.ready <= self._clock() + CLOCKS:
-            raise errors.ClocksApart(
-                f'the clock of a VM on {self._site.host} shows {_utc(told.ready)}, that of this '
-                f'machine {_utc(self._clock())}: both have to show the same time within '
-                f'{CLOCKS:.0f} s; let NTP set both, that of the compute host to UTC')
-        self._booting = max(10.0, told.ready - began)
+        self._see_clock(told, began)
+        self._booting = max(10.0, self._clock() - began)
         self._see_samples(began)
         self._site.clear()
         return speed
+
+    def _see_clock(self, told: console.Told, began: float) -> None:
+        """See that a VM that has become ready since ``began`` has the time that is here."""
+        now = self._clock()
+        if told.ready is None or not began - CLOCKS <= told.ready <= now + CLOCKS:
+            shown = 'nothing' if told.ready is None else _utc(told.ready)
+            raise errors.ClocksApart(
+                f'the clock of a VM on {self._site.host} showed {shown} when it was ready, which '
+                f'was between {_utc(began)} and {_utc(now)} by the clock of this machine: both '
+                f'have to show the same time within {CLOCKS:.0f} s; let NTP set both')
 
     def _silent(self, text: str, told: console.Told, passed: float) -> errors.GuestSilent:
         where = f'the VM that measures on {self._site.host}'
@@ -156,22 +163,22 @@ class Run:
         catalogue = plan.catalogue(speed)
         wanted = plan.points(speed, points)
         for turn in range(ROUNDS):
-            left = [one for one in wanted if one.key not in self._journal.done()]
-            if not left:
+            left, awaited = self._journal.left(wanted), self._journal.awaited
+            if not left and not awaited:
                 break
-            start, slots = self._planned(plan.slots(left, self._journal.solos), deadline)
-            if not any(slot.window for slot in slots):
+            start, slots = self._planned(
+                plan.slots(left, self._journal.solos, awaited), deadline)
+            if not any(slot.window or slot in awaited for slot in slots):
                 self._report('out of time with %d points left' % len(left))
                 break
             self._announce(turn, start, slots, len(left))
+            began = self._clock()
             self._boot(start, slots, catalogue, speed)
-            if not self._watch(start, slots):
-                raise errors.NoSamples(
-                    f'none of {len(slots)} windows on {self._site.host} came out: '
-                    f'{self._journal.last}: {self._journal.path} has the reasons of all')
+            self._watch(began, start, slots)
             self._site.clear()
-        self._journal.complete()
-        return all(one.key in self._journal.done() for one in wanted)
+        missing = self._journal.missing(wanted)
+        self._journal.complete([one.point for one in missing])
+        return not missing
 
     def _planned(self, slots: Sequence[plan.Slot],
                  deadline: float) -> tuple[float, list[plan.Slot]]:
@@ -197,11 +204,11 @@ class Run:
         self._report('VMs are there; the first window begins in %s'
                      % duration(start - self._clock()))
 
-    def _watch(self, start: float, slots: Sequence[plan.Slot]) -> int:
-        """Follow the windows until each is kept or given up; return how many are kept."""
+    def _watch(self, began: float, start: float, slots: Sequence[plan.Slot]) -> None:
+        """Follow the windows until each is kept or given up."""
         told = {role: console.Told() for role in sites.ROLES}
         left = dict(enumerate(slots))
-        kept = 0
+        kept = in_a_row = 0
         while left:
             self._wait(self._pause)
             due = [number for number in left
@@ -214,7 +221,7 @@ class Run:
             if others:
                 raise hosts.not_empty(self._site.host, others)
             for role in sites.ROLES:
-                told[role].add(self._site.console(role))
+                self._listen(role, told[role], began, start)
             samples, why = self._read(start, min(due), max(due))
             for number in due:
                 late = self._clock() > (start + (number + 1) * self._timing.length
@@ -226,11 +233,26 @@ class Run:
                 slot = left.pop(number)
                 if taken is None:
                     self._journal.reject(slot, reasons + why)
+                    in_a_row += 1
                 else:
                     self._journal.keep(slot, taken)
-                    kept += 1
+                    kept, in_a_row = kept + 1, 0
                 self._progress(start, len(slots), len(slots) - len(left), kept)
-        return kept
+                if in_a_row >= IN_A_ROW or not (left or kept):
+                    raise errors.ProfilingError(
+                        f'{in_a_row} windows one after the other on {self._site.host} came to '
+                        f'nothing, the last one, {self._journal.last}: {self._journal.path} has '
+                        f'the reasons of all; the same command goes on')
+
+    def _listen(self, role: str, told: console.Told, began: float, start: float) -> None:
+        was_ready = told.ready is not None
+        text = self._site.console(role)
+        told.add(text)
+        if told.ready is not None:
+            if not was_ready:
+                self._see_clock(told, began)
+        elif self._clock() > max(start + 2 * self._timing.length, began + BOOTING):
+            raise self._silent(text, told, self._clock() - began)
 
     def _read(self, start: float, first: int,
               last: int) -> tuple[sampling.Samples | None, list[str]]:

@@ -26,6 +26,7 @@ from typing import Any, Callable, Iterator, Mapping
 from tracon_watcher.lab import image
 from tracon_watcher.lab import interruption
 from tracon_watcher.profiling import errors
+from tracon_watcher.profiling import hosts
 from tracon_watcher.profiling import schedule
 from tracon_watcher.profiling import service
 
@@ -79,7 +80,8 @@ class Site:
         self._built = built
         self._patience = patience
         self._clock, self._sleep = clock, sleep
-        self._prefix = f'tracon-measure-{host}-'
+        self._project = str(connection.current_project_id)
+        self._prefix = hosts.prefix(host)
         self._servers: dict[str, str] = {}
         self._images: list[str] = []
         self._kernel: str | None = None
@@ -119,11 +121,12 @@ class Site:
 
     def _left_servers(self) -> Iterator[tuple[str, Callable[[], None]]]:
         for one in self._nova.get('/servers/detail', 'servers', {'name': f'^{self._prefix}'}):
-            if one['metadata'].get(MARK) == self.host:
+            if one['name'].startswith(self._prefix) and one['metadata'].get(MARK) == self.host:
                 yield f'server {one["name"]}', lambda uuid=one['id']: self._delete_server(uuid)
 
     def _left_images(self) -> Iterator[tuple[str, Callable[[], None]]]:
-        for one in self._glance.get('/images', 'images', {MARK: self.host, 'limit': '200'}):
+        for one in self._glance.get('/images', 'images', {
+                MARK: self.host, 'owner': self._project, 'limit': '200'}):
             yield f'image {one["name"]}', lambda uuid=one['id']: self._glance.delete(
                 f'/images/{uuid}')
 

@@ -38,7 +38,7 @@
 #include <unistd.h>
 #include "workload.h"
 
-#define CALIBRATION 3000000000ull       /* nanoseconds, of each of three */
+#define CALIBRATION 5000000000ull       /* nanoseconds, of each of three */
 #define SLICE 200000000ull
 #define DRIFT 2.0                       /* seconds that the clock may be off */
 
@@ -64,6 +64,8 @@ static time_t hardware_clock(int fd)
  * counts whole seconds, so it is read when the next one begins. */
 static void set_clock(double tolerance)
 {
+    if (getpid() != 1)          /* this is no guest, but a test of the program */
+        return;
     int fd = open("/dev/rtc0", O_RDONLY);
     time_t first = hardware_clock(fd), next = first;
     double off = wall() - first;
@@ -134,18 +136,9 @@ static double requests(const char *command)
     return (c.reads + c.writes) * 1e9 / (end - begin);
 }
 
-static uint64_t working_time(void)
-{
-    clockid_t id;
-    struct timespec t = {0, 0};
-    if (!pthread_getcpuclockid(worker, &id))
-        clock_gettime(id, &t);
-    return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 static void window(int number, const char *program, double begin, double length, double settle)
 {
-    uint64_t from, to, cpu;
+    uint64_t from, to;
     struct counters before, after;
     const char *refused = start(program);
     if (refused) {
@@ -153,29 +146,26 @@ static void window(int number, const char *program, double begin, double length,
         return;
     }
     wait_until(begin + settle);
-    cpu = working_time();
     before = counted(&from);
     wait_until(begin + length);
     after = counted(&to);
-    cpu = working_time() - cpu;
     stop();
-    printf("tracon window %d %.3f %lu %lu %lu %lu %lu %lu %lu %lu ok\n", number, begin, to - from,
+    printf("tracon window %d %.3f %lu %lu %lu %lu %lu ok\n", number, begin, to - from,
            after.units - before.units, after.service - before.service,
-           after.reads - before.reads, after.readtime - before.readtime,
-           after.writes - before.writes, after.writetime - before.writetime, cpu);
+           after.reads - before.reads, after.writes - before.writes);
 }
 
-int follow(const char *path)
+void follow(const char *path)
 {
     char line[512];
     double begin, length, settle;
     FILE *in = fopen(path, "r");
-    if (!in || !fgets(line, sizeof line, in))
-        return 1;
     setlinebuf(stdout);
     set_clock(-1);
-    if (!fill())
-        return 1;
+    if (!disk_bytes || !fill() || !in || !fgets(line, sizeof line, in)) {
+        printf("tracon failed 0 its disk cannot be written ok\n");
+        line[0] = 0;
+    }
     printf("tracon ready %.3f %lu ok\n", wall(), disk_bytes);
     if (!strncmp(line, "calibrate", 9)) {
         double cpu = iterations();

@@ -13,7 +13,6 @@
  */
 
 /* What a guest can do, for those who tell it when: a port, or a schedule. */
-#include <pthread.h>
 #include <stdint.h>
 
 #define BLOCK (64 * 1024)
@@ -23,7 +22,6 @@ struct counters {
     uint64_t units, service, reads, readtime, writes, writetime;
 };
 
-extern pthread_t worker;        /* the thread that works */
 extern int disk;
 extern uint64_t disk_bytes;
 
@@ -33,5 +31,5 @@ const char *start(const char *line);    /* 0, or why it cannot be started */
 void stop(void);
 struct counters counted(uint64_t *at);  /* since start, and when */
 
-/* Works off the schedule in a file; see schedule.c. */
-int follow(const char *path);
+/* Works off the schedule in a file, and never returns; see schedule.c. */
+void follow(const char *path);

@@ -1,0 +1,100 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import gzip
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+
+import hypothesis
+from hypothesis import strategies
+
+from tracon_watcher.lab import image
+from tracon_watcher.lab import programs
+from tracon_watcher.profiling import console
+from tracon_watcher.profiling import schedule
+
+
+class TestTiming(unittest.TestCase):
+
+    @hypothesis.given(strategies.floats(1, 600), strategies.integers(3, 20),
+                      strategies.floats(1e9, 2e9))
+    def test_windows_begin_with_a_poll(self, polling, polls, earliest):
+        timing = schedule.Timing(polling, polls)
+        start = timing.start(earliest)
+        self.assertGreaterEqual(start, earliest - 1e-3)
+        self.assertLess(start - earliest, polling + 1e-3)
+        self.assertAlmostEqual(0.0, start / polling - round(start / polling), places=3)
+        # What is left holds the polls that are to be in it.
+        self.assertGreater(timing.length - timing.settle, (polls - 1) * polling)
+
+
+class TestSchedule(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def test_text(self):
+        command = programs.Unit(reads=4).command(1e8, 3)
+        text = schedule.text(1e9, schedule.Timing(60.0), [None, command, ''])
+        self.assertEqual(f'schedule 1000000000.000 240.000 10.000\n-\n{command}\n-\n', text)
+        # The guest reads lines into 512 bytes.
+        self.assertLess(max(map(len, text.splitlines())), 500)
+
+    def test_the_archive_follows_the_one_that_guests_have(self):
+        initramfs = self.folder / 'initramfs'
+        initramfs.write_bytes(gzip.compress(b'first'))
+        found = schedule.ramdisk(initramfs, 'calibrate\n')
+        self.assertTrue(found.startswith(initramfs.read_bytes()))
+        self.assertIn(b'calibrate\n', gzip.decompress(found))
+
+    @unittest.skipUnless(shutil.which('gcc'), 'gcc is not installed')
+    def test_the_guest_says_what_it_does(self):
+        """The guest's program itself, on a file in the place of its disk."""
+        guest, disk, lines = (self.folder / name for name in ('guest', 'disk', 'schedule'))
+        image.compile_c(image.HERE / 'guest/workload.c', guest,
+                        str(image.HERE / 'guest/schedule.c'), '-pthread')
+        disk.write_bytes(bytes(16 << 20))
+        start = time.time() + 1.5
+        timing = schedule.Timing(1.0, 3)
+        lines.write_text(schedule.text(start, timing, [
+            programs.Unit(cpu_seconds=0.001).command(1e8, 1), None,
+            programs.Unit(reads=2, writes=1).command(1e8, 1)]))
+        process = subprocess.Popen([str(guest), 'schedule', str(lines), str(disk)],
+                                   stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        told = console.Told()
+        for line in process.stdout:
+            told.add(line)
+            if re.match('tracon end', line):
+                break
+        self.assertLess(abs(told.ready - start + 1.5), 2.0)
+        self.assertEqual({0, 2}, set(told.windows))
+        first, last = told.windows[0], told.windows[2]
+        self.assertAlmostEqual(start + 2 * timing.length, last.begin, places=2)
+        self.assertAlmostEqual(timing.length - timing.settle, first.seconds, delta=0.5)
+        self.assertGreater(first.units, 10)
+        self.assertEqual((0, 0), (first.reads, first.writes))
+        self.assertAlmostEqual(2 * last.units, last.reads, delta=4)
+        self.assertAlmostEqual(last.units, last.writes, delta=2)
+        self.assertLessEqual(last.service, last.seconds + 0.5)
+        # What was never written is written by now.
+        self.assertNotEqual(bytes(4096), disk.read_bytes()[-4096:])
