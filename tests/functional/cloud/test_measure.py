@@ -43,11 +43,11 @@ class TestMeasure(unittest.TestCase):
         if reason:
             raise unittest.SkipTest(reason)
         # Short, because of the sockets in it.
-        folder = pathlib.Path(tempfile.mkdtemp(prefix='tracon-', dir='/var/tmp'))
-        cls.addClassCleanup(shutil.rmtree, folder)
-        cls.folder = folder
+        directory = pathlib.Path(tempfile.mkdtemp(prefix='tracon-', dir='/var/tmp'))
+        cls.addClassCleanup(shutil.rmtree, directory)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         cls.cloud = cloud.TestCloud(settings.Settings(
-            directory=folder / 'cloud', port_base=PORT_BASE, hosts=(HOST,),
+            directory=directory, port_base=PORT_BASE, hosts=(HOST,),
             polling_seconds=POLLING))
         cls.enterClassContext(cls.cloud)
 
