@@ -115,6 +115,7 @@ def _measure_one(parsed_args: argparse.Namespace, report: Callable[[str], None],
                  connection: Any, made: Any, kind: str) -> bool:
     from tracon_watcher.cmd import engine_telemetry
     from tracon_watcher.models import dataset
+    from tracon_watcher.profiling import plan
     from tracon_watcher.profiling import record
     from tracon_watcher.profiling import run
     from tracon_watcher.profiling import sampling
@@ -131,7 +132,8 @@ def _measure_one(parsed_args: argparse.Namespace, report: Callable[[str], None],
     worker = run.Run(made, sampler, journal, timing, report)
     speed = journal.speed
     if speed is None:
-        report('one VM is booted, to find out how fast it is')
+        report('%d points take about %s; first one VM is booted, to find out how fast it is' % (
+            parsed_args.points, run.duration(plan.windows(parsed_args.points) * timing.length)))
         speed = worker.calibrate()
         report('a VM alone does %.0f reads or %.0f writes a second' % (speed.reads, speed.writes))
     journal.begin({

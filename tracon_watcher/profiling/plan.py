@@ -128,6 +128,14 @@ def alone(role: str, name: str) -> Slot:
     return Slot(None, **{'target': '', 'background': '', role: name})
 
 
+def windows(count: int) -> int:
+    """Return how many windows so many points take, those of programs alone among them.
+
+    On a disk so slow that some settings are the same there are fewer.
+    """
+    return len(slots(points(Speed(1e8, 1000.0, 1000.0), count), ()))
+
+
 def slots(left: Sequence[plans.Window], known: Collection[str],
           awaited: Sequence[Slot] = ()) -> list[Slot]:
     """Return the windows in which these points are measured, and programs alone before them.

@@ -104,9 +104,11 @@ class Journal:
         self.file.begin({**header, **{name: '%.6g' % value for name, value in zip(
             _SPEED, (speed.iterations, speed.reads, speed.writes))}})
 
-    def keep(self, slot: plan.Slot, sides: Mapping[str, rows.Side]) -> None:
-        """Write down a window."""
-        at = self._clock()
+    def keep(self, slot: plan.Slot, sides: Mapping[str, rows.Side], at: float) -> None:
+        """Write down a window.
+
+        :param at: when it began, seconds since the epoch
+        """
         self._note(slot.point, [])
         if slot.window is not None:
             self._waiting.append((slot.window, sides, at))

@@ -235,7 +235,7 @@ class Run:
                     self._journal.reject(slot, reasons + why)
                     in_a_row += 1
                 else:
-                    self._journal.keep(slot, taken)
+                    self._journal.keep(slot, taken, start + number * self._timing.length)
                     kept, in_a_row = kept + 1, 0
                 self._progress(start, len(slots), len(slots) - len(left), kept)
                 if in_a_row >= IN_A_ROW or not (left or kept):

@@ -82,6 +82,11 @@ class TestSlots(unittest.TestCase):
                 beside += 1
         self.assertEqual(50, beside)
 
+    def test_how_many_there_are_is_known_before(self):
+        for count in (1, 25, plan.POINTS):
+            self.assertEqual(len(plan.slots(plan.points(SPEED, count), ())), plan.windows(count))
+        self.assertEqual(3, plan.windows(1))
+
     def test_targets_are_measured_alone_again_after_a_while(self):
         found = plan.slots(plan.points(SPEED, 50), ())
         often = [sum(slot.window is None and slot.target == name for slot in found)

@@ -42,7 +42,7 @@ class TestJournal(unittest.TestCase):
 
     def keep(self, journal, slot):
         journal.keep(slot, {role: test_rows.side(name) for role, name in (
-            ('target', slot.target), ('background', slot.background)) if name})
+            ('target', slot.target), ('background', slot.background)) if name}, 900.0)
 
     def test_what_was_measured_is_known_again(self):
         first = self.journal()

@@ -78,6 +78,9 @@ class TestRun(RunTestCase):
         kind, background = found.text['kind'], found.text['background']
         self.assertEqual({'solo': 8, 'background': 4, 'reverse': 4},
                          {one: int((kind == one).sum()) for one in sorted(set(kind))})
+        # Rows tell when windows began, not when telemetry had come.
+        at = sorted(set(map(float, found.text['started_at'])))
+        np.testing.assert_allclose(np.diff(at), 40.0)
         # What is beside a named program is the generator, which may have time to spare; what is
         # beside the generator is a closed loop, but for the last.
         closed = (kind == 'reverse') & (background != 'openread')
