@@ -179,7 +179,7 @@ def build(conf: cfg.ConfigOpts,
         lambda: standby.Standby(protocol.connector(conf), name))
     engine = engines.Engine(parts, engines.Settings(
         wanted.collection_interval_seconds or max(wanted.polling_interval_seconds / 2, 1.0),
-        wanted.repair_interval_seconds,
+        wanted.polling_interval_seconds, wanted.repair_interval_seconds,
         assessment.Settings(wanted.confidence, maximum_age=wanted.maximum_age_seconds),
         state.Defaults(wanted.default_host_type, wanted.default_storage, limits.Limits(
             math.inf if wanted.max_slowdown is None else wanted.max_slowdown,

@@ -34,8 +34,8 @@ TELEMETRY = [
         'collection_interval_seconds', min=1.0,
         help='Seconds between two collections. Unset: half of polling_interval_seconds, so that '
              'what a poll brings, and takes its way to the store, is known a polling interval '
-             'later at the latest. Raise it up to that where collecting is a burden to the '
-             'store.'),
+             'later at the latest. Where a collection takes longer than a quarter of that '
+             'interval, collections become rarer by themselves, down to one a poll.'),
     cfg.FloatOpt(
         'maximum_age_seconds', default=900.0, min=1.0,
         help='Seconds after which the data of a VM or host is stale, which makes it unknown. '

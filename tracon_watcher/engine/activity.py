@@ -36,11 +36,15 @@ class Activity:
     :param name: for the log and the metrics
     :param interval: seconds from one beginning to the next
     :param woken: when set, the work is done at once
+    :param longest: seconds from one beginning to the next where the work lasts long: then there is
+        a pause as long as the work, so that whoever else is kept busy by it is busy half of the
+        time; None: there is none
     """
 
     def __init__(self, name: str, work: Callable[[], object], interval: float,
                  woken: threading.Event | None = None,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+                 clock: Callable[[], float] = time.monotonic,
+                 longest: float | None = None) -> None:
         self.name = name
         self.interval = interval
         self.succeeded_at: float | None = None
@@ -49,6 +53,7 @@ class Activity:
         self._work = work
         self._woken = threading.Event() if woken is None else woken
         self._clock = clock
+        self._longest = interval if longest is None else longest
         self._failures = 0
         self._stopped = False
         self._thread: threading.Thread | None = None
@@ -87,7 +92,8 @@ class Activity:
         if self._failures:
             LOG.info('%s works again, after %d failures', self.name, self._failures)
         self._failures, self.failure = 0, None
-        return max(self.interval - self.seconds, 0.0)
+        return max(self.interval - self.seconds,
+                   min(self.seconds, self._longest - self.seconds), 0.0)
 
     def _failed(self, error: Exception) -> None:
         self._failures += 1

@@ -119,10 +119,13 @@ class Parts:
 class Settings:
     """How it works.
 
-    :param polling_interval: seconds between two collections
+    :param collection_interval: seconds between two collections; up to ``polling_interval`` where
+        they take long
+    :param polling_interval: seconds between two samples of a VM
     :param repair_interval: seconds between two full listings
     """
 
+    collection_interval: float = 30.0
     polling_interval: float = 60.0
     repair_interval: float = 300.0
     judging: assessment.Settings = assessment.Settings()
@@ -156,7 +159,9 @@ class Engine:
             'lead': activity.Activity('Leading', self.lead, parts.leadership.interval),
             'list': activity.Activity('Listing the cloud', self.repair, settings.repair_interval,
                                       parts.residency.repair_wanted),
-            'collect': activity.Activity('Collecting', self.collect, settings.polling_interval)}
+            'collect': activity.Activity(
+                'Collecting', self.collect, settings.collection_interval,
+                longest=max(settings.collection_interval, settings.polling_interval))}
 
     def start(self) -> None:
         """Begin; returns at once."""

@@ -41,6 +41,14 @@ class ActivityTest(unittest.TestCase):
     def test_work_that_lasts_longer_than_the_interval_begins_again_at_once(self):
         self.assertEqual(0.0, self.activity(1.0).once())
 
+    def test_work_that_lasts_long_is_done_less_often(self):
+        pauses = [activity.Activity('Collecting', self.work, interval, clock=lambda: self.now,
+                                    longest=longest).once()
+                  for interval, longest in ((30.0, 60.0), (3.0, 6.0), (2.5, 3.5), (1.0, 2.0),
+                                            (1.0, 1.5))]
+        # It takes two seconds.
+        self.assertEqual([28.0, 2.0, 1.5, 0.0, 0.0], pauses)
+
     def test_failures_are_tried_again_after_a_pause_that_doubles(self):
         self.outcomes = [errors.TraconError('gone')] * 8
         one = self.activity()
