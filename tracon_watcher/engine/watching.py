@@ -39,9 +39,10 @@ FADE = 0.4
 LEAST = FADE ** 3
 #: Errors that must be usual in the mean for trust to rise.
 RECOVERY = 40
-#: VMs, and hosts where there are as many, on which errors must be unusual: one that is unlike all
-#: that was measured, or one host in trouble, is no reason to doubt a model.
-LEAST_VMS, LEAST_HOSTS = 3, 2
+#: VMs on which errors must be unusual: some are unlike all that was measured.
+LEAST_VMS = 3
+#: Hosts, and share of hosts, that are in trouble of their own at most.
+LEAST_HOSTS, MOST_TROUBLED = 2, 0.2
 #: Sightings that are kept of a host type.
 MOST_KEPT = 600
 #: Sightings after which a first refit is tried, and how many times as many before the next one.
@@ -84,25 +85,29 @@ class Watching:
 
     def take(self, one: seen.Sighting) -> bool:
         """Learn of one sighting; say whether it was one too many."""
+        error = seen.standardised(one, _spread(self.models.slowdown, one.predicted))
+        unusual = (abs(error) - self._watch.mean) / self._watch.deviation
+        if one.host in self._troubled:
+            self._listen(one.host, unusual)
+            return False
         self._kept.append(one)
         self.count += 1
-        if math.isnan(one.predicted):
+        if math.isnan(error):
             return False
         self._hosts.add(one.host)
-        error = seen.standardised(one, _spread(self.models.slowdown, one.predicted))
         alarm = self._watch.update(error)
-        lasted = self._detector.lasted
-        self._rise = (self._rise + [one])[-MOST_KEPT:] if lasted > 1 else [one] * lasted
-        unusual = (abs(error) - self._watch.mean) / self._watch.deviation
-        if unusual > self._detector.tolerance:
-            self._unusual.add((one.host, one.vm))
-        if not lasted:
-            self._unusual = set()
-        if not alarm:
-            self._recover(unusual)
-            return False
-        blamed, self._unusual = self._unusual, set()
-        return self._widespread(blamed) and self._alarm(blamed)
+        if self._detector.lasted <= 1:
+            self._rise.clear()
+            self._unusual = {}
+        if self._detector.lasted:
+            self._rise.append(one)
+            total, count = self._unusual.get((one.host, one.vm), (0.0, 0))
+            self._unusual[one.host, one.vm] = (
+                total + min(unusual, self._detector.most), count + 1)
+        if alarm:
+            return self._judge()
+        self._recover(unusual)
+        return False
 
     def concerned(self) -> list[str]:
         """Return the hosts on which errors were unusual at the last alarm, a few of them."""
@@ -133,6 +138,43 @@ class Watching:
             np.array([one.share for one in kept]), np.array([one.exponent for one in kept]),
             np.array([one.deviation for one in kept]))
 
+    def _judge(self) -> bool:
+        """Say whether an alarm is news of the host type, and not of one VM or one host.
+
+        A host without which there would be no alarm is in trouble of its own, and not heard until
+        that is over; when too many hosts are, it is the type.
+        """
+        found, self._unusual = self._unusual, {}
+        tolerance = self._detector.tolerance
+        blamed = {key for key, (total, count) in found.items() if total > count * tolerance}
+        by_host: dict[str, float] = {}
+        for (host, _vm), (total, _count) in found.items():
+            by_host[host] = by_host.get(host, 0.0) + total
+        worst = max(by_host, key=by_host.__getitem__)
+        rest = [one for (host, _vm), one in found.items() if host != worst]
+        everywhere = (sum(total for total, _count in rest)
+                      > tolerance * sum(count for _total, count in rest))
+        if everywhere or len(self._hosts) == 1:
+            return len(blamed) >= LEAST_VMS and self._alarm(blamed)
+        self._troubled[worst] = 0.0, 0
+        if len(self._troubled) < max(LEAST_HOSTS, MOST_TROUBLED * len(self._hosts)):
+            return False
+        blamed |= {(host, '') for host in self._troubled}
+        self._troubled = {}
+        return self._alarm(blamed)
+
+    def _listen(self, host: str, unusual: float) -> None:
+        """Take note of a host in trouble, and hear it again when that is over."""
+        if math.isnan(unusual):
+            return
+        total, count = self._troubled[host]
+        total, count = total + min(unusual, self._detector.most), count + 1
+        self._troubled[host] = total, count
+        if count >= RECOVERY:
+            self._troubled[host] = 0.0, 0
+            if total <= count * self._detector.tolerance:
+                del self._troubled[host]
+
     def _alarm(self, blamed: set[tuple[str, str]]) -> bool:
         """Trust less; say whether that is news."""
         news = self.trust == 1
@@ -158,18 +200,16 @@ class Watching:
                 self.trust, self._learning = 1.0, False
         self._since, self._mean = 0, 0.0
 
-    def _widespread(self, blamed: set[tuple[str, str]]) -> bool:
-        hosts = {host for host, _vm in blamed}
-        return (len(blamed) >= LEAST_VMS
-                and len(hosts) >= min(LEAST_HOSTS, len(self._hosts)))
-
     def _watch_anew(self) -> None:
         self._watch = _usual(self.models.slowdown.interval)
         detector = self._watch.detector
         assert isinstance(detector, drift.PageHinkley)
         self._detector = detector
-        self._rise: list[seen.Sighting] = []
-        self._unusual: set[tuple[str, str]] = set()
+        self._rise: collections.deque[seen.Sighting] = collections.deque(maxlen=MOST_KEPT)
+        #: By host and VM since errors began to rise: by how much they were larger than is usual,
+        #: added up, and how many they were. By host in trouble the same.
+        self._unusual: dict[tuple[str, str], tuple[float, int]] = {}
+        self._troubled: dict[str, tuple[float, int]] = {}
         self._blamed: set[tuple[str, str]] = set()
         self._since, self._mean = 0, 0.0
 

@@ -51,11 +51,14 @@ class World:
                        for vms in self.hosts.values() for vm in vms}
         self.unknown = set()
         self.pool = 'ceph' if other_pools else cluster.LOCAL
+        #: By VM, its storage where that is not its host's.
+        self.storage = {}
 
     def view(self, models):
         """Return the view of this moment, as the engine would make it."""
         state = cluster.build([cluster.Host(
-            host, tuple(cluster.Resident(vm, self.demand[vm]) for vm in vms),
+            host, tuple(cluster.Resident(
+                vm, self.demand[vm], io_domain=self.storage.get(vm)) for vm in vms),
             synthetic.HOST_TYPE, self.pool, self.now) for host, vms in self.hosts.items()],
             generated_at=self.now)
         assessor = assessment.Assessor(state, models, assessment.Settings(maximum_age=900.0))

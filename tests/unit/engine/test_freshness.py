@@ -65,7 +65,8 @@ class TestFreshness(unittest.TestCase):
                 if self.trust() < 1:
                     break
         self.assertEqual(1, len(logs.output))
-        self.assertRegex(logs.output[0], f'host type {TYPE} has drifted.* on h0, h1, .*trusted')
+        self.assertRegex(logs.output[0],
+                         f'host type {TYPE} has drifted.* on h0[,;] .*trusted 40 %')
         return cycle
 
     def test_drift_is_noticed_and_trust_falls(self):
@@ -149,18 +150,47 @@ class TestFreshness(unittest.TestCase):
         self.assertEqual((1.0, []), (self.trust(), self.watched.due()))
 
     def test_one_vm_or_one_host_is_no_drift_of_a_type(self):
-        world = drifting.World()
-        measured = world.measured
-        for hurt in (lambda vm: vm == 'vm-0-0', lambda vm: vm.startswith('vm-0-')):
-            def more(view, hurt=hurt):
+        for hosts, residents, hurt, alarms in (
+                (2, 2, ('vm-0-0',), 0), (3, 4, ('vm-0-',), 0),
+                # One on each of two hosts, two on one: these are enough.
+                (2, 2, ('vm-0-0', 'vm-1-'), 1)):
+            world = drifting.World(hosts, residents)
+            measured = world.measured
+
+            def more(view, hurt=hurt, measured=measured):
                 found = measured(view)
-                factor = np.where([hurt(vm) for vm in found.vms], 3.0, 1.0)
+                factor = np.where([vm.startswith(hurt) for vm in found.vms], 3.0, 1.0)
                 return dataclasses.replace(found, slowdown=found.slowdown * factor)
             world.measured = more
             self.watched = freshness.Freshness(drifting.POLLING)
-            with self.assertNoLogs(LOGGER):
-                for _cycle in range(200):
-                    world.cycle(self.watched, self.models)
+            for _cycle in range(200):
+                world.cycle(self.watched, self.models)
+            self.assertEqual(alarms, self.watched.alarms[TYPE], hurt)
+
+    def test_hosts_in_trouble_are_heard_again_and_many_are_the_type(self):
+        world = drifting.World(hosts=5)
+        measured, hurt = world.measured, []
+
+        def more(view):
+            found = measured(view)
+            factor = np.where([vm.startswith(tuple(hurt)) for vm in found.vms], 4.0, 1.0)
+            return dataclasses.replace(found, slowdown=found.slowdown * factor)
+        world.measured = more
+
+        def cycles(prefixes, count=40):
+            hurt[:] = prefixes
+            for _cycle in range(count):
+                world.cycle(self.watched, self.models)
+            return self.watched.alarms[TYPE]
+
+        # One after the other, each over before the next begins.
+        self.assertEqual([0] * 6, [cycles(one) for one in (
+            ['vm-0-'], [], ['vm-1-'], [], ['vm-2-'], [])])
+        self.assertEqual(0, cycles(['vm-3-']))
+        self.assertEqual(1, cycles(['vm-3-', 'vm-4-']))
+
+    def test_where_there_is_one_host_it_is_the_type(self):
+        self.drift(drifting.World(hosts=1, residents=6, truth=times(2)), 100)
 
     def test_a_type_whose_model_is_gone_is_forgotten(self):
         world = drifting.World(truth=times(1.6))

@@ -242,3 +242,4 @@ class TestActiveModels(RefittingCase):
             self.storage.models.activate(self.engine.term, [kept.id])
         again = Engine(self, 'again')
         self.assertIs(self.files[TYPE], again.models()[TYPE])
+        self.assertEqual([], again.reports)

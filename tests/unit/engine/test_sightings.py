@@ -114,6 +114,15 @@ class TestSightings(unittest.TestCase):
         self.assertEqual(24, len(found))
         self.assertTrue(all(0 < one.share < 1 for one in found))
 
+    def test_with_a_neighbour_on_other_storage_one_shares_only_the_cpu(self):
+        self.world.storage['vm-0-1'] = 'volumes'
+        self.take()
+        found = {one.vm: one for one in self.take()}
+        for vm, reads in (('vm-0-0', [False, True, True]), ('vm-0-1', [False] * 3)):
+            np.testing.assert_array_equal(reads, found[vm].neighbours[:, 0] > 0)
+            self.assertTrue((found[vm].neighbours[:, 2:] > 0).all())
+            self.assertEqual(1.0, found[vm].share)
+
     def test_no_more_than_so_many_at_once_and_all_in_turn(self):
         self.world = drifting.World(hosts=80)
         self.take()

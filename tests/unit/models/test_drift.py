@@ -59,6 +59,19 @@ class TestPageHinkley(unittest.TestCase):
         detector = drift.PageHinkley(0.5, threshold=2.0)
         self.assertEqual([4, 9], alarms(detector, [1.0] * 10))
 
+    def test_it_tells_how_long_ago_the_rise_began(self):
+        detector = drift.PageHinkley(0.5, threshold=2.0, both=False)
+        lasted = []
+        for value in [0.0, 1.0, 0.0, -1.0] + [1.0] * 5 + [1.0, 0.0, -9.0]:
+            detector.update(value)
+            lasted.append(detector.lasted)
+        # The rise of the second is over with the third, that of the fifth ends in an alarm.
+        self.assertEqual([0, 1, 0, 0, 1, 2, 3, 4, 5, 1, 0, 0], lasted)
+        both = drift.PageHinkley(0.5, threshold=2.0)
+        for value in (1.0, -1.0, -1.0):
+            both.update(value)
+        self.assertEqual(3, both.lasted)
+
     def test_what_is_not_known_says_nothing(self):
         detector = drift.PageHinkley(tolerance=0.5, threshold=2.0)
         self.assertEqual([6], alarms(detector, [1.0, 1.0, np.nan, 1.0, np.inf, 1.0, 1.0]))

@@ -71,12 +71,12 @@ class TestRefit(unittest.TestCase):
         # Each VM says the same thing twenty times, and all of it is chance: whoever may look at
         # the VM itself thinks that he has learnt something.
         rng = np.random.default_rng(3)
-        once = test_sharing.labels(self.old, 10)
-        chance = np.maximum(once.exponent + rng.normal(0, 0.4, 10), 0.0)
+        once = test_sharing.labels(self.old, 12, vms=12)
+        chance = np.maximum(once.exponent + rng.normal(0, 0.4, 12), 0.0)
         labels = labels_module.Labels(
             np.tile(once.vm, 20), np.tile(once.target, (20, 1)), np.tile(once.neighbour, (20, 1)),
-            (once.owner[None, :] + 10 * np.arange(20)[:, None]).ravel(), np.ones(200),
-            np.tile(chance, 20), np.full(200, 0.05))
+            (once.owner[None, :] + 12 * np.arange(20)[:, None]).ravel(), np.ones(240),
+            np.tile(chance, 20), np.full(240, 0.05))
         self.assertGreater(refit.refit(self.old, labels).ratio, 0.75)
 
     def test_too_few_labels_or_vms(self):
