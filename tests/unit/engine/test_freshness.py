@@ -151,7 +151,7 @@ class TestFreshness(unittest.TestCase):
 
     def test_one_vm_or_one_host_is_no_drift_of_a_type(self):
         for hosts, residents, hurt, alarms in (
-                (2, 2, ('vm-0-0',), 0), (3, 4, ('vm-0-',), 0),
+                (2, 2, ('vm-0-0',), 0), (3, 4, ('vm-0-',), 0), (1, 2, ('vm-0-',), 0),
                 # One on each of two hosts, two on one: these are enough.
                 (2, 2, ('vm-0-0', 'vm-1-'), 1)):
             world = drifting.World(hosts, residents)
