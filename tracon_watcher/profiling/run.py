@@ -17,11 +17,12 @@ from __future__ import annotations
 import datetime
 import math
 import time
-from typing import Callable, Mapping, Protocol, Sequence
+from typing import Callable, Mapping, Sequence
 
 from tracon_watcher.lab import interruption
 from tracon_watcher.lab import programs
 from tracon_watcher.lab import rows
+from tracon_watcher.profiling import calibration
 from tracon_watcher.profiling import console
 from tracon_watcher.profiling import errors
 from tracon_watcher.profiling import hosts
@@ -34,38 +35,8 @@ from tracon_watcher.telemetry import readings
 
 #: Rounds in which windows are taken that did not come out; each boots its VMs anew.
 ROUNDS = 3
-#: Seconds by which a VM's clock may differ from this machine's.
-CLOCKS = 30.0
-#: Seconds that a VM may take from its creation until it has written its disk once.
-BOOTING = 900.0
 #: Windows given up one after the other, from which on it is no accident.
 IN_A_ROW = 8
-# Polling intervals, and seconds, that samples may be late.
-_LATE = (6, 60.0)
-
-
-class Site(Protocol):
-    """What is done in the cloud: :class:`.site.Site`, or a recorded one."""
-
-    host: str
-
-    def boot(self, schedules: Mapping[str, str]) -> None:
-        """Boot VMs."""
-
-    def clear(self) -> None:
-        """Delete them."""
-
-    def id(self, role: str) -> str:
-        """Return a VM's uuid."""
-        ...
-
-    def console(self, role: str) -> str:
-        """Return what a VM has said."""
-        ...
-
-    def others(self) -> list[str]:
-        """Return who else is there."""
-        ...
 
 
 class Run:
@@ -75,7 +46,7 @@ class Run:
     :param clock: seconds since the epoch
     """
 
-    def __init__(self, site: Site, sampler: sampling.Sampling, journal: record.Journal,
+    def __init__(self, site: calibration.Site, sampler: sampling.Sampling, journal: record.Journal,
                  timing: schedule.Timing, report: Callable[[str], None],
                  clock: Callable[[], float] = time.time,
                  sleep: Callable[[float], None] = time.sleep) -> None:
@@ -90,69 +61,10 @@ class Run:
         self._pause = max(1.0, timing.polling / 2)
 
     def calibrate(self) -> plan.Speed:
-        """Boot one VM alone, and return what it says of its speed; see that all else works.
-
-        :raises ProfilingError: when its console, its clock or telemetry of it does not
-        """
-        began = self._clock()
-        self._site.boot({sites.TARGET: schedule.CALIBRATE})
-        told = console.Told()
-        speed = None
-        while speed is None:
-            self._wait(1.0)
-            text = self._site.console(sites.TARGET)
-            told.add(text)
-            speed = told.speed
-            if told.failed or (speed is None and self._clock() - began > BOOTING):
-                raise self._silent(text, told, self._clock() - began)
-        self._see_clock(told, began)
-        self._booting = max(10.0, self._clock() - began)
-        self._see_samples(began)
-        self._site.clear()
+        """Return how fast a VM is; see that all works that is needed, see :mod:`.calibration`."""
+        speed, self._booting = calibration.calibrate(
+            self._site, self._sampler, self._timing.polling, self._clock, self._wait)
         return speed
-
-    def _see_clock(self, told: console.Told, began: float) -> None:
-        """See that a VM that has become ready since ``began`` has the time that is here."""
-        now = self._clock()
-        if told.ready is None or not began - CLOCKS <= told.ready <= now + CLOCKS:
-            shown = 'nothing' if told.ready is None else _utc(told.ready)
-            raise errors.ClocksApart(
-                f'the clock of a VM on {self._site.host} showed {shown} when it was ready, which '
-                f'was between {_utc(began)} and {_utc(now)} by the clock of this machine: both '
-                f'have to show the same time within {CLOCKS:.0f} s; let NTP set both')
-
-    def _silent(self, text: str, told: console.Told, passed: float) -> errors.GuestSilent:
-        where = f'the VM that measures on {self._site.host}'
-        if told.failed:
-            return errors.GuestSilent(f'{where} says: {"; ".join(told.failed.values())}: its '
-                                      f'flavor needs a disk of 1 GiB at least')
-        if not text.strip():
-            return errors.GuestSilent(
-                f'{where} has an empty console after {passed:.0f} s: see whether "openstack '
-                f'console log show" works in this cloud, and whether VMs may have kernels of '
-                f'their own (kernel_id of images)')
-        last = text.strip().splitlines()[-1][-120:]
-        return errors.GuestSilent(f'{where} is not ready after {passed:.0f} s; the last line of '
-                                  f'its console is {last!r}')
-
-    def _see_samples(self, since: float) -> None:
-        uuid = self._site.id(sites.TARGET)
-        polling = self._timing.polling
-        patience = self._clock() + _LATE[0] * polling + _LATE[1]
-        reason = 'telemetry has none of its meters'
-        while self._clock() < patience:
-            try:
-                found = self._sampler.read(since - polling, self._clock() + polling)
-            except readings.TelemetryUnavailable as error:
-                reason = str(error)
-            else:
-                if found.count(uuid) >= 2:
-                    return
-            self._wait(self._pause)
-        raise errors.NoSamples(
-            f'VM {uuid} on {self._site.host} has run for {self._clock() - since:.0f} s, and there '
-            f'are no two samples of it: {reason}: see whether ceilometer-polling on that host '
-            f'polls tracon.vm every {polling:g} s, and [engine] telemetry')
 
     def work(self, speed: plan.Speed, points: int, limit_seconds: float | None = None) -> bool:
         """Measure the points that are missing. Says whether none is.
@@ -174,7 +86,8 @@ class Run:
             self._announce(turn, start, slots, len(left))
             began = self._clock()
             self._boot(start, slots, catalogue, speed)
-            self._watch(began, start, slots)
+            # Where nothing at all comes out, there is no need to try it again.
+            self._watch(began, start, slots, IN_A_ROW if turn else min(IN_A_ROW, len(slots)))
             self._site.clear()
         missing = self._journal.missing(wanted)
         self._journal.complete([one.point for one in missing])
@@ -204,8 +117,12 @@ class Run:
         self._report('VMs are there; the first window begins in %s'
                      % duration(start - self._clock()))
 
-    def _watch(self, began: float, start: float, slots: Sequence[plan.Slot]) -> None:
-        """Follow the windows until each is kept or given up."""
+    def _watch(self, began: float, start: float, slots: Sequence[plan.Slot],
+               most: int) -> None:
+        """Follow the windows until each is kept or given up.
+
+        :raises ProfilingError: when ``most`` are given up one after the other
+        """
         told = {role: console.Told() for role in sites.ROLES}
         left = dict(enumerate(slots))
         kept = in_a_row = 0
@@ -225,7 +142,7 @@ class Run:
             samples, why = self._read(start, min(due), max(due))
             for number in due:
                 late = self._clock() > (start + (number + 1) * self._timing.length
-                                        + _LATE[0] * self._timing.polling + _LATE[1])
+                                        + calibration.late(self._timing.polling))
                 taken, reasons = self._judge(start, number, left[number], told, samples, late)
                 if taken is None and not late and not any(
                         number in one.failed for one in told.values()):
@@ -238,7 +155,7 @@ class Run:
                     self._journal.keep(slot, taken, start + number * self._timing.length)
                     kept, in_a_row = kept + 1, 0
                 self._progress(start, len(slots), len(slots) - len(left), kept)
-                if in_a_row >= IN_A_ROW or not (left or kept):
+                if in_a_row >= most:
                     raise errors.ProfilingError(
                         f'{in_a_row} windows one after the other on {self._site.host} came to '
                         f'nothing, the last one, {self._journal.last}: {self._journal.path} has '
@@ -250,9 +167,9 @@ class Run:
         told.add(text)
         if told.ready is not None:
             if not was_ready:
-                self._see_clock(told, began)
-        elif self._clock() > max(start + 2 * self._timing.length, began + BOOTING):
-            raise self._silent(text, told, self._clock() - began)
+                calibration.see_clock(self._site.host, told, began, self._clock())
+        elif self._clock() > max(start + 2 * self._timing.length, began + calibration.BOOTING):
+            raise calibration.silent(self._site.host, text, told, self._clock() - began)
 
     def _read(self, start: float, first: int,
               last: int) -> tuple[sampling.Samples | None, list[str]]:
@@ -311,7 +228,3 @@ def duration(seconds: float) -> str:
     if minutes < 2:
         return '%d s' % round(seconds)
     return '%d min' % minutes if minutes < 100 else '%d h %02d min' % divmod(minutes, 60)
-
-
-def _utc(at: float) -> str:
-    return datetime.datetime.fromtimestamp(at, datetime.UTC).isoformat(timespec='seconds')

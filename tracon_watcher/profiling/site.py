@@ -36,9 +36,8 @@ ROLES = (TARGET, BACKGROUND)
 #: Metadata of our VMs and images: the host they are for. Then the key that keeps Watcher away.
 MARK = 'tracon_measure'
 STAY = {'tracon:exclude': 'true'}
-_COMMAND_LINE = 'console=ttyS0 quiet panic=-1 scratch=/dev/vda'
 _PROPERTIES = {
-    'os_command_line': _COMMAND_LINE,
+    'os_command_line': 'console=ttyS0 quiet panic=-1 scratch=/dev/vda',
     # Without it a guest's clock is slow where it is emulated.
     'hw_time_hpet': 'True',
     'hw_disk_bus': 'virtio',
@@ -103,8 +102,7 @@ class Site:
         :raises CloudRefused: naming what is left, when something cannot be removed
         """
         gone, failed = 0, []
-        removals = [*self._left_servers(), *self._left_images(), *self._left_flavors()]
-        for name, remove in removals:
+        for name, remove in [*self._left_servers(), *self._left_images(), *self._left_flavors()]:
             try:
                 remove()
                 gone += 1
@@ -212,8 +210,7 @@ class Site:
             if self._clock() > deadline:
                 raise errors.CloudRefused(
                     f'the {role} VM on {self.host} is {server["status"]} still, '
-                    f'{self._patience:.0f} s after it was asked for: see the log of nova-compute '
-                    f'on {self.host}')
+                    f'{self._patience:.0f} s after it was asked for: see nova-compute\'s log')
             self._sleep(_PAUSE)
 
     def _flavor_id(self) -> str:
@@ -221,9 +218,8 @@ class Site:
             known = {one['name']: one['id'] for one in self._nova.get(
                 '/flavors', 'flavors', {'is_public': 'None'})}
             if self._size.flavor not in known:
-                raise errors.ProfilingError(
-                    f'flavor {self._size.flavor}: there is none of that name; leave --flavor out, '
-                    f'and one is made')
+                raise errors.ProfilingError(f'flavor {self._size.flavor}: there is none of that '
+                                            f'name; leave --flavor out, and one is made')
             self._flavor = str(known[self._size.flavor])
         if self._flavor is None:
             answer = self._nova.post('/flavors', {'flavor': {

@@ -96,7 +96,8 @@ class Cloud:
         self.clock_off = 0.0
         self.mute = False
         self.unpolled = False
-        self.lost = set()           # windows that no sample is of, in rounds that begin with them
+        self.lost = set()           # windows that no sample is of in the first round
+        self.lost_later = set()     # likewise in those after it
         self.rounds = 0
 
     def clock(self):
@@ -252,10 +253,10 @@ class Cloud:
             np.array(at), np.array(values).reshape(len(row), len(meters)))
 
     def _is_lost(self, guest, taken):
-        if guest.schedule[0] == 'calibrate' or self.rounds > 1:
+        if guest.schedule[0] == 'calibrate':
             return False
         start, length, _settle = guest.times
-        return (taken - start) // length in self.lost
+        return (taken - start) // length in (self.lost_later if self.rounds > 1 else self.lost)
 
 
 def _answer(status, body):

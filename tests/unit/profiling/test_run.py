@@ -190,6 +190,15 @@ class TestRun(RunTestCase):
                     self.measure(1)
                 self.assert_nothing_is_left()
 
+    def test_a_point_that_never_comes_out_is_given_up(self):
+        self.cloud.lost, self.cloud.lost_later = {2}, {0}
+        self.assertFalse(self.measure(2))
+        self.assertEqual(3, self.cloud.rounds)
+        found = dataset.read(self.path)
+        self.assertRegex(found.header['given_up'], '1: background/seqread/gen-')
+        self.assertEqual(1, int((found.text['kind'] == 'background').sum()))
+        self.assert_nothing_is_left()
+
     def test_it_ends_when_nothing_comes_out_any_more(self):
         self.cloud.lost = set(range(1, 100))
         with self.assertRaisesRegex(errors.ProfilingError, '8 windows one after the other.*'
