@@ -90,7 +90,6 @@ class Site:
         return self
 
     def __exit__(self, *unused: object) -> None:
-        # What is half removed is found by nobody's second Ctrl-C.
         with interruption.signals.held():
             self.remove()
 
@@ -241,10 +240,10 @@ class Site:
 
     def _upload(self, name: str, disk_format: str, content: bytes | pathlib.Path,
                 properties: Mapping[str, str] | None = None) -> str:
-        body = content if isinstance(content, bytes) else content.read_bytes()
         container = disk_format if disk_format in ('aki', 'ari') else 'bare'
         made = self._glance.post('/images', {
             'name': self._prefix + name, 'disk_format': disk_format,
             'container_format': container, MARK: self.host, **(properties or {})})
-        self._glance.upload(f'/images/{made["id"]}/file', body)
+        self._glance.upload(f'/images/{made["id"]}/file', content if isinstance(
+            content, bytes) else content.read_bytes())
         return str(made['id'])
