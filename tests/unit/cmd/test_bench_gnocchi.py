@@ -45,7 +45,7 @@ class TestBenchGnocchi(unittest.TestCase):
 
     def test_what_is_not_installed_is_named(self):
         with mock.patch.object(bench_gnocchi_server, '_PATH', '/nonexistent'):
-            self.assertIn('uwsgi (the extra "gnocchi")', bench_gnocchi_server.missing())
+            self.assertIn('uwsgi (the extra "cloud")', bench_gnocchi_server.missing())
             with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(
                     bench_gnocchi_server.ServerFailed, 'mariadbd .the package mariadb-server'):
                 bench_gnocchi_server.Server(pathlib.Path(folder)).start()
