@@ -79,7 +79,7 @@ class TestMeasure(unittest.TestCase):
         return [name for name in found if name.startswith('tracon-measure-')]
 
     def test_a_point_is_measured_and_everything_is_removed(self):
-        code, err = self.finish(self.start('--points', '1'), 600)
+        code, err = self.finish(self.start('--points', '1'), 1500)
         self.assertEqual(0, code, err)
         found = dataset.read(self.folder / 'measured' / 'trial.csv')
         self.assertEqual('trial', found.host_type)
@@ -92,18 +92,24 @@ class TestMeasure(unittest.TestCase):
             self.assertTrue((found.numbers[name] > 0.01).all(), name)
         self.assertEqual([], self.ours())
         # There is nothing left to do, and nothing is done.
-        begin = time.monotonic()
-        self.assertEqual(0, self.finish(self.start('--points', '1'), 60)[0])
-        self.assertLess(time.monotonic() - begin, 30.0)
+        text = (self.folder / 'measured' / 'trial.csv').read_text()
+        process = self.start('--points', '1')
+        seen = set()
+        while process.poll() is None:
+            seen.update(self.ours())
+            time.sleep(0.5)
+        self.assertEqual(0, self.finish(process, 60)[0])
+        self.assertEqual((set(), text),
+                         (seen, (self.folder / 'measured' / 'trial.csv').read_text()))
 
     def test_an_interruption_removes_everything(self):
         process = self.start('--output', str(self.folder / 'interrupted'))
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while 'tracon-measure-cmp1-target' not in self.ours():
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        code, err = self.finish(process, 90)
+        code, err = self.finish(process, 300)
         self.assertNotEqual(0, code)
         self.assertNotIn('Traceback', err)
         self.assertEqual([], self.ours())
@@ -111,13 +117,13 @@ class TestMeasure(unittest.TestCase):
     def test_a_host_that_is_not_empty_is_left_alone(self):
         tenant = self.cloud.boot('tenant', HOST)
         self.addCleanup(self.cloud.servers.delete, tenant)
-        code, err = self.finish(self.start('--output', str(self.folder / 'refused')), 60)
+        code, err = self.finish(self.start('--output', str(self.folder / 'refused')), 300)
         self.assertEqual(2, code)
         self.assertIn('host cmp1 has 1 other VMs: tenant (', err)
         self.assertEqual([], self.ours())
 
     def test_who_is_no_administrator_is_told(self):
-        code, err = self.finish(self.start(user='demo'), 60)
+        code, err = self.finish(self.start(user='demo'), 300)
         self.assertEqual(2, code)
         self.assertIn('has to be an administrator', ' '.join(err.split()))
         self.assertNotIn('Traceback', err)
