@@ -16,6 +16,7 @@ import json
 import os
 import tempfile
 import unittest
+from unittest import mock
 
 import numpy as np
 from oslo_config import cfg
@@ -23,6 +24,7 @@ from oslo_config import cfg
 from tests import synthetic
 from tracon_watcher.conf import decision_engine as options
 from tracon_watcher.decision_engine import scoring
+from tracon_watcher.decision_engine import source
 from tracon_watcher import errors
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import snapshot
@@ -48,11 +50,21 @@ class ScoringTestCase(unittest.TestCase):
     def test_it_says_what_the_model_says(self):
         background = [200.0, 100.0, 0.5, 0.2]
         for engine in self.engines:
-            self.assertEqual({'score': 1.0, 'clamped': False}, self.ask(engine))
+            self.assertEqual({'score': 1.0, 'clamped': False, 'trust': 1.0}, self.ask(engine))
             model = synthetic.model(json.loads(engine.get_metainfo())['response'])
             expected = model.predict(np.array([[100, 50, 0.5, 0.1]]), np.array([background]))[0]
             self.assertAlmostEqual(expected, self.ask(engine, background=background)['score'])
             self.assertTrue(self.ask(engine, background=[1e9, 0, 0, 0])['clamped'])
+
+    def test_from_the_engine(self):
+        cfg.CONF.set_override('snapshot_source', 'engine', options.GROUP.name)
+        self.addCleanup(cfg.CONF.clear_override, 'snapshot_source', options.GROUP.name)
+        told = snapshot.Snapshot(cluster.build([]), synthetic.models(), 60.0, 1,
+                                 {synthetic.HOST_TYPE: 0.4})
+        listening = mock.Mock(current=told)
+        with mock.patch.object(source, 'listening', autospec=True, return_value=listening):
+            self.assertEqual({'score': 1.0, 'clamped': False, 'trust': 0.4},
+                             self.ask(self.engines[0]))
 
     def test_bad_features_are_named(self):
         engine = self.engines[0]

@@ -23,8 +23,9 @@ from watcher.decision_engine.scoring import base
 
 from tracon_watcher import characteristics
 from tracon_watcher.conf import decision_engine as options
+from tracon_watcher.decision_engine import source
 from tracon_watcher import errors
-from tracon_watcher.placement import snapshot
+from tracon_watcher.messaging import protocol
 
 _FEATURES = ('host_type', 'target', 'background')
 _MEANING = {'slowdown': 'slowdown: time per unit of work, over the same alone',
@@ -55,20 +56,26 @@ class ResponseScorer(base.ScoringEngine):
 
         :param features: JSON object: ``host_type``, and the four characteristics each of
             ``target`` and ``background``, one neighbour
-        :returns: JSON object: ``score``, and ``clamped``, whether the features lie outside of
-            what the model was trained on
-        :raises tracon_watcher.errors.InvalidOption: naming the feature that is wrong
+        :returns: JSON object: ``score``; ``clamped``, whether the features lie outside of what the
+            model was trained on; ``trust``, from 0 to 1, how far predictions and observations
+            still agree
+        :raises tracon_watcher.errors.TraconError: naming the feature that is wrong, or why there
+            is no snapshot
         """
         host_type, target, background = _parse(features)
         options.register_opts(cfg.CONF)
-        models = snapshot.read(cfg.CONF[options.GROUP.name].snapshot_file).models
+        configured = cfg.CONF[options.GROUP.name]
+        content = source.read('', configured,
+                              protocol.connector(cfg.CONF, configured.transport_url))
+        models = content.models
         if host_type not in models:
             raise errors.InvalidOption('host_type', host_type, 'the snapshot has models of '
                                        + (', '.join(sorted(models)) or 'no host type'))
         model = getattr(models[host_type], self._response)
         outside = model.outside(target) | model.beyond(background)
         return json.dumps({'score': float(model.predict(target, background)[0]),
-                           'clamped': bool(outside[0])})
+                           'clamped': bool(outside[0]),
+                           'trust': content.trust.get(host_type, 1.0)})
 
 
 class InterferenceScoringContainer(base.ScoringEngineContainer):

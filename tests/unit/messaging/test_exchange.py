@@ -160,14 +160,16 @@ class LeadTest(base.MessagingCase):
         first, second = self.engine('first'), self.engine('second')
         first.publish(state((1, 0)))
         second.publish(state((2, 1)))
-        listener = self.listener(period=0.1)
+        # A leader that is not heard of for three periods would be taken for gone, however busy the
+        # machine is.
+        listener = self.listener(period=0.5)
         self.wait_for(lambda: listener.current and listener.current.epoch == 2)
         listener.taken.clear()
         for version in range(1, 30):
             first.publish(state((1, version)))
             if version % 10 == 0:
                 second.publish(state((2, version), b1=version * VM))
-            time.sleep(0.02)
+            time.sleep(0.05)
         self.wait_for(lambda: listener.identities()[-1] == (2, 20))
         self.assertEqual({2}, {epoch for epoch, _version in listener.identities()})
         self.assertGreater(first.statistics()['head'], 0)
