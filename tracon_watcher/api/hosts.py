@@ -80,6 +80,7 @@ class _Summary:
             cluster.host, now.breached.any(axis=0), minlength=count).astype(np.intp)
         self.harm = self._sums(np.nansum(now.exponent, axis=0), now.known)
         self.slow = state.slowdown()
+        self.statuses = state.statuses()
         self.worst = self._most(self.slow)
         self.predicted = self._most(np.exp(now.exponent[0]))
         self.observed = self._most(state.view.observed)
@@ -99,7 +100,7 @@ class _Summary:
         return {'name': state.host_order,
                 'type': lambda: states.rank(np.array([one or '' for one in
                                                       state.cluster.host_type], dtype=str)),
-                'status': lambda: state.present().status,
+                'status': state.statuses,
                 'updated_at': lambda: state.cluster.updated_at,
                 'vms': lambda: self.vms, 'in_breach': lambda: self.in_breach,
                 'slowdown': lambda: self.worst, 'harm': lambda: self.harm}
@@ -115,7 +116,7 @@ class _Summary:
         return {
             'name': cluster.hosts[row], 'type': cluster.host_type[row],
             'storage': cluster.io_domains[domain].partition(':')[0] if domain >= 0 else None,
-            'status': assessment.Status(int(state.present().status[row])).name.lower(),
+            'status': assessment.Status(int(self.statuses[row])).name.lower(),
             'updated_at': states.iso(float(cluster.updated_at[row])), 'vms': int(self.vms[row]),
             'in_breach': int(self.in_breach[row]),
             'slowdown': {'now': states.number(self.worst[row]),
@@ -137,7 +138,7 @@ def _chosen(query: parameters.Query, state: states.State, summary: _Summary) -> 
         keep &= np.array([kind == one for one in cluster.host_type], dtype=bool)
     status = query.choice('status', _STATUSES)
     if status is not None:
-        keep &= state.present().status == _STATUSES.index(status)
+        keep &= summary.statuses == _STATUSES.index(status)
     in_breach = query.boolean('in_breach')
     if in_breach is not None:
         keep &= (summary.in_breach > 0) == in_breach

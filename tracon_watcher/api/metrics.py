@@ -64,7 +64,7 @@ class StateCollector(registries.Collector):
         now = state.present()
         hosts = core.GaugeMetricFamily('tracon_hosts', 'Hosts by what is known of them.',
                                        labels=('status',))
-        counts = np.bincount(now.status, minlength=len(assessment.Status))
+        counts = np.bincount(state.statuses(), minlength=len(assessment.Status))
         for status in assessment.Status:
             hosts.add_metric((status.name.lower(),), float(counts[status]))
         yield hosts

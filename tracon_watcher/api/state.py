@@ -27,6 +27,7 @@ from tracon_watcher.engine import view as views
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import culprits
 from tracon_watcher.placement import present
+from tracon_watcher.placement import trust
 
 #: Returns what the engine knows now, None while it knows nothing.
 ViewOf = Callable[[], 'views.View | None']
@@ -137,6 +138,19 @@ class State:
         found = self._once('present', look)
         # It changes when the engine gets nothing new, a few times at most.
         return found[1] if found[0] == key else look()[1]
+
+    def statuses(self) -> IntArray:
+        """Return what is known of each host, (h,) :class:`.assessment.Status`.
+
+        Of one whose model is not trusted any more it is said that the model has drifted, which is
+        why schedulers and audits leave it alone; what it predicts is shown nevertheless.
+        """
+        found = self.present().status.copy()
+        trusted = np.array([1.0 if name is None else self.view.trust.get(name, 1.0)
+                            for name in self.cluster.host_type])
+        found[trust.distrusted(trusted) & (found == assessment.Status.KNOWN)] = (
+            assessment.Status.DRIFTED)
+        return found
 
     def agreement(self) -> IntArray:
         """Return whether observed and predicted slowdowns agree, (n,)."""

@@ -89,7 +89,7 @@ def describe(state: states.State, rows: IntArray, open_to: bool, project: str | 
     """
     cluster, now, blame = state.cluster, state.present(), state.culprits()
     agreement, slow, harm = state.agreement(), state.slowdown(), state.harm()
-    error = states.number(state.view.observed_error)
+    error, statuses = states.number(state.view.observed_error), state.statuses()
     found = []
     for row in rows.tolist():
         vm = state.vm(row)
@@ -97,7 +97,7 @@ def describe(state: states.State, rows: IntArray, open_to: bool, project: str | 
         known = bool(now.known[row])
         one: Document = {
             'uuid': vm.uuid, 'name': vm.name, 'project_id': vm.project,
-            'status': assessment.Status(int(now.status[host])).name.lower(),
+            'status': assessment.Status(int(statuses[host])).name.lower(),
             'updated_at': states.iso(float(cluster.updated_at[host])),
             'slowdown': {
                 'now': states.number(slow[row]),

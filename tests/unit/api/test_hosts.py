@@ -52,6 +52,23 @@ class Hosts(base.ApiCase):
         self.assertEqual(['batch', 'web'], [one['name'] for one in found['residents']])
         self.assertIn('no host nowhere', self.refused(404, '/v1/hosts/nowhere')['detail'])
 
+    def test_one_whose_model_has_drifted(self):
+        self.view = dataclasses.replace(self.view, trust={'synthetic': 0.4})
+        found = {one['name']: one['status'] for one in self.get('/v1/hosts')['hosts']}
+        self.assertEqual({'alpha': 'drifted', 'beta': 'drifted', 'delta': 'drifted',
+                          'gamma': 'no_model'}, found)
+        self.assertEqual(['gamma'], self.names(status='no_model'))
+        self.assertEqual(['alpha', 'beta', 'delta'], sorted(self.names(status='drifted')))
+        shown = self.get('/v1/hosts/alpha')['host']
+        self.assertEqual('drifted', shown['status'])
+        # What it predicts is shown nevertheless.
+        self.assertIsNotNone(shown['slowdown']['predicted'])
+        self.assertEqual({'drifted', 'no_model'},
+                         {one['status'] for one in self.get('/v1/vms')['vms']})
+        # Trusted by more than half it is believed.
+        self.view = dataclasses.replace(self.view, trust={'synthetic': 0.6})
+        self.assertEqual('known', self.get('/v1/hosts/alpha')['host']['status'])
+
     def test_stale(self):
         self.now += 601
         found = self.get('/v1/hosts/alpha')['host']
