@@ -109,13 +109,12 @@ class RabbitMQ(fixtures.Fixture):
 
     def answers(self):
         """Return whether somebody could log in."""
-        try:
-            with kombu.Connection(self.url.replace('rabbit', 'amqp', 1) + '/',
-                                  connect_timeout=2) as one:
+        with kombu.Connection(self.url.replace('rabbit', 'amqp', 1) + '/',
+                              connect_timeout=2) as one:
+            try:
                 one.connect()
-        except Exception:
-            # Whatever it is, it is not there yet.
-            return False
+            except (*one.connection_errors, *one.channel_errors):
+                return False
         return True
 
     def _run(self, command):

@@ -42,6 +42,7 @@ class Public:
     def __init__(self, state: states.States, checks: Mapping[str, Check]) -> None:
         self._state = state
         self._checks = checks
+        self._failing: set[str] = set()
 
     def answer(self, request: webob.Request) -> webob.Response | None:
         """Return the response, None where a token is needed."""
@@ -74,8 +75,12 @@ class Public:
         for name, check in self._checks.items():
             try:
                 checks[name] = bool(check())
+                self._failing.discard(name)
             except Exception:
-                LOG.exception('The check of %s failed', name)
+                # Who looks does so every few seconds; it is said once for as long as it lasts.
+                if name not in self._failing:
+                    LOG.exception('The check of %s failed', name)
+                self._failing.add(name)
                 checks[name] = False
         state = self._state.present()
         view = None

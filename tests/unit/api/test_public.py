@@ -66,6 +66,24 @@ class Health(base.ApiCase):
             self.assertIs(False, json.loads(response.body)['ready'])
             self.assertNotIn('secret', response.text)
 
+    def test_a_check_that_goes_on_failing_is_logged_once(self):
+        failing = [True]
+
+        def check():
+            if failing[0]:
+                raise ValueError('gone')
+            return True
+
+        self.checks['messaging'] = check
+        with self.assertLogs('tracon_watcher.api.public') as logged:
+            for _look in range(3):
+                self.assertFalse(self.get('/healthz', None)['checks']['messaging'])
+            failing[0] = False
+            self.assertTrue(self.get('/healthz', None)['checks']['messaging'])
+            failing[0] = True
+            self.get('/healthz', None)
+        self.assertEqual(2, len(logged.output))
+
     def test_until_there_is_a_view_it_is_not_ready(self):
         self.view = None
         found = self.get('/healthz', None)
