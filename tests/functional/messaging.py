@@ -20,6 +20,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import unittest
 
 import fixtures
 import kombu
@@ -131,3 +132,16 @@ class RabbitMQ(fixtures.Fixture):
         except ProcessLookupError:
             pass
         process.wait(60)
+
+
+def of_class(case):
+    """Return a RabbitMQ that runs as long as the tests of a class do.
+
+    :raises unittest.SkipTest: where it is not installed
+    """
+    if missing():
+        raise unittest.SkipTest(missing())
+    made = RabbitMQ()
+    made.setUp()
+    case.addClassCleanup(made.cleanUp)
+    return made

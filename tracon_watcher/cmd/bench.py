@@ -25,6 +25,7 @@ from typing import Any, Callable
 
 from cliff import lister
 
+from tracon_watcher.cmd import arguments as common
 from tracon_watcher import errors
 
 _COLUMNS = ('what', 'milliseconds', 'share of Nova\'s weighing', 'above no-op (ms)', 'MiB')
@@ -40,10 +41,7 @@ class Placement(lister.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('--hosts', type=int, default=10000, metavar='N',
-                            help='hosts of the request (default: %(default)s)')
-        parser.add_argument('--vms-per-host', type=int, default=20, metavar='N',
-                            help='VMs on each host (default: %(default)s)')
+        common.add_cloud_size(parser, 'hosts of the request')
         parser.add_argument('--limited', type=float, default=0.1, metavar='SHARE',
                             help='share of the VMs that have limits (default: %(default)s)')
         parser.add_argument('--pending', type=int, default=0, metavar='N',
@@ -59,10 +57,7 @@ class Placement(lister.Lister):
         return parser
 
     def take_action(self, arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        for name, low in (('hosts', 2), ('vms_per_host', 0), ('rounds', 1), ('pending', 0)):
-            if getattr(arguments, name) < low:
-                raise errors.InvalidOption(f'--{name.replace("_", "-")}',
-                                           getattr(arguments, name), f'at least {low}')
+        common.require_at_least(arguments, hosts=2, vms_per_host=0, rounds=1, pending=0)
         if not 0 <= arguments.limited <= 1:
             raise errors.InvalidOption('--limited', arguments.limited, 'from 0 to 1')
         os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', 'true')

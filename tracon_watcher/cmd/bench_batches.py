@@ -20,9 +20,9 @@ from typing import Any, Iterator
 from cliff import lister
 import numpy as np
 
+from tracon_watcher.cmd import arguments as common
 from tracon_watcher.cmd import packaged
 from tracon_watcher.cmd import simulate
-from tracon_watcher import errors
 
 _COLUMNS = ('where', 'host_type', 'cases', 'better_at_once', 'mean_gain', 'largest_gain')
 _SLOTS = 4
@@ -55,10 +55,7 @@ class Batches(lister.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        for name, least in (('cases', 1), ('hosts', 2), ('moves', 1), ('seed', 0)):
-            if getattr(parsed_args, name) < least:
-                raise errors.InvalidOption(f'--{name}', getattr(parsed_args, name),
-                                           f'at least {least}')
+        common.require_at_least(parsed_args, cases=1, hosts=2, moves=1, seed=0)
         from tracon_watcher.simulator import world as worlds
         data = packaged.read(parsed_args.measurements)
         rows = []

@@ -23,6 +23,7 @@ from typing import Any, Iterator
 from cliff import lister
 import numpy as np
 
+from tracon_watcher.cmd import arguments as common
 from tracon_watcher import errors
 from tracon_watcher import progress
 
@@ -43,19 +44,13 @@ class Engine(lister.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('--hosts', type=int, default=10000, metavar='N',
-                            help='hosts of the cloud (default: %(default)s)')
-        parser.add_argument('--vms-per-host', type=int, default=20, metavar='N',
-                            help='VMs on each host (default: %(default)s)')
+        common.add_cloud_size(parser)
         parser.add_argument('--cycles', type=int, default=3, metavar='N',
                             help='cycles to take the median of (default: %(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        for name in ('hosts', 'vms_per_host', 'cycles'):
-            if getattr(parsed_args, name) < 1:
-                raise errors.InvalidOption(f'--{name.replace("_", "-")}',
-                                           getattr(parsed_args, name), 'at least 1')
+        common.require_at_least(parsed_args, hosts=1, vms_per_host=1, cycles=1)
         rows = list(_measure(parsed_args))
         if parsed_args.formatter == 'table':
             rows = [tuple(f'{value:.3g}' if isinstance(value, float) else value for value in row)

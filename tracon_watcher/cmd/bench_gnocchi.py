@@ -23,10 +23,10 @@ from typing import Any
 
 from cliff import lister
 
+from tracon_watcher.cmd import arguments as common
 from tracon_watcher.cmd import bench_child
 from tracon_watcher.cmd import bench_gnocchi_server
 from tracon_watcher.cmd import packaged
-from tracon_watcher import errors
 from tracon_watcher import progress
 
 _COLUMNS = ('what', 'VMs', 'requests', 'seconds', 'API CPU (s)', 'database CPU (s)',
@@ -66,10 +66,8 @@ class Gnocchi(lister.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        for name in ('vms', 'sample', 'window', 'points', 'page', 'at_once', 'processes'):
-            if getattr(parsed_args, name) < 1:
-                raise errors.InvalidOption(f'--{name.replace("_", "-")}',
-                                           getattr(parsed_args, name), 'at least 1')
+        common.require_at_least(parsed_args, vms=1, sample=1, window=1, points=1, page=1,
+                                at_once=1, processes=1)
         with tempfile.TemporaryDirectory(prefix='tracon-bench-') as directory:
             with bench_gnocchi_server.running(pathlib.Path(directory),
                                               parsed_args.processes) as server:

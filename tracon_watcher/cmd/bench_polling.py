@@ -27,7 +27,7 @@ import uuid
 
 from cliff import lister
 
-from tracon_watcher import errors
+from tracon_watcher.cmd import arguments as common
 
 _COLUMNS = ('source', 'what', 'pollsters', 'calls', 'samples', 'milliseconds',
             'cpu_milliseconds', 'share_of_stock', 'MiB')
@@ -57,9 +57,7 @@ class Polling(lister.Lister):
         return parser
 
     def take_action(self, arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        for name in ('domains', 'rounds'):
-            if getattr(arguments, name) < 1:
-                raise errors.InvalidOption(f'--{name}', getattr(arguments, name), 'at least 1')
+        common.require_at_least(arguments, domains=1, rounds=1)
         for name in ('ceilometer', 'oslo_service'):
             logging.getLogger(name).setLevel(logging.WARNING)
         with tempfile.TemporaryDirectory(prefix='tracon-bench-') as folder:

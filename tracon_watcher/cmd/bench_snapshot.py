@@ -26,6 +26,7 @@ from typing import Any, Callable, Iterator
 from cliff import lister
 import numpy as np
 
+from tracon_watcher.cmd import arguments as common
 from tracon_watcher import errors
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import delta
@@ -46,10 +47,7 @@ class Snapshot(lister.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('--hosts', type=int, default=10000, metavar='N',
-                            help='hosts of the cloud (default: %(default)s)')
-        parser.add_argument('--vms-per-host', type=int, default=20, metavar='N',
-                            help='VMs on each host (default: %(default)s)')
+        common.add_cloud_size(parser)
         parser.add_argument('--changed', type=float, default=0.01, metavar='SHARE',
                             help='share of the hosts that a delta is about (default: %(default)s)')
         parser.add_argument('--rounds', type=int, default=3, metavar='N',
@@ -57,10 +55,7 @@ class Snapshot(lister.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        for name, low in (('hosts', 1), ('vms_per_host', 0), ('rounds', 1)):
-            if getattr(parsed_args, name) < low:
-                raise errors.InvalidOption(f'--{name.replace("_", "-")}',
-                                           getattr(parsed_args, name), f'at least {low}')
+        common.require_at_least(parsed_args, hosts=1, vms_per_host=0, rounds=1)
         if not 0 <= parsed_args.changed <= 1:
             raise errors.InvalidOption('--changed', parsed_args.changed, 'from 0 to 1')
         return _COLUMNS, list(_measure(parsed_args))

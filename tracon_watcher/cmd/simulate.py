@@ -23,6 +23,7 @@ from typing import Any, Sequence
 from cliff import command
 from cliff import lister
 
+from tracon_watcher.cmd import arguments as common
 from tracon_watcher.cmd import packaged
 from tracon_watcher import errors
 
@@ -255,9 +256,7 @@ def cases(arguments: argparse.Namespace, **more: Any) -> list[Any]:
     """Return a case for each scheduler and run of each setting."""
     from tracon_watcher.scheduling import catalogue
     from tracon_watcher.simulator import experiment
-    for name, least in (('runs', 1), ('processes', 1), ('seed', 0)):
-        if getattr(arguments, name) < least:
-            raise errors.InvalidOption(f'--{name}', getattr(arguments, name), f'at least {least}')
+    common.require_at_least(arguments, runs=1, processes=1, seed=0)
     for name in ('machines', 'schedulers', 'objective', 'mix', 'sigma'):
         if not getattr(arguments, name):
             raise errors.InvalidOption(f'--{name}', '', 'name one at least')

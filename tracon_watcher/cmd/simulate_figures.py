@@ -22,6 +22,7 @@ from typing import Any
 
 from cliff import lister
 
+from tracon_watcher.cmd import arguments as common
 from tracon_watcher.cmd import simulate
 from tracon_watcher import errors
 from tracon_watcher import page
@@ -56,10 +57,7 @@ class Figures(lister.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        for name, least in (('runs', 1), ('processes', 1), ('seed', 0)):
-            if getattr(parsed_args, name) < least:
-                raise errors.InvalidOption(f'--{name}', getattr(parsed_args, name),
-                                           f'at least {least}')
+        common.require_at_least(parsed_args, runs=1, processes=1, seed=0)
         unknown = [name for name in parsed_args.figures if name not in _NAMES]
         if unknown or not parsed_args.figures:
             raise errors.InvalidOption('--figures', ','.join(parsed_args.figures),

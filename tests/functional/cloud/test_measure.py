@@ -12,44 +12,36 @@
 
 """``tracon lab measure --cloud`` in a real cloud: Nova boots VMs, and telemetry tells of them."""
 
+import dataclasses
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-import unittest
 
+from tests.functional.cloud import base
 from tracon_watcher.models import dataset
-from tracon_watcher.testcloud import cloud
-from tracon_watcher.testcloud import requirements
-from tracon_watcher.testcloud import settings
 
-# Beside a cloud that somebody has started with the default ports, and that of other tests.
-PORT_BASE = 29200
 HOST = 'cmp1'
 POLLING = 5
 COMMAND = 'import sys; from tracon_watcher.cmd import app; sys.exit(app.main(sys.argv[1:]))'
 
 
-class TestMeasure(unittest.TestCase):
+class TestMeasure(base.CloudCase):
+
+    port_base = 29200
+    polling_seconds = POLLING
+
+    @classmethod
+    def configured(cls, made):
+        return dataclasses.replace(made, hosts=(HOST,))
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        reason = requirements.missing()
-        if reason:
-            raise unittest.SkipTest(reason)
-        # Short, because of the sockets in it.
-        directory = pathlib.Path(tempfile.mkdtemp(prefix='tracon-', dir='/var/tmp'))
-        cls.addClassCleanup(shutil.rmtree, directory)
         cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
-        cls.cloud = cloud.TestCloud(settings.Settings(
-            directory=directory, port_base=PORT_BASE, hosts=(HOST,),
-            polling_seconds=POLLING))
-        cls.enterClassContext(cls.cloud)
 
     def start(self, *arguments, user='admin'):
         environment = {name: value for name, value in os.environ.items()

@@ -15,41 +15,35 @@
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
-import unittest
 
 import requests
 
+from tests.functional.cloud import base
 from tracon_watcher.cmd import cloud_demo
 from tracon_watcher.lab import programs
-from tracon_watcher.testcloud import cloud
 from tracon_watcher.testcloud import product
-from tracon_watcher.testcloud import requirements
 from tracon_watcher.testcloud import settings
 
-# Beside a cloud that somebody has started with the default ports.
-PORT_BASE = 29500
 UNITS = {'one': programs.Unit(cpu_seconds=0.001, reads=3, period=20_000),
          'two': programs.Unit(cpu_seconds=0.002, reads=1, period=20_000)}
 
 
-class TestProduct(unittest.TestCase):
+class TestProduct(base.CloudCase):
+
+    port_base = 29500
+    patience = 180.0
+
+    @classmethod
+    def configured(cls, made):
+        return product.with_product(made)
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        reason = requirements.missing()
-        if reason:
-            raise unittest.SkipTest(reason)
-        # Short, because of the sockets in it.
-        folder = pathlib.Path(tempfile.mkdtemp(prefix='tracon-', dir='/var/tmp'))
-        cls.addClassCleanup(shutil.rmtree, folder)
-        cls.cloud = cls.enterClassContext(cloud.TestCloud(product.with_product(
-            settings.Settings(directory=folder, port_base=PORT_BASE, polling_seconds=5))))
+        folder = cls.settings.directory
         product.start_engine(cls.cloud, cloud_demo.fitted(folder / 'fitted', lambda text: None))
         host = cls.cloud.settings.hosts[0]
         cls.servers = {name: cls.cloud.boot(name, host) for name in UNITS}
@@ -68,13 +62,6 @@ class TestProduct(unittest.TestCase):
         found = self.run_openstack(*arguments, '-f', 'json', **who)
         self.assertEqual(0, found.returncode, found.stderr)
         return json.loads(found.stdout)
-
-    def wait(self, what, condition, patience=180.0):
-        deadline = time.monotonic() + patience
-        while not (found := condition()):
-            self.assertLess(time.monotonic(), deadline, what)
-            time.sleep(1.0)
-        return found
 
     def known(self):
         """What the administrator sees, once it is known of all."""

@@ -15,70 +15,21 @@
 import dataclasses
 import os
 import pathlib
-import shutil
 import sys
-import tempfile
 import time
-import unittest
 
 from openstack import exceptions
 
+from tests.functional.cloud import base
 from tracon_watcher.lab import programs
 from tracon_watcher.testcloud import cloud
-from tracon_watcher.testcloud import enclosure
 from tracon_watcher.testcloud import errors
-from tracon_watcher.testcloud import requirements
 from tracon_watcher.testcloud import settings
 
-# Beside a cloud that somebody has started with the default ports.
-PORT_BASE = 29000
 
+class TestTestCloud(base.CloudCase):
 
-def left_behind(made):
-    """Processes, groups and mounts of a cloud that exist now."""
-    found = []
-    for entry in pathlib.Path('/proc').glob('[0-9]*'):
-        try:
-            command = (entry / 'cmdline').read_bytes().replace(b'\0', b' ').decode()
-            running = (entry / 'stat').read_text().rsplit(')', 1)[1].split()[0] not in 'ZX'
-        except OSError:
-            continue
-        if str(made.directory) in command and running:
-            found.append(command)
-    for place in enclosure.control_groups(pathlib.Path('/proc/mounts').read_text()):
-        found += [str(path) for path in place.glob(f'tracon-{made.port_base}-*')]
-    return found
-
-
-class TestTestCloud(unittest.TestCase):
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        reason = requirements.missing()
-        if reason:
-            raise unittest.SkipTest(reason)
-        # Short, because of the sockets in it.
-        folder = pathlib.Path(tempfile.mkdtemp(prefix='tracon-', dir='/var/tmp'))
-        cls.addClassCleanup(shutil.rmtree, folder)
-        cls.settings = settings.Settings(directory=folder, port_base=PORT_BASE,
-                                         polling_seconds=5)
-        cls.cloud = cloud.TestCloud(cls.settings)
-        cls.addClassCleanup(cls.check_nothing_is_left)
-        cls.enterClassContext(cls.cloud)
-
-    @classmethod
-    def check_nothing_is_left(cls):
-        found = left_behind(cls.settings)
-        if found:
-            raise AssertionError('left behind: ' + '\n'.join(found))
-
-    def wait(self, what, condition, patience=60.0):
-        deadline = time.monotonic() + patience
-        while not (found := condition()):
-            self.assertLess(time.monotonic(), deadline, what)
-            time.sleep(0.5)
-        return found
+    port_base = 29000
 
     def boot(self, name, host=None, **more):
         made = self.cloud.boot(name, host, **more)

@@ -14,7 +14,6 @@
 
 import logging
 import time
-import unittest
 
 from nova import conf
 
@@ -34,11 +33,7 @@ class EngineCase:
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        if messaging.missing():
-            raise unittest.SkipTest(messaging.missing())
-        cls.rabbit = messaging.RabbitMQ()
-        cls.rabbit.setUp()
-        cls.addClassCleanup(cls.rabbit.cleanUp)
+        cls.rabbit = messaging.of_class(cls)
 
     def setUp(self):
         self.engine = None

@@ -18,7 +18,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import unittest
 
 from tests.functional import messaging
 from tests.unit.messaging import base
@@ -34,11 +33,7 @@ class RabbitCase(base.MessagingCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        if messaging.missing():
-            raise unittest.SkipTest(messaging.missing())
-        cls.rabbit = messaging.RabbitMQ()
-        cls.rabbit.setUp()
-        cls.addClassCleanup(cls.rabbit.cleanUp)
+        cls.rabbit = messaging.of_class(cls)
         cls.url = cls.rabbit.url
 
     def listener(self, **options):
