@@ -106,8 +106,9 @@ class Choices:
     def settle(self, now: float, spec=None) -> None:
         """Look at which hosts were chosen since.
 
-        :param spec: of a request that waits for this: of others that go on only the hosts that
-            were expected are looked at, which costs nothing. None: no request does
+        :param spec: of a request that waits for this: of others only the hosts that were expected
+            are looked at, which costs nothing; the rest is left to the background. None: no
+            request waits
         """
         if not self._open:
             return
@@ -116,7 +117,7 @@ class Choices:
         with self._lock:
             for key, one in list(self._open.items()):
                 ended = one.spec() is None or now - one.at > _LONGEST_REQUEST
-                hasty = not ended and spec is not None and one.spec() is not spec
+                hasty = spec is not None and one.spec() is not spec
                 found += self._found(one, now, hasty)
                 # A request for several that cannot be met in full gives back what it took: Nova
                 # then unsets the time at which it updated the HostState.
@@ -125,7 +126,9 @@ class Choices:
                               if state.updated is not None]
                 if ended:
                     self._placements.unexpected(one.uuid)
-                    del self._open[key]
+                    # Which other host it may have been given, the background looks up.
+                    if not (hasty and one.states):
+                        del self._open[key]
             if found or failed:
                 self._settled(found, failed)
 

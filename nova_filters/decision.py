@@ -19,7 +19,6 @@ of which a request has its own thousands.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from typing import Any
 
@@ -258,7 +257,7 @@ def _of_response(assessor: assessment.Assessor, group: Any, index: int, places: 
                  newcomer: newcomers.Profile, pool: int) -> _Predicted:
     response = group.responses[index]
     meeting = encounter.Encounter(assessor.cluster, group, response, pool)
-    of_newcomer = functools.partial(meeting.newcomer, places=places)
+    of_newcomer = meeting.newcomer_on(places)
     exponent = of_newcomer(newcomer.mean)
     spread = encounter.spread(of_newcomer, newcomer, exponent)
     counts = group.first[places + 1] - group.first[places]

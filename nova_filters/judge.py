@@ -47,6 +47,7 @@ from nova_filters import snapshot_client
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import storage
 from tracon_watcher.placement import verdict
 
 # Seconds between two rounds in the background: while hosts are being chosen, while siblings may
@@ -180,7 +181,7 @@ class Judge:
             operation.never_refused(spec, present is not None),
             options.on_all_refused == 'least_harm', _trust(prepared, rows),
             decision.Circumstances(now, prepared.content.identity, profile, assessor,
-                                   parts[0] if parts else None, overlay.pool_of(cluster, uuid)))
+                                   parts[0] if parts else None, storage.pool_of(cluster, present)))
 
     def close(self) -> None:
         """End the background threads."""

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -98,9 +99,10 @@ class Judgement:
             return None
         known = self.rows >= 0
         among = self.rows[known]
-        score = self.foreseen.score[among]
-        if not len(among) or np.isnan(score).all():
+        if np.isnan(self.foreseen.score[among]).all():
             return None
+        if known.all():
+            return self.foreseen.ranked(among)
         harm = np.empty(len(self.rows))
         harm[known] = self.foreseen.ranked(among)
         harm[~known] = self.foreseen.typical(among)
@@ -144,8 +146,8 @@ class Judgement:
 
     def without(self, hosts: BoolArray) -> list:
         """Return the HostStates without these, (n,)."""
-        places = np.flatnonzero(~hosts)
-        self._left = ([self.states[place] for place in places.tolist()], places)
+        left = ~hosts
+        self._left = (list(itertools.compress(self.states, left.tolist())), np.flatnonzero(left))
         return self._left[0]
 
     def favourite(self, states: list, weights: list[float]) -> int | None:

@@ -21,7 +21,6 @@ import numpy as np
 from nova_filters import recall as recalls
 from nova_filters import residency
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer as newcomers
 from tracon_watcher.placement import storage
@@ -37,13 +36,6 @@ class Part:
 
     hosts: list[int]
     assessor: assessment.Assessor
-
-
-def pool_of(cluster: cluster_module.ClusterState, uuid: str) -> int:
-    """Return the index of the pool on which a VM is already; -1 for none, and for a local disk."""
-    present = cluster.resident_index.get(uuid)
-    pool = -1 if present is None else int(cluster.io_domain[present])
-    return -1 if pool >= 0 and storage.is_local(cluster)[pool] else pool
 
 
 def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
@@ -67,7 +59,7 @@ def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
     cluster = assessor.cluster
     present = cluster.resident_index.get(uuid)
     changes = dict(changes)
-    pool = pool_of(cluster, uuid)
+    pool = storage.pool_of(cluster, present)
     if present is not None:
         host = int(cluster.host[present])
         old = changes.get(host, residency.Change())

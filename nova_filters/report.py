@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from nova_filters import judgement as judgements
-from tracon_watcher.characteristics import BoolArray
+from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.placement import assessment
 
 WORST = 10
@@ -37,7 +37,7 @@ def content(judged: judgements.Judgement, hosts: BoolArray, outcome: str) -> dic
     positions = np.flatnonzero(hosts)
     rows = judged.rows[positions]
     worst = []
-    for place in np.argsort(-found.excess[rows], kind='stable')[:WORST]:
+    for place in _largest(found.excess[rows]):
         breach = found.breach(int(rows[place]))
         worst.append({'host': judged.states[positions[place]].host, 'vm': breach.vm,
                       'response': breach.response, 'predicted_bound': round(breach.bound, 4),
@@ -51,6 +51,15 @@ def content(judged: judgements.Judgement, hosts: BoolArray, outcome: str) -> dic
             'breached': len(positions), 'reasons': found.reasons(rows), 'unknown': unknown,
             'expected_from': found.newcomer.source, 'snapshot': found.cluster.version,
             'worst': worst}
+
+
+def _largest(values: FloatArray) -> IntArray:
+    """Return where the largest :data:`WORST` of some values are, of equals the first."""
+    places = np.arange(len(values))
+    if len(values) > WORST:
+        least = np.partition(values, -WORST)[-WORST]
+        places = np.flatnonzero(values >= least)
+    return places[np.argsort(-values[places], kind='stable')[:WORST]]
 
 
 def text(said: dict[str, Any]) -> str:

@@ -104,13 +104,13 @@ class Residency:
         on_the_way = pending.all()
         if not (arrived or gone or on_the_way or unlisted):
             return {}
-        position = {int(row): place for place, row in enumerate(rows) if row >= 0}
+        position = _positions(rows, len(assessor.cluster.hosts))
         changes: dict[int, Change] = {}
         for uuid, row in gone:
-            if row in position and uuid != newcomer_uuid:
+            if position[row] >= 0 and uuid != newcomer_uuid:
                 changes.setdefault(row, Change()).gone.add(uuid)
         for uuid, row in arrived:
-            if row in position and uuid != newcomer_uuid:
+            if position[row] >= 0 and uuid != newcomer_uuid:
                 changes.setdefault(row, Change()).arrived[uuid] = self._arrival(
                     assessor, uuid, states[position[row]], pending)
         explained = self._add_pending(assessor, states, position, changes, on_the_way,
@@ -238,7 +238,7 @@ class Residency:
         return Arrival(uuid, profile)
 
     @staticmethod
-    def _add_pending(assessor: assessment.Assessor, states: list, position: dict[int, int],
+    def _add_pending(assessor: assessment.Assessor, states: list, position: IntArray,
                      changes: dict[int, Change], on_the_way: list[pending_module.Placement],
                      newcomer_uuid: str) -> dict[int, int]:
         """Add placements that are not visible.
@@ -249,7 +249,7 @@ class Residency:
         explained: dict[int, int] = {}
         for one in on_the_way:
             row = cluster.host_index.get(one.node, cluster.host_index.get(one.host))
-            if row is None or row not in position:
+            if row is None or position[row] < 0:
                 continue
             if one.uuid not in states[position[row]].instances:
                 explained[row] = explained.get(row, 0) + 1
@@ -277,3 +277,11 @@ class Residency:
             for index in range(number):
                 uuid = f'{state.nodename}/unknown-{index}'
                 changes.setdefault(row, Change()).arrived[uuid] = Arrival(uuid, profile)
+
+
+def _positions(rows: IntArray, hosts: int) -> IntArray:
+    """Return where each of a snapshot's hosts is among those of the request, (h,); -1: nowhere."""
+    positions = np.full(hosts, -1, dtype=np.intp)
+    known = np.flatnonzero(rows >= 0)
+    positions[rows[known]] = known
+    return positions

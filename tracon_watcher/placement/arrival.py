@@ -30,9 +30,8 @@ def arrivals(assessor: assessment.Assessor, cluster: cluster_module.ClusterState
     On a host's own disk it is a newcomer like any other; on a pool its I/O is felt already.
 
     :param assessor: of the h hosts that it may come to
-    :param cluster: which has the VM in ``row``, and all storage backends of the hosts'
+    :param cluster: which has the VM in ``row``
     """
-    domain = int(cluster.io_domain[row])
     verdict = assessor.assess(newcomer.own(cluster.profiles[row]), cluster.resident_limits(row),
-                              now, pool=-1 if storage.is_local(cluster)[domain] else domain)
+                              now, pool=storage.pool_of(cluster, row, assessor.cluster))
     return np.where(verdict.known & ~verdict.refused, verdict.score, np.nan)

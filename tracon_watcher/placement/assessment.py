@@ -224,8 +224,7 @@ class Assessor:
         over = np.flatnonzero(self.lower(meeting.model, exponent) > limit)
         if not len(over):
             return
-        spread = encounter.spread(functools.partial(meeting.newcomer, places=over), newcomer,
-                                  exponent[over])
+        spread = encounter.spread(meeting.newcomer_on(over), newcomer, exponent[over])
         lower = self.lower(meeting.model, exponent[over], spread)
         over, lower = over[lower > limit[over]], lower[lower > limit[over]]
         result.note(verdict.Found(index, meeting.group.hosts[over], np.full(len(over), -1),
@@ -248,15 +247,14 @@ class Assessor:
         """Add what the newcomer does to the residents of its own host."""
         group, response = meeting.group, meeting.response
         result.flagged[response.flagged] = True
-        rise = meeting.residents(newcomer.mean) - response.exponent
-        result.score[group.hosts] += np.bincount(
-            group.place, np.where(response.counted, rise, 0.0), minlength=len(group.hosts))
-        over = np.flatnonzero(rise[response.limited] > response.allowance)
+        harm, rises = meeting.harm(newcomer.mean)
+        result.score[group.hosts] += harm
+        over = np.flatnonzero(rises > response.allowance)
         if not len(over):
             return
         rows = response.limited[over]
-        excess, bound = self._excess(response, over, rise[rows], newcomer,
-                                     functools.partial(meeting.residents, rows=rows))
+        excess, bound = self._excess(response, over, rises[over], newcomer,
+                                     meeting.residents_of(rows))
         keep = excess > 0
         result.note(verdict.Found(
             index, group.hosts[group.place[rows[keep]]], group.residents[rows[keep]],

@@ -190,22 +190,29 @@ class ClusterState:
         return dataclasses.replace(moved, io_domains=tuple(names), io_elsewhere=io)
 
     def restricted(self, host_indices: Iterable[int]) -> ClusterState:
-        """Return the state of these hosts alone, in the order given."""
+        """Return the state of these hosts alone, in the order given.
+
+        Of the storage backends those are left that these hosts and their residents use.
+        """
         chosen = list(host_indices)
         position = {index: place for place, index in enumerate(chosen)}
         rows = np.array([row for index in chosen
                          for row in range(self.first[index], self.first[index + 1])],
                         dtype=np.intp)
         renamed = np.array([position[int(index)] for index in self.host[rows]], dtype=np.intp)
+        domains = self.host_io_domain[chosen], self.io_domain[rows]
+        used = np.unique(np.concatenate(domains))
+        used = used[used >= 0]
+        host_domain, domain = (np.where(one >= 0, np.searchsorted(used, one), -1)
+                               for one in domains)
         part = self._with_residents(rows, self.host, self.io_domain)
-        io = self._io_of_others(rows)
-        if self.io_elsewhere is not None:
-            io += self.io_elsewhere
         return dataclasses.replace(
-            part, host=renamed, io_elsewhere=io,
+            part, host=renamed, io_domain=domain, host_io_domain=host_domain,
+            io_elsewhere=self._io_of_others(rows, used),
+            io_domains=tuple(self.io_domains[index] for index in used),
             hosts=tuple(self.hosts[index] for index in chosen),
             host_type=tuple(self.host_type[index] for index in chosen),
-            host_io_domain=self.host_io_domain[chosen], updated_at=self.updated_at[chosen])
+            updated_at=self.updated_at[chosen])
 
     @functools.cached_property
     def io_residents(self) -> tuple[FloatArray, IntArray]:
@@ -214,20 +221,25 @@ class ClusterState:
         return (characteristics.domain_totals(self.profiles[:, IO], self.io_domain, count),
                 np.bincount(self.io_domain[self.io_domain >= 0], minlength=count)[:count])
 
-    def _io_of_others(self, rows: IntArray) -> FloatArray:
-        """Return the I/O (d, 2) on each storage backend of all residents but these."""
+    def _io_of_others(self, rows: IntArray, used: IntArray) -> FloatArray:
+        """Return the I/O (u, 2) on some storage backends of all residents but these.
+
+        :param used: (u,) indices of these backends, rising, with all that the residents use
+        """
         totals, numbers = self.io_residents
-        io = totals.copy()
+        io = totals[used]
         own = self.io_domain[rows]
-        inside = np.bincount(own[own >= 0], minlength=len(totals))
+        inside = np.bincount(np.searchsorted(used, own[own >= 0]), minlength=len(used))
         io[inside > 0] = 0.0
         # Summed anew, not subtracted: that would leave rounding, and unknown I/O unknown.
-        shared = (inside > 0) & (inside < numbers)
-        if shared.any():
-            among = (self.io_domain >= 0) & shared[self.io_domain]
+        shared = used[(inside > 0) & (inside < numbers[used])]
+        if len(shared):
+            among = np.isin(self.io_domain, shared)
             among[rows] = False
-            io += characteristics.domain_totals(self.profiles[among, IO], self.io_domain[among],
-                                                len(totals))
+            io += characteristics.domain_totals(
+                self.profiles[among, IO], np.searchsorted(used, self.io_domain[among]), len(used))
+        if self.io_elsewhere is not None:
+            io += self.io_elsewhere[used]
         return io
 
     def with_resident(self, host_index: int, uuid: str, profile: FloatArray,

@@ -126,9 +126,8 @@ class Trials:
         cluster = assessor.cluster
         row = None if vm is None else cluster.resident_index.get(vm)
         self._present = None if row is None else (str(vm), int(cluster.host[row]))
-        self._pool = -1
-        if row is not None and not storage.is_local(cluster)[cluster.io_domain[row]]:
-            self._pool = int(cluster.io_domain[row])
+        self._row = row
+        self._pool = storage.pool_of(cluster, row)
 
     @functools.cached_property
     def everywhere(self) -> verdict.Assessment:
@@ -192,11 +191,15 @@ class Trials:
                 ) -> tuple[assessment.Assessor, verdict.Assessment]:
         self._left -= _cost(part)
         assessor = assessment.Assessor(part, self._assessor.models, self._assessor.settings)
-        return assessor, assessor.assess(self._profile, limits, pool=self._pool_seen_from(host))
+        return assessor, assessor.assess(self._profile, limits,
+                                         pool=self._pool_seen_from(host, part))
 
-    def _pool_seen_from(self, host: int) -> int:
+    def _pool_seen_from(self, host: int, part: cluster_module.ClusterState) -> int:
+        """Return the index in a part of the pool on which the newcomer is already; -1 for none."""
         # On the host where it is, its I/O is not one from elsewhere.
-        return -1 if self._present is not None and self._present[1] == host else self._pool
+        if self._present is not None and self._present[1] == host:
+            return -1
+        return storage.pool_of(self._assessor.cluster, self._row, part)
 
     def _needed(self, part: cluster_module.ClusterState, host: int) -> tuple[Needed, ...]:
         """Relax the limits that are breached, until none is."""
@@ -230,7 +233,7 @@ class Trials:
         if here.excess_elsewhere[0] > 0:
             limited = np.isfinite(part.max_slowdown) | (part.min_iops_ratio > 0)
             others = [part.uuids[row] for row in np.flatnonzero(limited & (part.host > 0))]
-        if len(part.hosts) == 1 and self._pool_seen_from(host) < 0:
+        if len(part.hosts) == 1 and self._pool_seen_from(host, part) < 0:
             if self._left <= 0:
                 return None
             tried = self._all_at_once(part, host, here, refused)

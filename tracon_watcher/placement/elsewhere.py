@@ -40,6 +40,8 @@ def tabulate(model: pairwise.PairwiseModel, sensitivity: FloatArray) -> Tables:
 
     :param sensitivity: (m, 14)
     """
+    if not len(sensitivity):
+        return np.empty((0, _SIZE, _SIZE), dtype=np.float32)
     profiles = np.zeros((_SIZE * _SIZE, COUNT))
     profiles[:, IO] = np.stack(np.meshgrid(LEVELS, LEVELS, indexing='ij'), axis=-1).reshape(-1, 2)
     pressure = model.pressure(profiles * model.hull.background_maximum).T

@@ -26,6 +26,9 @@ from tracon_watcher.placement import newcomer as newcomers
 from tracon_watcher.placement import residents
 from tracon_watcher.prediction import pairwise
 
+#: Gives exponents, (m,), for a newcomer's profile, (4,).
+Exponents = Callable[[FloatArray], FloatArray]
+
 
 @dataclasses.dataclass(frozen=True)
 class Encounter:
@@ -51,17 +54,62 @@ class Encounter:
         :param profile: (4,)
         :param places: (m,) indices into the group's hosts; None for all g
         """
-        group, response = self.group, self.response
-        if places is None:
-            place, arrival, count = group.place, response.arrival, len(group.hosts)
-        else:
-            place, rows = _residents_of(group.first, places)
-            arrival, count = response.arrival[rows], len(places)
+        if places is not None:
+            return self.newcomer_on(places)(profile)
+        group, arrival = self.group, self.response.arrival
         sensitivity = self.model.sensitivity(profile[None, :])
+        sums = np.empty((2, len(group.hosts)))
+        for hosts, rows in group.blocks:
+            sums[:, hosts] = self._sums(sensitivity, arrival[rows],
+                                        group.place[rows] - hosts.start, hosts.stop - hosts.start)
+        return self._met(sums, sensitivity, profile, None)
+
+    def newcomer_on(self, places: IntArray) -> Exponents:
+        """Return what gives the newcomer's exponents on some hosts, (m,), for a profile.
+
+        What it needs of these hosts is picked once, however many profiles there are.
+
+        :param places: (m,) indices into the group's hosts
+        """
+        place, rows = _residents_of(self.group.first, places)
+        arrival = self.response.arrival[rows]
+
+        def exponents(profile: FloatArray) -> FloatArray:
+            sensitivity = self.model.sensitivity(profile[None, :])
+            return self._met(self._sums(sensitivity, arrival, place, len(places)), sensitivity,
+                             profile, places)
+        return exponents
+
+    def _sums(self, sensitivity: FloatArray, arrival: FloatArray, place: IntArray,
+              count: int) -> FloatArray:
+        """Return the sums of the parts that residents have in the newcomer's exponents, (2, m)."""
         each = self.model.parts(self.model.excess(arrival @ sensitivity[0]))
+        return np.stack([np.bincount(place, one, minlength=count) for one in each])
+
+    def _met(self, sums: FloatArray, sensitivity: FloatArray, profile: FloatArray,
+             places: IntArray | None) -> FloatArray:
+        """Return the newcomer's exponents beside residents and I/O from elsewhere."""
         beyond = self.model.parts(self._beyond(sensitivity, profile, places))
-        return self.model.total(*(np.bincount(place, one, minlength=count) + other
-                                  for one, other in zip(each, beyond)))
+        return self.model.total(sums[0] + beyond[0], sums[1] + beyond[1])
+
+    def harm(self, profile: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return by how much residents' exponents rise: their sum on each host, and of each limit.
+
+        :param profile: (4,) of the newcomer
+        :returns: (g,), and (l,) in the order of the response's ``limited``
+        """
+        group, response = self.group, self.response
+        pressures = self._pressures(profile)
+        harm, rises = np.empty(len(group.hosts)), np.empty(len(response.limited))
+        for hosts, rows in group.blocks:
+            rise = self._after(profile, pressures, response.behaviour.sensitivity[rows],
+                               rows) - response.exponent[rows]
+            harm[hosts] = np.bincount(
+                group.place[rows] - hosts.start, np.where(response.counted[rows], rise, 0.0),
+                minlength=hosts.stop - hosts.start)
+            limited = slice(*np.searchsorted(response.limited, (rows.start, rows.stop)))
+            rises[limited] = rise[response.limited[limited] - rows.start]
+        return harm, rises
 
     def residents(self, profile: FloatArray, rows: IntArray | None = None) -> FloatArray:
         """Return the exponents of residents of the host that the newcomer comes to, (n,) or (m,).
@@ -69,23 +117,46 @@ class Encounter:
         :param profile: (4,) of the newcomer
         :param rows: (m,) indices into the group's residents; None for all n
         """
-        group, behaviour = self.group, self.response.behaviour
-        pressure, cpu_pressure = self.model.pressure(
+        if rows is not None:
+            return self.residents_of(rows)(profile)
+        return self._after(profile, self._pressures(profile), self.response.behaviour.sensitivity,
+                           slice(0, len(self.group.residents)))
+
+    def residents_of(self, rows: IntArray) -> Exponents:
+        """Return what gives the exponents of some residents, (m,), beside a profile.
+
+        What it needs of these residents is picked once, however many profiles there are.
+
+        :param rows: (m,) indices into the group's residents
+        """
+        sensitivity = self.response.behaviour.sensitivity[rows]
+        return lambda profile: self._after(profile, self._pressures(profile), sensitivity, rows)
+
+    def _pressures(self, profile: FloatArray) -> FloatArray:
+        """Return what the newcomer presses with: on its own storage, and on another, (2, 14)."""
+        return self.model.pressure(
             np.stack([profile, residents.cpu_only(profile[None, :])[0]]))
-        chosen = slice(None) if rows is None else rows
-        product = behaviour.sensitivity[chosen] @ pressure
+
+    def _after(self, profile: FloatArray, pressures: FloatArray, sensitivity: FloatArray,
+               rows: IntArray | slice) -> FloatArray:
+        """Return the exponents of residents beside the newcomer, (m,).
+
+        :param sensitivity: (m, 14) of these residents
+        """
+        group, response = self.group, self.response
+        product = sensitivity @ pressures[0]
         if group.has_apart:
             # On other storage than its host's newcomers one shares only the CPU with them.
-            product = np.where(group.apart[chosen],
-                               behaviour.sensitivity[chosen] @ cpu_pressure, product)
+            product = np.where(group.apart[rows], sensitivity @ pressures[1], product)
         added = self.model.excess(product)
+        after = response.beside(rows, added)
         if self.pool < 0:
-            return self.response.beside(chosen, added)
+            return after
         # It was among the I/O from elsewhere until it came.
-        felt = np.flatnonzero(group.at_pool[chosen] & (behaviour.domain[chosen] == self.pool))
-        own = felt if rows is None else rows[felt]
-        after = self.response.beside(chosen, added)
-        after[felt] = self.response.beside(own, added[felt], self._excess_of(own, -profile[IO]))
+        felt = np.flatnonzero(group.at_pool[rows]
+                              & (response.behaviour.domain[rows] == self.pool))
+        own = felt + rows.start if isinstance(rows, slice) else rows[felt]
+        after[felt] = response.beside(own, added[felt], self._excess_of(own, -profile[IO]))
         return after
 
     def elsewhere(self, profile: FloatArray, rows: IntArray) -> FloatArray:
@@ -118,7 +189,7 @@ class Encounter:
         return found
 
 
-def spread(exponents: Callable[[FloatArray], FloatArray], newcomer: newcomers.Profile,
+def spread(exponents: Exponents, newcomer: newcomers.Profile,
            expected: FloatArray) -> FloatArray | float:
     """Return the standard deviations, (m,), that an uncertain profile gives exponents.
 

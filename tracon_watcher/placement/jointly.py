@@ -51,12 +51,10 @@ def destinations(assessor: assessment.Assessor, room: occupancy.Occupancy, uuids
     without = assessment.Assessor(cluster.moved(dict.fromkeys(uuids)), assessor.models,
                                   assessor.settings)
     table = np.full((len(uuids), len(cluster.hosts)), np.inf)
-    local = storage.is_local(cluster)
     for line, uuid in enumerate(uuids):
         row = cluster.resident_index[uuid]
-        domain = int(cluster.io_domain[row])
         verdict = without.assess(newcomer.own(cluster.profiles[row]), cluster.resident_limits(row),
-                                 now, pool=-1 if local[domain] else domain)
+                                 now, pool=storage.pool_of(cluster, row))
         allowed, _worse = room.destinations(uuid)
         allowed &= verdict.known & ~verdict.refused & storage.reachable(cluster, row)
         table[line, allowed] = verdict.score[allowed] + cost

@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from typing import Any
+from typing import Iterator
 from typing import Sequence
 
 import numpy as np
@@ -28,6 +29,9 @@ from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import elsewhere
 from tracon_watcher.placement import neighbours
 from tracon_watcher.prediction import pairwise
+
+# Residents of a block.
+_AT_ONCE = 1 << 14
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,6 +101,9 @@ class Group:
 
     :param place: of each resident, index into ``hosts``
     :param first: (g + 1,) the residents of host i are first[i] to first[i + 1] − 1
+    :param blocks: (hosts, rows of their residents), some thousand rows each, in order: what takes
+        several passes over all residents takes them block by block, each of which fits into the
+        processor's cache, and not into fresh memory for each intermediate result
     :param apart: (n,) whether they are on other storage than their host's newcomers
     :param has_apart: whether any is
     :param at_pool: (n,) whether they are on that storage, and other hosts share it
@@ -111,6 +118,7 @@ class Group:
     place: IntArray
     responses: tuple[Response, Response]
     first: IntArray
+    blocks: tuple[tuple[slice, slice], ...]
     apart: BoolArray
     has_apart: bool
     at_pool: BoolArray
@@ -153,10 +161,23 @@ def group(cluster: cluster_module.ClusterState, host_type: str,
         for model, counted, limit in zip(models, (known, known & busy), limits))
     table = np.full(len(residents), -1, dtype=np.intp)
     table[here.pooled] = np.arange(len(here.pooled))
-    return Group(hosts, residents, here.place, (slowdown, iops_ratio),
-                 np.searchsorted(here.place, np.arange(len(hosts) + 1)).astype(np.intp),
-                 here.apart, bool(here.apart.any()), pooled & ~here.apart, here.pooled,
-                 *_distinct_io(cluster, residents[here.pooled]), table)
+    first = np.searchsorted(here.place, np.arange(len(hosts) + 1)).astype(np.intp)
+    return Group(hosts, residents, here.place, (slowdown, iops_ratio), first,
+                 tuple(_blocks(first)), here.apart, bool(here.apart.any()), pooled & ~here.apart,
+                 here.pooled, *_distinct_io(cluster, residents[here.pooled]), table)
+
+
+def _blocks(first: IntArray) -> Iterator[tuple[slice, slice]]:
+    """Yield hosts, and the rows of their residents, so many that they fit into the cache.
+
+    :param first: (g + 1,) the first row of each host
+    """
+    start = 0
+    while start < len(first) - 1:
+        full = int(np.searchsorted(first, first[start] + _AT_ONCE, side='right')) - 1
+        stop = max(full, start + 1)
+        yield slice(start, stop), slice(int(first[start]), int(first[stop]))
+        start = stop
 
 
 def _distinct_io(cluster: cluster_module.ClusterState,

@@ -41,6 +41,22 @@ def _is_local(names: tuple[str, ...]) -> BoolArray:
     return found
 
 
+def pool_of(cluster: cluster_module.ClusterState, row: int | None,
+            part: cluster_module.ClusterState | None = None) -> int:
+    """Return the index of the pool on which a VM's I/O is felt; -1 for none, or an own disk.
+
+    :param row: of the VM in ``cluster``; None for one that is not there
+    :param part: in which the index is meant, where that has other storage backends
+    """
+    domain = -1 if row is None else int(cluster.io_domain[row])
+    if domain < 0 or is_local(cluster)[domain]:
+        return -1
+    if part is None or part.io_domains is cluster.io_domains:
+        return domain
+    name = cluster.io_domains[domain]
+    return part.io_domains.index(name) if name in part.io_domains else -1
+
+
 def reachable(cluster: cluster_module.ClusterState, row: int) -> BoolArray:
     """Return, (h,), on which hosts the VM in ``row`` finds storage of the kind it has."""
     local = is_local(cluster)

@@ -165,7 +165,7 @@ class Assessment:
         """
         chosen = slice(None) if among is None else among
         score, sound = self.score[chosen], self._sound(chosen)
-        median = self.typical(among)
+        median = _median(score[sound])
         return np.where(np.isnan(score), median,
                         np.where(sound, score, np.maximum(score, median)))
 
@@ -176,15 +176,16 @@ class Assessment:
         :returns: 0 when none is known
         """
         chosen = slice(None) if among is None else among
-        sound = self._sound(chosen)
-        return float(np.median(self.score[chosen][sound])) if sound.any() else 0.0
+        return _median(self.score[chosen][self._sound(chosen)])
 
     def _sound(self, chosen: slice | IntArray) -> BoolArray:
         """Say which of the chosen hosts, (n,), are known with the least doubt there is."""
         known = ~np.isnan(self.score[chosen])
-        for doubted in (self.flagged[chosen] | self.clamped[chosen], self.flagged[chosen]):
-            if (known & ~doubted).any():
-                return np.asarray(known & ~doubted)
+        flagged = self.flagged[chosen]
+        for doubted in (flagged | self.clamped[chosen], flagged):
+            sound = known & ~doubted
+            if sound.any():
+                return np.asarray(sound)
         return np.asarray(known)
 
     def breach(self, host: int) -> Breach:
@@ -296,3 +297,7 @@ class Assessment:
         for bound in self._bounds:
             bound[np.isnan(self.exponent)] = np.nan
         return self._bounds
+
+
+def _median(values: FloatArray) -> float:
+    return float(np.median(values)) if len(values) else 0.0

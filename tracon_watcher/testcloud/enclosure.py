@@ -25,6 +25,7 @@ import pathlib
 import socket
 import subprocess
 import sys
+import time
 
 #: Folders that a host has for itself: under its own folder, and where they are seen.
 FOLDERS = {'run': '/run/libvirt', 'lib': '/var/lib/libvirt', 'log': '/var/log/libvirt',
@@ -34,6 +35,8 @@ NAMESPACES = ('--mount', '--uts', '--cgroup')
 READY = 'ready'
 MOUNTS = pathlib.Path('/proc/mounts')
 _HOLDER = 'holder'
+# Seconds between two attempts.
+_PAUSE = 0.1
 
 
 def command(folder: pathlib.Path, name: str, group: str, shares: int) -> tuple[str, ...]:
@@ -91,12 +94,21 @@ def enclose(folder: pathlib.Path, name: str, group: str) -> None:
     _bind(folder / 'hosts', '/etc/hosts')
 
 
-def remove_groups(group: str) -> None:
-    """Remove a host's control groups, when no process is in them any more."""
-    for place in _places():
-        for folder, _folders, _files in os.walk(place / group, topdown=False):
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
+def remove_groups(group: str, patience: float = 0.0) -> None:
+    """Remove a host's control groups, but for those in which there are processes.
+
+    :param patience: seconds for which processes that were killed may take to be gone
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        for place in _places():
+            for folder, _folders, _files in os.walk(place / group, topdown=False):
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
+        if not any((place / group).exists() for place in _places()) or (
+                time.monotonic() >= deadline):
+            return
+        time.sleep(_PAUSE)
 
 
 def _places() -> list[pathlib.Path]:

@@ -29,6 +29,9 @@ from tracon_watcher.testcloud import service as service_module
 from tracon_watcher.testcloud import settings as settings_module
 from tracon_watcher.testcloud import supervisor as supervisor_module
 
+# Seconds that killed guests may take to be gone.
+_EXIT_PATIENCE = 15.0
+
 
 class Host:
     """One compute host.
@@ -169,4 +172,5 @@ class Host:
         """End the host, its guests too."""
         self.clear()
         self._supervisor.stop(self.name)
-        enclosure.remove_groups(self._group)
+        # A killed guest gives its memory back before it leaves its groups.
+        enclosure.remove_groups(self._group, _EXIT_PATIENCE)

@@ -12,6 +12,7 @@
 
 """The product in a whole OpenStack: who sees what, audits of each kind, and services that die."""
 
+import datetime
 import json
 import os
 import pathlib
@@ -125,6 +126,7 @@ class TestProduct(base.CloudCase):
         # An engine that starts without a broker waits for it.
         self.cloud.restart(product.ENGINE)
         self.cloud.restart('rabbitmq')
+        restarted = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
 
         def ready():
             try:
@@ -135,11 +137,19 @@ class TestProduct(base.CloudCase):
                 return False
         self.wait('the engine', ready)
         self.wait('the slowdown of both', self.known)
+        # Nova takes a host that was silent while the broker was gone for one that is down.
+        self.wait("Nova's services", lambda: self.all_have_reported(restarted))
         third = self.cloud.boot('third')
         self.addCleanup(self.cloud.servers.delete, third)
         # nova-scheduler has found the engine again, and told it what it decided.
         found = self.wait('the decision', lambda: self.explained(third.id))
         self.assertEqual(set(self.cloud.settings.hosts), {row['Host'] for row in found})
+
+    def all_have_reported(self, since):
+        services = self.cloud.connection().compute.get('/os-services').json()['services']
+        return all(one['state'] == 'up' and one['updated_at']
+                   and datetime.datetime.fromisoformat(one['updated_at']) > since
+                   for one in services)
 
     def explained(self, server):
         found = self.run_openstack('interference', 'explain', server, '-f', 'json')

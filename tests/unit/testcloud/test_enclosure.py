@@ -13,7 +13,10 @@
 """Where control groups are, on machines of either version and of both."""
 
 import pathlib
+import tempfile
+import threading
 import unittest
+from unittest import mock
 
 from tracon_watcher.testcloud import enclosure
 
@@ -41,3 +44,33 @@ class TestEnclosure(unittest.TestCase):
         found = enclosure.command(pathlib.Path('/x'), 'cmp1', 'tracon-cmp1', 8192)
         self.assertEqual(('-m', 'tracon_watcher.testcloud.enclosure', 'join', '/x', 'cmp1',
                           'tracon-cmp1', '8192'), found[1:])
+
+
+class TestGroups(unittest.TestCase):
+    """In a folder that stands for a place of control groups; a file in it stands for a process."""
+
+    def setUp(self):
+        place = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        mounts = place / 'mounts'
+        mounts.write_text(f'cgroup {place} cgroup rw 0 0\n')
+        self.enterContext(mock.patch.object(enclosure, 'MOUNTS', mounts))
+        self.group = place / 'tracon-1-cmp1'
+        (self.group / 'machine/qemu').mkdir(parents=True)
+        self.process = self.group / 'machine/qemu/process'
+
+    def test_they_go_with_all_below_them(self):
+        enclosure.remove_groups(self.group.name)
+        self.assertFalse(self.group.exists())
+
+    def test_one_with_a_process_stays(self):
+        self.process.touch()
+        enclosure.remove_groups(self.group.name)
+        self.assertTrue(self.process.exists())
+
+    def test_a_process_that_is_about_to_end_is_waited_for(self):
+        self.process.touch()
+        ending = threading.Timer(0.3, self.process.unlink)
+        ending.start()
+        self.addCleanup(ending.join)
+        enclosure.remove_groups(self.group.name, 60.0)
+        self.assertFalse(self.group.exists())
