@@ -183,6 +183,8 @@ def _blocks(first: IntArray) -> Iterator[tuple[slice, slice]]:
 def _distinct_io(cluster: cluster_module.ClusterState,
                  rows: IntArray) -> tuple[FloatArray, IntArray]:
     """Return the I/O that residents of each host and storage meet, (k, 2), and which is whose."""
+    if not len(rows):
+        return np.empty((0, 2)), np.empty(0, dtype=np.intp)
     key = cluster.host[rows] * (len(cluster.io_domains) + 1) + cluster.io_domain[rows]
     _keys, first, which = np.unique(key, return_index=True, return_inverse=True)
     return cluster.io_beyond[rows[first]], which.astype(np.intp)
@@ -253,10 +255,10 @@ def cpu_only(profiles: FloatArray) -> FloatArray:
 def shared_domains(cluster: cluster_module.ClusterState) -> BoolArray:
     """Return which storage backends serve VMs or newcomers of more than one host, (d + 1,)."""
     shared = np.zeros(len(cluster.io_domains) + 1, dtype=bool)
-    pairs = np.concatenate([
-        np.stack([cluster.host_io_domain, np.arange(len(cluster.hosts))], axis=1),
-        np.stack([cluster.io_domain, cluster.host], axis=1)])
-    pairs = np.unique(pairs[pairs[:, 0] >= 0], axis=0)
-    shared[:-1] = np.bincount(pairs[:, 0], minlength=len(cluster.io_domains))[
-        :len(cluster.io_domains)] > 1
+    domain = np.concatenate([cluster.host_io_domain, cluster.io_domain])
+    host = np.concatenate([np.arange(len(cluster.hosts)), cluster.host])
+    inside = domain >= 0
+    count = max(len(cluster.hosts), 1)
+    pairs = np.unique(domain[inside] * count + host[inside])
+    shared[:-1] = np.bincount(pairs // count, minlength=len(cluster.io_domains)) > 1
     return shared

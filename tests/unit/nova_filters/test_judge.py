@@ -192,6 +192,18 @@ class ExpectedTest(base.JudgeCase):
         gc.collect()
         self.assertEqual([1.0, 1.0, 1.0], self.weigh(judge))
 
+    def test_the_host_of_one_that_has_ended_is_looked_up(self):
+        judge = self.judge(mode='weigh')
+        self.weigh(judge)
+        base.consume(self.states[2])
+        placed = self.specs.pop().instance_uuid
+        gc.collect()
+        # Whichever comes first: a request that passes by, or the background.
+        self.weigh(judge)
+        self.wait_for(judge.pending.all)
+        self.assertEqual([(placed, 'c')],
+                         [(one.uuid, one.host) for one in judge.pending.all()])
+
     def test_so_is_one_that_takes_too_long(self):
         judge = self.judge(mode='weigh')
         self.weigh(judge)

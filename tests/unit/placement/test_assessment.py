@@ -14,6 +14,7 @@
 
 import dataclasses
 import unittest
+from unittest import mock
 
 import hypothesis
 from hypothesis import strategies
@@ -26,6 +27,8 @@ from tracon_watcher.placement import cluster
 from tracon_watcher.placement import encounter
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import residents
+from tracon_watcher.placement import storage
 
 POOLS = (cluster.LOCAL, 'pool')
 MODELS = synthetic.models()
@@ -324,6 +327,26 @@ class Unknown(unittest.TestCase):
             np.testing.assert_allclose(meeting.residents(self.VM, rows),
                                        meeting.residents(self.VM)[rows])
 
+    def test_blocks_of_residents_change_nothing(self):
+        hosts = [cluster.Host(f'h{place}', tuple(
+            cluster.Resident(f'{place}-{row}', self.VM * (1 + row) / 3, limits.Limits(1.3))
+            for row in range(count)), synthetic.HOST_TYPE)
+            for place, count in enumerate((2, 0, 7, 1, 0, 3, 0))]
+        whole = assessment.Assessor(cluster.build(hosts), MODELS)
+        with mock.patch.object(residents, '_AT_ONCE', 4):
+            parts = assessment.Assessor(cluster.build(hosts), MODELS)
+        self.assertEqual(1, len(whole.groups[0].blocks))
+        blocks = parts.groups[0].blocks
+        # The host with seven has a block of its own.
+        self.assertEqual([(0, 2), (2, 9), (9, 13)],
+                         [(rows.start, rows.stop) for _hosts, rows in blocks])
+        self.assertEqual([*range(7)], [host for one, _rows in blocks
+                                       for host in range(one.start, one.stop)])
+        one, other = (each.assess(newcomer.own(self.VM)) for each in (whole, parts))
+        self.assertTrue(one.refused.any() and not one.refused.all())
+        for name in ('score', 'exponent', 'excess', 'refused'):
+            np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-12)
+
     def test_intervals_hold_the_prediction_and_are_exact_beside_nobody(self):
         hosts = [cluster.Host('empty', (), synthetic.HOST_TYPE),
                  cluster.Host('busy', (cluster.Resident('a', self.VM),), synthetic.HOST_TYPE),
@@ -448,6 +471,22 @@ class MovedState(unittest.TestCase):
         part = state.restricted([1])
         np.testing.assert_allclose([[200.0, 20.0]], part.io_beyond)
         np.testing.assert_allclose([[200.0, 20.0]], part.host_io_beyond)
+
+    def test_restricted_keeps_the_storage_of_its_own_hosts_alone(self):
+        vm = np.array([100.0, 10.0, 0.2, 0.1])
+        state = cluster.build([
+            *(cluster.Host(name, (), synthetic.HOST_TYPE) for name in 'abc'),
+            cluster.Host('d', (cluster.Resident('volume', vm, io_domain='pool'),
+                               cluster.Resident('unknown', vm, io_domain=cluster.UNKNOWN)),
+                         synthetic.HOST_TYPE)])
+        part = state.restricted([3, 1])
+        self.assertEqual(('local:b', 'local:d', 'pool'), part.io_domains)
+        self.assertEqual([1, 0], part.host_io_domain.tolist())
+        self.assertEqual([2, -1], part.io_domain.tolist())
+        row = state.resident_index['volume']
+        self.assertEqual('pool', state.io_domains[storage.pool_of(state, row)])
+        self.assertEqual(2, storage.pool_of(state, row, part))
+        self.assertEqual(-1, storage.pool_of(state, row, state.restricted([0])))
 
     def test_a_disk_of_its_own_comes_along_and_a_volume_stays(self):
         vm = np.array([100.0, 10.0, 0.2, 0.1])

@@ -1,0 +1,29 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import unittest
+
+import hypothesis
+from hypothesis import strategies
+import numpy as np
+
+from nova_filters import report
+
+
+class TestLargest(unittest.TestCase):
+
+    @hypothesis.given(strategies.lists(strategies.integers(0, 9), max_size=60))
+    @hypothesis.settings(deadline=None)
+    def test_they_are_those_of_a_stable_sort(self, values):
+        values = np.array(values, dtype=float)
+        np.testing.assert_array_equal(
+            np.argsort(-values, kind='stable')[:report.WORST], report._largest(values))
