@@ -11,6 +11,8 @@
 # under the License.
 
 import logging
+import threading
+import time
 import uuid
 
 import numpy as np
@@ -26,6 +28,7 @@ from tracon_watcher.engine import collector
 from tracon_watcher.engine import engine
 from tracon_watcher.engine import freshness
 from tracon_watcher.engine import leadership
+from tracon_watcher.engine import listening
 from tracon_watcher.engine import metrics
 from tracon_watcher.engine import residency
 from tracon_watcher.engine import state
@@ -40,11 +43,13 @@ LEASE = 30.0
 
 
 class Listener:
-    """Only knows whether it listens."""
+    """Only knows whether it listens; where the broker does not answer, it never does."""
 
     listening = 0
+    broker = threading.Event()
 
     def start(self):
+        Listener.broker.wait()
         Listener.listening += 1
 
     def stop(self):
@@ -57,6 +62,7 @@ class EngineTest(base.StorageCase):
     def setUp(self):
         super().setUp()
         Listener.listening = 0
+        Listener.broker.set()
         self.monotonic = 0.0
         self.source = counting.Source(60.0)
         self.servers = {'a': 'h1', 'b': 'h1', 'c': 'h2'}
@@ -96,6 +102,42 @@ class EngineTest(base.StorageCase):
         one.lead()
         self.addCleanup(one.stop)
         one.repair()
+
+    def assert_one_listens(self):
+        """Wait for it: listeners begin and end in threads of their own."""
+        deadline = time.monotonic() + 10.0
+        while Listener.listening != 1 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertEqual(1, Listener.listening)
+
+    def test_an_engine_whose_broker_does_not_answer_works_says_so_and_ends(self):
+        Listener.broker.clear()
+        self.addCleanup(Listener.broker.set)
+        began = threading.Thread(target=self.engine.lead, daemon=True)
+        began.start()
+        began.join(10.0)
+        self.assertFalse(began.is_alive(), 'it waits for the broker')
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(5)
+        self.engine.repair()
+        self.engine.collect()
+        self.assertEqual(1, len(self.published))
+        listens = self.engine.activities['listen']
+        listens.once()
+        self.assertIsNone(listens.failure)
+        self.engine._listening._since -= listening.PATIENCE
+        with self.assertLogs('tracon_watcher.engine.activity', 'ERROR'):
+            listens.once()
+        self.assertIn('broker', listens.failure)
+        ended = threading.Thread(target=self.engine.stop, daemon=True)
+        ended.start()
+        ended.join(10.0)
+        self.assertFalse(ended.is_alive(), 'it waits for the broker')
+        self.assertEqual(0, Listener.listening)
+        # Another one may lead at once.
+        other = self.make()
+        self.lead(other)
+        self.assertIsNotNone(other.publisher)
 
     def test_an_engine_without_a_lead_does_nothing(self):
         self.source.vm('a', reads=100.0, guest=0.2)
@@ -228,7 +270,7 @@ class EngineTest(base.StorageCase):
         other.collect()
         self.engine.collect()
         self.assertEqual([(1, 1)], [one.identity for one in self.published])
-        self.assertEqual(1, Listener.listening)
+        self.assert_one_listens()
         # The first is stopped, as by SIGSTOP, and the second watches the lease for long enough.
         other.lead()
         self.monotonic += 1.2 * LEASE
@@ -242,7 +284,7 @@ class EngineTest(base.StorageCase):
         with self.assertLogs('tracon_watcher.engine.leadership'):
             self.engine.lead()
         self.assertIsNone(self.engine.view)
-        self.assertEqual(1, Listener.listening)
+        self.assert_one_listens()
 
     def test_who_takes_over_goes_on_from_what_was_told_last(self):
         test = self
