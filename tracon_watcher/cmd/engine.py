@@ -138,8 +138,12 @@ def build(conf: cfg.ConfigOpts,
     after = aftermath.Aftermath(storage, lambda: engine.view, lead.term)
     residents = residency.Residency(after.moved)
 
+    # An engine with a file that cannot be used ends here rather than when it takes the lead.
+    calibrated = (calibration_document.packaged() if wanted.calibration_file is None
+                  else calibration_document.load(wanted.calibration_file))
+
     def make_collector() -> collector.Collector:
-        learnt = demands.Demands(calibration_document.packaged(), wanted.window_seconds,
+        learnt = demands.Demands(calibrated, wanted.window_seconds,
                                  expiry=wanted.maximum_age_seconds)
         return collector.Collector(reader, learnt, wanted.polling_interval_seconds,
                                    wanted.window_seconds)
