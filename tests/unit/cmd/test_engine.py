@@ -15,6 +15,7 @@
 import dataclasses
 import pathlib
 import tempfile
+import unittest
 
 from oslo_config import cfg
 
@@ -90,6 +91,18 @@ class TestRefit(BuildCase):
         self.drift(made)
         self.assertNotIn('refit', made.activities)
         self.assertLess(made.freshness.trust(made._parts.models())[TYPE], 0.5)
+
+
+class TestSample(unittest.TestCase):
+
+    def test_how_the_engine_authenticates_can_be_listed(self):
+        (group, options), = engine.list_opts()
+        names = [option.dest for option in options]
+        self.assertEqual('service_auth', group)
+        self.assertEqual([], sorted({'auth_type', 'auth_url', 'username', 'password',
+                                     'project_name', 'user_domain_id', 'project_domain_id',
+                                     'region_name', 'valid_interfaces'} - set(names)))
+        self.assertEqual(len(names), len(set(names)))
 
 
 class TestCalibration(BuildCase):
