@@ -251,14 +251,15 @@ class Engine:
         heard = self._end_waiting()
         self._parts.on_lead()
         self._collector = self._parts.make_collector()
-        if self._parts.make_listener is not None:
-            self._listening = listening.Listening(self._parts.make_listener)
-            self._listening.start()
         publisher = self._parts.make_publisher()
         if heard is not None:
             publisher.adopt(heard)
             self._told = heard.cluster
         publisher.start()
+        if self._parts.make_listener is not None:
+            # Last: what fails before is tried again, and would begin one more of them.
+            self._listening = listening.Listening(self._parts.make_listener)
+            self._listening.start()
         self._publisher = publisher
 
     def _end_leading(self) -> None:
