@@ -38,14 +38,17 @@ class _Command(command.Command):
                  '~/.tracon, ~, /etc/tracon or /etc, whichever comes first)')
         return parser
 
+    def run(self, parsed_args: argparse.Namespace) -> Any:
+        if not self.app.options.debug:
+            # What alembic looks at, from its import on, is no news here, and what oslo.db tells at
+            # length comes again as the error that ends the command.
+            logging.getLogger('alembic').setLevel(logging.WARNING)
+            logging.getLogger('oslo_db').setLevel(logging.CRITICAL)
+        return super().run(parsed_args)
+
     def configuration(self, parsed_args: argparse.Namespace) -> Any:
         """Return the options."""
         from tracon_watcher.cmd import database as configured
-        if not self.app.options.debug:
-            # What alembic looks at is no news here, and what oslo.db tells at length comes again
-            # as the error that ends the command.
-            logging.getLogger('alembic').setLevel(logging.WARNING)
-            logging.getLogger('oslo_db').setLevel(logging.CRITICAL)
         return configured.read_configuration(parsed_args.config_file)
 
     def database(self, parsed_args: argparse.Namespace) -> Any:
@@ -130,7 +133,7 @@ class Purge(_Command, show.ShowOne):
         parser = super().get_parser(prog_name)
         for name, what in (('decisions', 'decisions of nova-scheduler'),
                            ('moves', 'live migrations that were recommended'),
-                           ('documents', 'models and calibrations that are not in use')):
+                           ('documents', 'models that are not in use')):
             parser.add_argument(f'--{name}', type=float, metavar='DAYS',
                                 help=f'keep {what} that are younger')
         return parser

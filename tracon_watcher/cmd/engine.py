@@ -79,6 +79,15 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     loading.register_adapter_conf_options(conf, AUTH)
 
 
+def list_opts() -> list[tuple[str, list[Any]]]:
+    """Return (group, options) of what other projects' libraries read for the engine."""
+    return [(AUTH, [
+        *loading.get_auth_common_conf_options(),
+        # Those of the plugin that a service authenticates with as a rule.
+        *loading.get_auth_plugin_conf_options('password'),
+        *loading.get_session_conf_options(), *loading.get_adapter_conf_options()])]
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the engine until it is told to end; return the exit code."""
     conf = cfg.CONF
@@ -138,8 +147,12 @@ def build(conf: cfg.ConfigOpts,
     after = aftermath.Aftermath(storage, lambda: engine.view, lead.term)
     residents = residency.Residency(after.moved)
 
+    # An engine with a file that cannot be used ends here rather than when it takes the lead.
+    calibrated = (calibration_document.packaged() if wanted.calibration_file is None
+                  else calibration_document.load(wanted.calibration_file))
+
     def make_collector() -> collector.Collector:
-        learnt = demands.Demands(calibration_document.packaged(), wanted.window_seconds,
+        learnt = demands.Demands(calibrated, wanted.window_seconds,
                                  expiry=wanted.maximum_age_seconds)
         return collector.Collector(reader, learnt, wanted.polling_interval_seconds,
                                    wanted.window_seconds)

@@ -27,8 +27,8 @@ from tracon_watcher import errors
 class Calibrate(lister.Lister):
     """Learn from measurements how slowdown and demand show in production's counters.
 
-    One calibration comes with the package and is used where no other is named; this makes another
-    from measurements of one's own hosts, or of both.
+    One calibration comes with the package; this makes another from measurements of one's own
+    hosts, or of both. The engine uses it when [engine] calibration_file names it.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

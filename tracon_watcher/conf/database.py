@@ -32,7 +32,7 @@ RETENTION = [
              'measured.'),
     cfg.FloatOpt(
         'documents_kept_days', default=365.0, min=0.0,
-        help='Days for which models and calibrations are kept that are not in use any more. '
+        help='Days for which models are kept that are not in use any more. '
              'Raise it where older ones are to be compared.'),
 ]
 

@@ -41,6 +41,12 @@ TELEMETRY = [
         help='Seconds after which the data of a VM or host is stale, which makes it unknown. '
              'Lower it where VMs change their behaviour quickly; keep it above several polling '
              'intervals.'),
+    cfg.StrOpt(
+        'calibration_file', sample_default='<the package\'s own>',
+        help='Calibration that observed slowdowns and demands rest on, a JSON file as "tracon '
+             'model calibrate" writes it. Unset: the one that comes with the package. Set it '
+             'where programs or hosts are unlike those that were measured for it. It is read '
+             'when the engine starts.'),
     cfg.FloatOpt(
         'window_seconds', default=1800.0, min=1.0,
         help='Seconds of a VM\'s past that its demand is estimated from. Raise it where demand is '

@@ -63,10 +63,14 @@ class Activity:
         self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
         self._thread.start()
 
-    def stop(self, timeout: float = 10.0) -> None:
-        """End after the work at hand."""
+    def end(self) -> None:
+        """End after the work at hand; returns at once."""
         self._stopped = True
         self._woken.set()
+
+    def stop(self, timeout: float = 10.0) -> None:
+        """End after the work at hand, which is waited for so many seconds at most."""
+        self.end()
         if self._thread is not None:
             self._thread.join(timeout)
 

@@ -24,6 +24,7 @@ from tracon_watcher.contention import demands
 from tracon_watcher.engine import activity
 from tracon_watcher.engine import collector as collectors
 from tracon_watcher.engine import leadership as leaderships
+from tracon_watcher.engine import listening
 from tracon_watcher.engine import publication
 from tracon_watcher.engine import reports
 from tracon_watcher.engine import residency as residency_module
@@ -37,19 +38,11 @@ from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import snapshot
 
 LOG = logging.getLogger(__name__)
+#: Seconds that work at hand is waited for at the end.
+_END = 10.0
 
 
-class Startable(Protocol):
-    """Something that runs while the engine leads."""
-
-    def start(self) -> None:
-        """Begin."""
-
-    def stop(self) -> None:
-        """End."""
-
-
-class Publisher(Startable, Protocol):
+class Publisher(listening.Startable, Protocol):
     """Serves snapshots, see :class:`tracon_watcher.messaging.publisher.Publisher`."""
 
     def publish(self, content: snapshot.Snapshot) -> None:
@@ -95,7 +88,7 @@ class Parts:
     :param list_cloud: returns a full listing
     :param make_collector: called when it begins to lead: what a former leader learnt is not known
     :param make_publisher: likewise
-    :param make_listener: of notifications, None without
+    :param make_listener: of notifications, None without; called in a thread of its own
     :param models: the models by host type that are to be used now
     :param freshness: watches them, None: nobody does
     :param on_lead: called when it begins to lead
@@ -108,7 +101,7 @@ class Parts:
     residency: residency_module.Residency
     make_collector: Callable[[], collectors.Collector]
     make_publisher: Callable[[], Publisher]
-    make_listener: Callable[[], Startable] | None
+    make_listener: Callable[[], listening.Startable] | None
     models: Callable[[], Mapping[str, assessment.Models]]
     freshness: Watch | None = None
     on_lead: Callable[[], None] = lambda: None
@@ -151,7 +144,7 @@ class Engine:
         self._told: cluster_module.ClusterState | None = None
         self._collector: collectors.Collector | None = None
         self._publisher: Publisher | None = None
-        self._listener: Startable | None = None
+        self._listening: listening.Listening | None = None
         self._standby: Standby | None = None
         # Beginning and ending to lead exclude a cycle.
         self._lock = threading.Lock()
@@ -162,6 +155,9 @@ class Engine:
             'collect': activity.Activity(
                 'Collecting', self.collect, settings.collection_interval,
                 longest=max(settings.collection_interval, settings.polling_interval))}
+        if parts.make_listener is not None:
+            self.activities['listen'] = activity.Activity(
+                'Listening to Nova', self.listen, listening.PATIENCE)
 
     def start(self) -> None:
         """Begin; returns at once."""
@@ -169,12 +165,20 @@ class Engine:
             one.start()
 
     def stop(self) -> None:
-        """End, and let another engine lead."""
+        """End, and let another engine lead; work that hangs is not waited for to the end."""
         for one in self.activities.values():
-            one.stop()
-        with self._lock:
-            self._end_leading()
-            self._end_waiting()
+            one.end()
+        deadline = time.monotonic() + _END
+        for one in self.activities.values():
+            one.stop(max(deadline - time.monotonic(), 0.0))
+        if self._lock.acquire(timeout=max(deadline - time.monotonic(), 0.1)):
+            try:
+                self._end_leading()
+                self._end_waiting()
+            finally:
+                self._lock.release()
+        else:
+            LOG.warning('A cycle goes on after %g seconds, and is not waited for', _END)
         self._parts.leadership.resign()
 
     @property
@@ -222,6 +226,15 @@ class Engine:
             if self._publisher is not None:
                 self._cycle()
 
+    def listen(self) -> None:
+        """See whether Nova's notifications are heard while this engine leads.
+
+        :raises listening.NotListening: when they are not
+        """
+        found = self._listening
+        if found is not None:
+            found.check()
+
     def _wait(self) -> None:
         """Listen to the engine that leads, so as to go on from there."""
         if self._standby is None and self._parts.make_standby is not None:
@@ -238,21 +251,22 @@ class Engine:
         heard = self._end_waiting()
         self._parts.on_lead()
         self._collector = self._parts.make_collector()
-        if self._parts.make_listener is not None:
-            self._listener = self._parts.make_listener()
-            self._listener.start()
         publisher = self._parts.make_publisher()
         if heard is not None:
             publisher.adopt(heard)
             self._told = heard.cluster
         publisher.start()
+        if self._parts.make_listener is not None:
+            # Last: what fails before is tried again, and would begin one more of them.
+            self._listening = listening.Listening(self._parts.make_listener)
+            self._listening.start()
         self._publisher = publisher
 
     def _end_leading(self) -> None:
-        for one in (self._publisher, self._listener):
+        for one in (self._publisher, self._listening):
             if one is not None:
                 one.stop()
-        self._publisher = self._listener = self._collector = None
+        self._publisher = self._listening = self._collector = None
         self._told = self.view = None
         if self._parts.freshness is not None:
             self._parts.freshness.forget()

@@ -18,6 +18,8 @@ import json
 import logging
 import os
 import stat
+import subprocess
+import sys
 import time
 
 from tests.unit.engine.storage import base
@@ -90,6 +92,16 @@ class TestCommands(folder.FolderCase):
         self.assertEqual((None, 0, 0), (found['leader'], found['epoch'],
                                         found['snapshot_version']))
 
+    def test_nothing_is_said_beside_the_result(self):
+        # In a process of its own: alembic tells of what it finds when it is first imported.
+        found = subprocess.run(
+            [sys.executable, '-W', 'ignore', '-c',
+             'import sys; from tracon_watcher.cmd import app; sys.exit(app.main(sys.argv[1:]))',
+             'db', 'upgrade', '--config-file', self.configuration],
+            capture_output=True, text=True, timeout=120)
+        self.assertEqual((0, ''), (found.returncode, found.stderr))
+        self.assertIn('before: no tables', found.stdout)
+
     def test_check_finds_what_was_changed_by_hand(self):
         self.succeed('upgrade')
         made = storage.Storage.open(self.address)
@@ -129,7 +141,8 @@ class TestCommands(folder.FolderCase):
     def test_bad_configuration(self):
         for options, expected in (
                 ({'connection': 'oracle://scott:t1ger@host/x'}, 'connection.*expected sqlite'),
-                ({'connection': 'sqlite:////no/such/folder/x.db'}, 'unable to open'),
+                ({'connection': 'sqlite:////no/such/folder/x.db'},
+                 'the folder /no/such/folder is not there: make it'),
                 ({'connection': self.address, 'decisions_kept_days': 'many'}, '--config-file'),
                 ({'connection': self.address, 'max_pool_size': 'many'}, '--config-file')):
             with self.subTest(options):

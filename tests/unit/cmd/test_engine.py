@@ -10,10 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What ``tracon-engine`` makes of its configuration as to models that drift (synthetic)."""
+"""What ``tracon-engine`` makes of its configuration: models that drift, a calibration."""
 
+import dataclasses
 import pathlib
 import tempfile
+import unittest
 
 from oslo_config import cfg
 
@@ -22,12 +24,15 @@ from tests.unit.engine import drifting
 from tests.unit.engine.storage import base
 from tests.unit.engine.test_freshness import times
 from tracon_watcher.cmd import engine
+from tracon_watcher.contention import calibration_document
+from tracon_watcher import errors
 from tracon_watcher.prediction import store
 
 TYPE = synthetic.HOST_TYPE
 
 
-class TestRefit(base.StorageCase):
+class BuildCase(base.StorageCase):
+    """Builds engines, whose models are synthetic."""
 
     def setUp(self):
         super().setUp()
@@ -39,10 +44,11 @@ class TestRefit(base.StorageCase):
         for model in synthetic.models()[TYPE]:
             store.save(model, self.models / f'{model.response}.json')
 
-    def build(self, refit='true'):
+    def build(self, **options):
         path = self.folder / 'tracon.conf'
         path.write_text(f'[DEFAULT]\ntransport_url = fake://\n[service_auth]\nauth_type = none\n'
-                        f'[engine]\nmodels_directory = {self.models}\nrefit = {refit}\n',
+                        f'[engine]\nmodels_directory = {self.models}\n' + ''.join(
+                            f'{name} = {value}\n' for name, value in options.items()),
                         encoding='utf-8')
         conf = cfg.ConfigOpts()
         engine.register_opts(conf)
@@ -51,6 +57,9 @@ class TestRefit(base.StorageCase):
         made._parts.leadership.poll()
         self.addCleanup(made._parts.leadership.resign)
         return made
+
+
+class TestRefit(BuildCase):
 
     def drift(self, made):
         """Have the models drift as the engine's cycles would find."""
@@ -74,11 +83,47 @@ class TestRefit(base.StorageCase):
         self.assertEqual(used.to_document(), again._parts.models()[TYPE].slowdown.to_document())
         # Who wants models to change by hand alone has files alone.
         again._parts.leadership.resign()
-        by_hand = self.build('false')
+        by_hand = self.build(refit='false')
         self.assertNotIn('refit', by_hand._parts.models()[TYPE].slowdown.training)
 
     def test_without_refits_it_is_only_trusted_less(self):
-        made = self.build('false')
+        made = self.build(refit='false')
         self.drift(made)
         self.assertNotIn('refit', made.activities)
         self.assertLess(made.freshness.trust(made._parts.models())[TYPE], 0.5)
+
+
+class TestSample(unittest.TestCase):
+
+    def test_how_the_engine_authenticates_can_be_listed(self):
+        (group, options), = engine.list_opts()
+        names = [option.dest for option in options]
+        self.assertEqual('service_auth', group)
+        self.assertEqual([], sorted({'auth_type', 'auth_url', 'username', 'password',
+                                     'project_name', 'user_domain_id', 'project_domain_id',
+                                     'region_name', 'valid_interfaces'} - set(names)))
+        self.assertEqual(len(names), len(set(names)))
+
+
+class TestCalibration(BuildCase):
+
+    def used(self, **options):
+        """Return the calibration by which an engine estimates."""
+        return self.build(**options)._parts.make_collector()._demands._learnt
+
+    def test_the_packaged_one_is_used_where_none_is_named(self):
+        self.assertEqual(calibration_document.packaged().to_document(), self.used().to_document())
+
+    def test_a_file_is_used(self):
+        path = self.folder / 'calibration.json'
+        own = dataclasses.replace(calibration_document.packaged(), slack=0.625)
+        calibration_document.save(own, path)
+        self.assertEqual(0.625, self.used(calibration_file=path).slack)
+
+    def test_one_that_cannot_be_used_ends_the_engine(self):
+        path = self.folder / 'calibration.json'
+        with self.assertRaisesRegex(errors.InvalidDocument, str(path)):
+            self.used(calibration_file=path)
+        path.write_text('{}', encoding='utf-8')
+        with self.assertRaisesRegex(errors.InvalidDocument, str(path)):
+            self.used(calibration_file=path)

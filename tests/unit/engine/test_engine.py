@@ -10,92 +10,49 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-import logging
-import uuid
+import threading
 
 import numpy as np
-from oslo_config import cfg
 import prometheus_client
 
 from tests import synthetic
-from tests.unit.engine import counting
-from tests.unit.engine.storage import base
-from tracon_watcher.contention import calibration_document
-from tracon_watcher.contention import demands
-from tracon_watcher.engine import collector
-from tracon_watcher.engine import engine
+from tests.unit.engine import engines
 from tracon_watcher.engine import freshness
-from tracon_watcher.engine import leadership
+from tracon_watcher.engine import listening
 from tracon_watcher.engine import metrics
-from tracon_watcher.engine import residency
-from tracon_watcher.engine import state
-from tracon_watcher.engine.storage import storage
-from tracon_watcher.inventory import cloud
-from tracon_watcher.messaging import protocol
-from tracon_watcher.messaging import publisher
-from tracon_watcher.placement import assessment
 from tracon_watcher.telemetry import readings
 
-LEASE = 30.0
 
+class EngineTest(engines.EngineCase):
 
-class Listener:
-    """Only knows whether it listens."""
-
-    listening = 0
-
-    def start(self):
-        Listener.listening += 1
-
-    def stop(self):
-        Listener.listening -= 1
-
-
-class EngineTest(base.StorageCase):
-    """Engines on a real database whose activities are called by hand."""
-
-    def setUp(self):
-        super().setUp()
-        Listener.listening = 0
-        self.monotonic = 0.0
-        self.source = counting.Source(60.0)
-        self.servers = {'a': 'h1', 'b': 'h1', 'c': 'h2'}
-        self.published = []
-        self.engine = self.make()
-
-    def make(self, watched=None, models=synthetic.models, make_standby=None):
-        parts = engine.Parts(
-            leadership.Leadership(self.storage.lease, str(uuid.uuid4()), LEASE,
-                                  lambda: self.monotonic),
-            storage.Storage(self.database).lease, self.inventory, residency.Residency(),
-            lambda: collector.Collector(
-                self.source, demands.Demands(calibration_document.packaged()), 60.0, 1800.0),
-            self.make_publisher, Listener, models, watched, make_standby=make_standby)
-        return engine.Engine(parts, engine.Settings(
-            judging=assessment.Settings(maximum_age=900.0),
-            defaults=state.Defaults(synthetic.HOST_TYPE)), lambda: self.source.now)
-
-    def make_publisher(self):
-        conf = cfg.ConfigOpts()
-        conf([])
-        made = publisher.Publisher(protocol.connector(conf, 'fake://'), 'one', list, list,
-                                   logging.getLogger(__name__))
-        publish = made.publish
-        made.publish = lambda content: (publish(content), self.published.append(content))
-        return made
-
-    def inventory(self):
-        return cloud.Inventory(
-            {name: cloud.Server(name, f'vm {name}', 'p', host, 'm1', {}, 'image', 'active')
-             for name, host in self.servers.items()},
-            {host: cloud.Hypervisor(host, host, True, True) for host in ('h1', 'h2')}, (), {},
-            self.source.now)
-
-    def lead(self, one=None):
-        one = one or self.engine
-        one.lead()
-        self.addCleanup(one.stop)
-        one.repair()
+    def test_an_engine_whose_broker_does_not_answer_works_says_so_and_ends(self):
+        engines.Listener.broker.clear()
+        self.addCleanup(engines.Listener.broker.set)
+        began = threading.Thread(target=self.engine.lead, daemon=True)
+        began.start()
+        began.join(10.0)
+        self.assertFalse(began.is_alive(), 'it waits for the broker')
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(5)
+        self.engine.repair()
+        self.engine.collect()
+        self.assertEqual(1, len(self.published))
+        listens = self.engine.activities['listen']
+        listens.once()
+        self.assertIsNone(listens.failure)
+        self.engine._listening._since -= listening.PATIENCE
+        with self.assertLogs('tracon_watcher.engine.activity', 'ERROR'):
+            listens.once()
+        self.assertIn('broker', listens.failure)
+        ended = threading.Thread(target=self.engine.stop, daemon=True)
+        ended.start()
+        ended.join(10.0)
+        self.assertFalse(ended.is_alive(), 'it waits for the broker')
+        self.assertEqual(0, engines.Listener.listening)
+        # Another one may lead at once.
+        other = self.make()
+        self.lead(other)
+        self.assertIsNotNone(other.publisher)
 
     def test_an_engine_without_a_lead_does_nothing(self):
         self.source.vm('a', reads=100.0, guest=0.2)
@@ -103,7 +60,7 @@ class EngineTest(base.StorageCase):
         self.engine.repair()
         self.engine.collect()
         self.assertIsNone(self.engine.view)
-        self.assertEqual(0, Listener.listening)
+        self.assertEqual(0, engines.Listener.listening)
 
     def test_what_is_collected_is_published_and_shown(self):
         for name in 'abc':
@@ -120,31 +77,6 @@ class EngineTest(base.StorageCase):
         self.assertIs(published.cluster, view.assessor.cluster)
         self.assertEqual(('vm b', 'h1'), (view.vms['b'].name, view.vms['b'].host))
         self.assertTrue((view.observed >= 1).all())
-
-    def test_prometheus_is_told_how_the_engine_works(self):
-        registry = prometheus_client.CollectorRegistry()
-        registry.register(metrics.EngineCollector(
-            self.engine, lambda: {'suspended': {'live migration off fast': 5.0}},
-            lambda: self.engine.publisher.statistics() if self.engine.publisher else {}))
-        self.assertEqual(0.0, registry.get_sample_value('tracon_engine_leading'))
-        self.source.vm('a', reads=100.0, guest=0.2)
-        self.source.run(5)
-        self.lead()
-        self.engine.activities['collect'].once()
-        value = registry.get_sample_value
-        self.assertEqual(1.0, value('tracon_engine_leading'))
-        self.assertEqual(1.0, value('tracon_engine_activity_working', {'activity': 'collect'}))
-        self.assertGreaterEqual(
-            value('tracon_engine_activity_age_seconds', {'activity': 'collect'}), 0.0)
-        self.assertEqual((5.0, 4.0), (value('tracon_engine_samples'),
-                                      value('tracon_engine_intervals')))
-        self.assertEqual(5.0, value('tracon_engine_suspended',
-                                    {'kind': 'live migration off fast'}))
-        self.assertEqual(0.0, value('tracon_engine_published_listeners'))
-        self.source.broken = True
-        with self.assertLogs('tracon_watcher.engine.activity'):
-            self.engine.activities['collect'].once()
-        self.assertEqual(0.0, value('tracon_engine_activity_working', {'activity': 'collect'}))
 
     def test_a_model_that_has_drifted_is_published_with_less_trust(self):
         models = synthetic.models()
@@ -228,10 +160,10 @@ class EngineTest(base.StorageCase):
         other.collect()
         self.engine.collect()
         self.assertEqual([(1, 1)], [one.identity for one in self.published])
-        self.assertEqual(1, Listener.listening)
+        self.assert_one_listens()
         # The first is stopped, as by SIGSTOP, and the second watches the lease for long enough.
         other.lead()
-        self.monotonic += 1.2 * LEASE
+        self.monotonic += 1.2 * engines.LEASE
         other.lead()
         self.lead(other)
         other.collect()
@@ -242,7 +174,7 @@ class EngineTest(base.StorageCase):
         with self.assertLogs('tracon_watcher.engine.leadership'):
             self.engine.lead()
         self.assertIsNone(self.engine.view)
-        self.assertEqual(1, Listener.listening)
+        self.assert_one_listens()
 
     def test_who_takes_over_goes_on_from_what_was_told_last(self):
         test = self

@@ -154,6 +154,16 @@ class Database:
                                        f'{error}; install the database\'s driver') from error
 
     def _unavailable(self, error: BaseException) -> errors.StorageUnavailable:
+        folder = os.path.dirname(os.path.abspath(str(self.url.database)))
+        if self.missing and not os.path.isdir(folder):
+            return errors.StorageUnavailable(
+                self.where, f'the folder {folder} is not there', 'make it, for the user whom the '
+                'engine runs as, or name another one in [database] connection of tracon.conf')
+        if self.url.get_backend_name() == 'sqlite':
+            return errors.StorageUnavailable(
+                self.where, _why(error), 'see whether this user may read and write the file and '
+                f'its folder {folder}, and the disk has room; [database] connection of '
+                'tracon.conf names it')
         return errors.StorageUnavailable(
             self.where, _why(error), 'see whether it runs, has room for one more connection, and '
             'lets this user in; [database] connection of tracon.conf names it')

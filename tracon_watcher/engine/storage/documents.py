@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Documents in versions, one of which is active: models, and calibrations."""
+"""Documents in versions, one of which is active: models."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ from tracon_watcher.engine.storage import tables
 from tracon_watcher import errors
 from tracon_watcher.prediction import document as documents
 
-#: Host type of a document that holds for all.
-ALL = '*'
 #: What a document was made from.
 LAB, CLOUD_MEASURE, REFIT = ORIGINS = ('lab', 'cloud measure', 'refit')
 
@@ -37,7 +35,7 @@ LAB, CLOUD_MEASURE, REFIT = ORIGINS = ('lab', 'cloud measure', 'refit')
 class Document:
     """One version.
 
-    :param host_type: for which it holds; :data:`ALL` for all
+    :param host_type: for which it holds
     :param response: what it is about: slowdown or iops_ratio
     :param version: counts from 1 for each host type and response
     :param text: the JSON text, unchanged
@@ -67,22 +65,21 @@ class Documents:
     """The versions in one table.
 
     :param table: with columns as :mod:`tables` makes them
-    :param check: given the parsed document and a name for errors, returns host type (None where it
-        does not say) and response, or raises :class:`tracon_watcher.errors.InvalidDocument`
+    :param check: given the parsed document and a name for errors, returns host type and
+        response, or raises :class:`tracon_watcher.errors.InvalidDocument`
     """
 
     def __init__(self, database: databases.Database, table: sa.Table,
-                 check: Callable[[Any, str], tuple[str | None, str]]) -> None:
+                 check: Callable[[Any, str], tuple[str, str]]) -> None:
         self._database = database
         self._table = table
         self._check = check
 
     def add(self, text: str, origin: str, created_at: float,
-            found: Mapping[str, Any] | None = None, host_type: str = ALL) -> Document:
+            found: Mapping[str, Any] | None = None) -> Document:
         """Store a new version; it is not active yet.
 
         :param found: how wrong it was found to be, where the document itself does not say
-        :param host_type: likewise, for which it holds
         :raises tracon_watcher.errors.InvalidDocument: when it is not one, or was edited
         :raises errors.StorageFailed: one of its kinds
         """
@@ -91,7 +88,7 @@ class Documents:
         documents.parse(text, source)
         content = json.loads(text)
         stated, response = self._check(content, source)
-        host_type = plain.checked(source, 'host_type', stated or host_type, tables.NAME)
+        host_type = plain.checked(source, 'host_type', stated, tables.NAME)
         if origin not in ORIGINS:
             raise errors.InvalidDocument(source, 'origin', origin,
                                          f'expected one of {", ".join(ORIGINS)}')

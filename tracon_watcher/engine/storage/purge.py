@@ -33,7 +33,7 @@ class Keep:
 
     :param decisions: of the scheduler
     :param moves: with their outcomes
-    :param documents: models and calibrations that are not in use
+    :param documents: models that are not in use
     """
 
     decisions: float = 14.0
@@ -56,9 +56,9 @@ def purge(database: databases.Database, keep: Keep, now: float, trusted: bool = 
     rules: list[tuple[sa.Table, sa.Column[Any], float, list[sa.ColumnElement[bool]]]] = [
         (tables.DECISIONS, tables.DECISIONS.c.at, keep.decisions, []),
         (tables.MOVES, tables.MOVES.c.decided_at, keep.moves, []),
+        (tables.MODELS, tables.MODELS.c.created_at, keep.documents,
+         [tables.MODELS.c.active.is_(None)]),
         (tables.COOLDOWNS, tables.COOLDOWNS.c.until, 2.0, [])]
-    for table in (tables.MODELS, tables.CALIBRATIONS):
-        rules.append((table, table.c.created_at, keep.documents, [table.c.active.is_(None)]))
     gone = {}
     for table, moment, days, conditions in rules:
         gone[table.name] = _purge(database, table, moment, days * _DAY, conditions,

@@ -18,7 +18,6 @@ from typing import Any
 
 from tracon_watcher.engine import cooldown
 from tracon_watcher.engine import outcomes as judgement
-from tracon_watcher.engine.storage import calibrations
 from tracon_watcher.engine.storage import cooldowns
 from tracon_watcher.engine.storage import database as databases
 from tracon_watcher.engine.storage import decisions
@@ -49,7 +48,6 @@ class Storage:
         self.database = database
         self.lease = lease.Lease(database)
         self.models = models.models(database)
-        self.calibrations = calibrations.calibrations(database)
         self.decisions = decisions.Decisions(database)
         self.cooldowns = cooldowns.Cooldowns(database, cooldown_rule)
         self.moves = moves.Moves(database, cooldown_rule)

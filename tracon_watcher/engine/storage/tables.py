@@ -64,6 +64,7 @@ def _documents(name: str) -> sa.Table:
 
 
 MODELS = _documents('models')
+# Nothing reads or writes it; revision 0001 made it.
 CALIBRATIONS = _documents('calibrations')
 
 DECISIONS = sa.Table(

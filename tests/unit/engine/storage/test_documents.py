@@ -15,8 +15,6 @@ import math
 
 from tests import synthetic
 from tests.unit.engine.storage import base
-from tracon_watcher.contention import calibration_document
-from tracon_watcher.engine.storage import documents
 from tracon_watcher.engine.storage import errors as storage_errors
 from tracon_watcher.engine.storage import plain
 from tracon_watcher import errors
@@ -120,35 +118,3 @@ class TestModels(base.StorageCase):
         with self.assertLogs('oslo_db.api', 'ERROR'):
             with self.assertRaises(storage_errors.StorageFailed):
                 self.execute(f'UPDATE models SET active = TRUE WHERE id = {second}')
-
-
-class TestCalibrations(base.StorageCase):
-
-    def setUp(self):
-        super().setUp()
-        self.calibrations = self.storage.calibrations
-        self.text = json.dumps(calibration_document.packaged().to_document())
-
-    def test_there_and_back(self):
-        stored = self.calibrations.add(self.text, documents.CLOUD_MEASURE, base.NOW)
-        self.assertEqual((documents.ALL, 'slowdown', 1),
-                         (stored.host_type, stored.response, stored.version))
-        again = calibration_document.loads(stored.text, 'the database')
-        self.assertEqual(calibration_document.packaged().to_document(), again.to_document())
-
-    def test_of_one_type_of_host(self):
-        every = self.calibrations.add(self.text, 'lab', base.NOW)
-        own = self.calibrations.add(self.text, 'refit', base.NOW, host_type='type-1')
-        self.assertEqual(('type-1', 1), (own.host_type, own.version))
-        self.calibrations.activate(self.lead(), [every.id, own.id])
-        self.assertEqual([every.id, own.id], [one.id for one in self.calibrations.active()])
-
-    def test_invalid_ones_are_refused(self):
-        content = json.loads(self.text)
-        for changes, expected in (({'slack': 0.5}, 'checksum'), ({'slack': -1}, 'slack is -1'),
-                                  ({'schema': 'tracon-model/2'}, 'schema is')):
-            with self.subTest(expected), self.assertRaisesRegex(errors.InvalidDocument, expected):
-                self.calibrations.add(json.dumps({**content, **changes}), 'lab', base.NOW)
-        with self.assertRaisesRegex(errors.InvalidDocument, 'host_type'):
-            self.calibrations.add(self.text, 'lab', base.NOW, host_type='x' * 256)
-        self.assertEqual([], self.calibrations.versions(documents.ALL, 'slowdown'))

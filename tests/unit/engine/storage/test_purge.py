@@ -41,8 +41,7 @@ class TestPurge(base.StorageCase):
                   for day in (90, 70, 50, 0)]
         self.storage.models.activate(self.lead(), [models[0].id])
         gone = self.storage.purge(KEEP, base.NOW)
-        self.assertEqual({'decisions': 2, 'moves': 1, 'models': 1, 'calibrations': 0,
-                          'cooldowns': 2}, gone)
+        self.assertEqual({'decisions': 2, 'moves': 1, 'models': 1, 'cooldowns': 2}, gone)
         self.assertEqual(2, len(self.storage.decisions.find()))
         self.assertEqual(['move-0', 'move-29'], [one.id for one in self.storage.moves.find()])
         outcomes = self.database.read(lambda connection: connection.scalar(

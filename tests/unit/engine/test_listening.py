@@ -1,0 +1,105 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Listeners whose broker never answers, or answers late."""
+
+import threading
+import time
+import unittest
+
+from tracon_watcher.engine import listening
+
+
+class Listener:
+    """Waits, as oslo.messaging does, until its broker answers, and cannot be told to stop."""
+
+    def __init__(self):
+        self.answers = threading.Event()
+        self.started = threading.Event()
+        self.stopped = threading.Event()
+
+    def start(self):
+        self.answers.wait()
+        self.started.set()
+
+    def stop(self):
+        self.stopped.set()
+
+
+class TestListening(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.now = 0.0
+        self.listener = Listener()
+        # No thread outlives its test.
+        self.addCleanup(self.listener.answers.set)
+
+    def make(self, make=None):
+        made = listening.Listening(make or (lambda: self.listener), clock=lambda: self.now)
+        self.addCleanup(made.stop)
+        return made
+
+    def test_a_start_that_hangs_does_not_work(self):
+        made = self.make()
+        made.start()
+        made.check()
+        self.now = listening.PATIENCE
+        with self.assertRaisesRegex(listening.NotListening, 'broker has not answered for 10 sec'):
+            made.check()
+        self.listener.answers.set()
+        self.assertTrue(self.listener.started.wait(10))
+        deadline = time.monotonic() + 10
+        while not made._heard.is_set() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        made.check()
+
+    def test_one_that_answers_after_the_end_is_stopped(self):
+        made = self.make()
+        made.start()
+        began = time.monotonic()
+        made.stop()
+        self.assertLess(time.monotonic() - began, 8.0)
+        self.assertFalse(self.listener.stopped.is_set())
+        self.listener.answers.set()
+        self.assertTrue(self.listener.stopped.wait(10))
+
+    def test_one_that_listens_is_stopped(self):
+        self.listener.answers.set()
+        made = self.make()
+        made.start()
+        self.assertTrue(self.listener.started.wait(10))
+        made.stop()
+        self.assertTrue(self.listener.stopped.is_set())
+
+    def test_one_that_cannot_be_made_is_made_again(self):
+        self.listener.answers.set()
+        failed = threading.Event()
+
+        def make():
+            if failed.is_set():
+                return self.listener
+            failed.set()
+            raise ConnectionRefusedError('nobody there')
+
+        made = self.make(make)
+        made.start()
+        self.assertTrue(failed.wait(10))
+        deadline = time.monotonic() + 10
+        reason = None
+        while reason is None and time.monotonic() < deadline:
+            try:
+                made.check()
+            except listening.NotListening as error:
+                reason = error.reason
+        self.assertEqual('ConnectionRefusedError: nobody there', reason)
+        self.assertTrue(self.listener.started.wait(10))

@@ -1,0 +1,75 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What Prometheus is told, and that the documentation knows all of it."""
+
+import pathlib
+import re
+
+import prometheus_client
+
+from tests.unit.engine import engines
+from tracon_watcher.api import metrics as api_metrics
+from tracon_watcher.api import state as states
+from tracon_watcher.engine import freshness
+from tracon_watcher.engine import metrics
+
+PAGE = pathlib.Path(__file__).parents[3] / 'doc' / 'source' / 'admin' / 'api.rst'
+
+
+class TestMetrics(engines.EngineCase):
+
+    def test_prometheus_is_told_how_the_engine_works(self):
+        registry = prometheus_client.CollectorRegistry()
+        registry.register(metrics.EngineCollector(
+            self.engine, lambda: {'suspended': {'live migration off fast': 5.0}},
+            lambda: self.engine.publisher.statistics() if self.engine.publisher else {}))
+        self.assertEqual(0.0, registry.get_sample_value('tracon_engine_leading'))
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(5)
+        self.lead()
+        self.engine.activities['collect'].once()
+        value = registry.get_sample_value
+        self.assertEqual(1.0, value('tracon_engine_leading'))
+        self.assertEqual(1.0, value('tracon_engine_activity_working', {'activity': 'collect'}))
+        self.assertGreaterEqual(
+            value('tracon_engine_activity_age_seconds', {'activity': 'collect'}), 0.0)
+        self.assertEqual((5.0, 4.0), (value('tracon_engine_samples'),
+                                      value('tracon_engine_intervals')))
+        self.assertEqual(5.0, value('tracon_engine_suspended',
+                                    {'kind': 'live migration off fast'}))
+        self.assertEqual(0.0, value('tracon_engine_published_listeners'))
+        self.source.broken = True
+        with self.assertLogs('tracon_watcher.engine.activity'):
+            self.engine.activities['collect'].once()
+        self.assertEqual(0.0, value('tracon_engine_activity_working', {'activity': 'collect'}))
+
+    def test_the_documentation_has_every_metric_and_no_other(self):
+        led = self.make(freshness.Freshness(60.0))
+        registry = prometheus_client.CollectorRegistry()
+        registry.register(metrics.EngineCollector(
+            led, lambda: {'suspended': {}}, lambda: led.publisher.statistics()))
+        registry.register(api_metrics.StateCollector(
+            states.States(lambda: led.view, lambda: self.source.now)))
+        api_metrics.RequestMetrics(registry)
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(5)
+        self.lead(led)
+        led.collect()
+        exposed = {family.name + ('_total' if family.type == 'counter' else '')
+                   for family in registry.collect()}
+        self.assertIn('tracon_model_trust', exposed)
+        self.assertIn('tracon_engine_published_unannounced', exposed)
+        text = PAGE.read_text(encoding='utf-8')
+        documented = set(re.findall(r'``(tracon_[a-z_]+)(?:\{[a-z_,]+\})?``',
+                                    text[text.index('\nMetrics\n'):]))
+        self.assertEqual(exposed, documented)

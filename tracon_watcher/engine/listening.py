@@ -1,0 +1,115 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Has a listener run in a thread of its own: while its broker is out of reach it never returns."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Callable, Protocol
+
+from tracon_watcher import errors
+
+LOG = logging.getLogger(__name__)
+#: Seconds after which a listener that has not begun yet counts as one that does not work.
+PATIENCE = 10.0
+#: Seconds that its end is waited for; it goes on in its thread.
+_END = 3.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+
+
+class Startable(Protocol):
+    """Something that runs while the engine leads."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def stop(self) -> None:
+        """End."""
+
+
+class NotListening(errors.TraconError):
+    """Notifications are not heard.
+
+    :param reason: why
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f'Nova\'s notifications are not heard: {reason}; see whether the message broker that '
+            'transport_url names runs and lets this user in. Until then changes are seen with '
+            'full listings alone')
+
+
+class Listening:
+    """One listener, from its beginning to its end; neither keeps anybody waiting.
+
+    oslo.messaging tries for ever to reach its broker, in the call that starts a listener as in the
+    one that stops it, and can be told otherwise by nobody.
+
+    :param make: makes the listener; called in the thread, again after a pause where it fails
+    :param patience: seconds after which a listener that has not begun yet does not work
+    """
+
+    def __init__(self, make: Callable[[], Startable], patience: float = PATIENCE,
+                 clock: Callable[[], float] = time.monotonic) -> None:
+        self._make = make
+        self._patience = patience
+        self._clock = clock
+        self._since = clock()
+        self._reason: str | None = None
+        self._heard = threading.Event()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name='tracon-notifications', daemon=True)
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._since = self._clock()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; one that hangs is left behind, and ends when it does not hang any more."""
+        self._stopped.set()
+        self._thread.join(_END)
+
+    def check(self) -> None:
+        """See whether it listens, or has begun to only now.
+
+        :raises NotListening: otherwise
+        """
+        if self._heard.is_set():
+            return
+        if self._reason is not None:
+            raise NotListening(self._reason)
+        if self._clock() - self._since >= self._patience:
+            # Without the number of seconds, so that it is logged once.
+            raise NotListening(f'the broker has not answered for {self._patience:g} seconds')
+
+    def _run(self) -> None:
+        pause = _FIRST_PAUSE
+        while not self._stopped.is_set():
+            try:
+                listener = self._make()
+                listener.start()
+            except Exception as error:
+                # Each driver lets errors of its own library through; check() tells of them.
+                self._reason = f'{type(error).__name__}: {error}'
+                self._stopped.wait(pause)
+                pause = min(2.0 * pause, _LONGEST_PAUSE)
+                continue
+            self._reason = None
+            self._heard.set()
+            self._stopped.wait()
+            listener.stop()
