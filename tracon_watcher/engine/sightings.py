@@ -17,6 +17,9 @@ anew when its neighbours have changed. It must have had the same neighbours thro
 that its slowdown was measured in, and neighbours that do something; where anything about its host
 is unknown, it is not asked. One outside of what the model was trained on says nothing of whether
 the model still holds, but a new model learns from it.
+
+Those of a cycle are told in a random order. Told host by host, a few hosts with many VMs would
+stand for all for as long as they have the word.
 """
 
 from __future__ import annotations
@@ -71,11 +74,14 @@ class Sightings:
     """Remembers whom it has seen with whom.
 
     :param interval: seconds between two samples of a VM
+    :param rng: the order in which VMs are asked; by default the same one in each process
     """
 
-    def __init__(self, interval: float, spacing: float = SPACING) -> None:
+    def __init__(self, interval: float, spacing: float = SPACING,
+                 rng: np.random.Generator | None = None) -> None:
         self._interval = interval
         self._spacing = spacing
+        self._rng = np.random.default_rng(0) if rng is None else rng
         #: By host, its VMs and since when it has these.
         self._companies: dict[str, tuple[tuple[str, ...], float]] = {}
         #: By VM, when it was seen last and with whom.
@@ -132,8 +138,11 @@ class Sightings:
             at, beside = self._seen.get(cluster.uuids[row], (_LONG_AGO, ()))
             if beside != company or ended[row] >= at + self._spacing:
                 waiting.append((at if beside == company else _LONG_AGO, row))
-        waiting.sort()
+        # Among equals chance decides who is asked, and among all, who first.
+        self._rng.shuffle(waiting)
+        waiting.sort(key=lambda one: one[0])
         chosen = [row for _at, row in waiting[:MOST_AT_ONCE]]
+        self._rng.shuffle(chosen)
         for row in chosen:
             self._seen[cluster.uuids[row]] = (
                 float(ended[row]), self._companies[cluster.hosts[cluster.host[row]]][0])

@@ -189,6 +189,42 @@ class TestFreshness(unittest.TestCase):
         self.assertEqual(0, cycles(['vm-3-']))
         self.assertEqual(1, cycles(['vm-3-', 'vm-4-']))
 
+    def dense(self, hosts, residents, hurt, seed=1):
+        """Return a cloud of hosts with many small VMs, some of which are hurt."""
+        world = drifting.World(hosts, residents, seed=seed)
+        world.demand = {vm: one * 4 / residents for vm, one in world.demand.items()}
+        world.hurt = [f'vm-{host}-' for host in hurt]
+        return world
+
+    def test_where_part_of_a_type_changes_trust_falls_once_and_stays_low(self):
+        world = self.dense(12, 20, range(5))
+        world.times = 2.5
+        with self.assertLogs(LOGGER, 'WARNING'):
+            for cycle in range(100):
+                world.cycle(self.watched, self.models, polls=1)
+                if cycle > 20:
+                    self.assertLess(self.trust(), 0.5)
+        self.assertEqual(1, self.watched.alarms[TYPE])
+
+    def test_trust_that_comes_and_goes_takes_longer_each_time(self):
+        # Errors that are too large by just what is tolerated: chance decides.
+        world = drifting.World(truth=times(1.14))
+        with self.assertLogs(LOGGER, 'WARNING'):
+            for _cycle in range(400):
+                world.cycle(self.watched, self.models)
+        self.assertLessEqual(1, self.watched.alarms[TYPE])
+        self.assertLessEqual(self.watched.alarms[TYPE], 5)
+
+    def test_a_first_refit_learns_from_all_hosts(self):
+        world = self.dense(12, 20, range(5))
+        world.times = 2.5
+        with self.assertLogs(LOGGER, 'WARNING'):
+            while not self.watched.due():
+                world.cycle(self.watched, self.models, polls=1)
+        labels = self.watched.due()[0].labels
+        self.assertGreaterEqual(len(labels), 12 * 20)
+        self.assertGreater(len(set(labels.vm.tolist())), 200)
+
     def test_where_there_is_one_host_it_is_the_type(self):
         self.drift(drifting.World(hosts=1, residents=6, truth=times(2)), 100)
 

@@ -130,6 +130,16 @@ class TestSightings(unittest.TestCase):
         self.assertEqual((200, 120), (len(first), len(second)))
         self.assertFalse({one.vm for one in first} & {one.vm for one in second})
 
+    def test_they_are_told_in_no_order_of_hosts(self):
+        self.world = drifting.World(hosts=80)
+        self.take()
+        for _turn in range(2):
+            found = [one.host for one in self.take()]
+            # Of 80 hosts, 200 sightings of 50 at most would be in the order of hosts.
+            self.assertGreater(len(set(found)), 60 if len(found) == 200 else 40)
+            self.assertGreater(len(set(found[:40])), 20)
+        self.assertEqual(120, len(found))
+
     def test_many_neighbours_are_listed_by_what_they_do(self):
         self.world = drifting.World(hosts=1, residents=30)
         for vm in self.world.demand:
