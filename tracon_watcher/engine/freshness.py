@@ -77,12 +77,14 @@ class Freshness:
     def take(self, view: views.View, profiles: demands.Profiles) -> int:
         """Learn of a cycle, and return how many sightings it brought."""
         with self._lock:
-            known = view.assessor.models
+            known, crowded = view.assessor.models, self._sightings.crowded(view)
             self._types = {name: one for name, one in self._types.items() if name in known}
             for name, models in known.items():
                 watching = self._types.get(name)
                 self._types[name] = (watching_module.Watching(models) if watching is None
                                      else watching.with_models(models))
+                self._types[name].attend(
+                    crowded.get(name, ()), view.moment.cluster.resident_index)
             found = self._sightings.take(view, profiles)
             for name, listed in found.items():
                 for one in listed:

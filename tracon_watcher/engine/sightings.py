@@ -117,6 +117,21 @@ class Sightings:
                     if one is not None]
         return found
 
+    @staticmethod
+    def crowded(view: views.View) -> Mapping[str, set[str]]:
+        """Return the hosts, by host type, on which VMs have neighbours or share storage.
+
+        Of other hosts nothing can be heard.
+        """
+        cluster, found = view.moment.cluster, {}
+        beside = np.diff(cluster.first)[cluster.host] > 1
+        beside |= (cluster.io_beyond > 0).any(axis=1)
+        for group in view.moment.groups:
+            rows = group.residents[beside[group.residents]]
+            found[group.responses[0].model.host_type] = {
+                cluster.hosts[host] for host in np.unique(cluster.host[rows])}
+        return found
+
     def _follow(self, view: views.View) -> None:
         cluster, before = view.moment.cluster, self._companies
         self._companies = {}

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import collections
 import math
+from typing import Collection, Container
 
 import numpy as np
 
@@ -49,6 +50,8 @@ HOST_RECOVERY = 40
 LEAST_VMS = 3
 #: Hosts, and share of hosts, that are in trouble of their own at most.
 LEAST_HOSTS, MOST_TROUBLED = 2, 0.2
+#: Sightings of other hosts without which it cannot be told whether they are in trouble as well.
+LEAST_OTHERS = 10
 #: Sightings that are kept of a host type.
 MOST_KEPT = 600
 #: Sightings after which a first refit is tried, at least, and how many times as many before the
@@ -75,6 +78,7 @@ class Watching:
         self._learning = False
         self._adopted: assessment.Models | None = None
         self._next_try = FIRST_TRY
+        self._present: Collection[str] = ()
         self._hosts: set[str] = set()
         self._vms: set[str] = set()
         self._patience, self._calm = 1, 0
@@ -92,6 +96,15 @@ class Watching:
         self.models, self.trust, self._adopted = models, 1.0, None
         self._watch_anew()
         return self
+
+    def attend(self, hosts: Collection[str], vms: Container[str]) -> None:
+        """Take note of who is there in a cycle.
+
+        :param hosts: of this type, on which VMs can be heard
+        :param vms: of the cluster
+        """
+        self._present = hosts
+        self._vms = {vm for vm in self._vms if vm in vms}
 
     def take(self, one: seen.Sighting) -> bool:
         """Learn of one sighting; say whether it was one too many."""
@@ -164,9 +177,10 @@ class Watching:
             by_host[host] = by_host.get(host, 0.0) + total
         worst = max(by_host, key=by_host.__getitem__)
         rest = [one for (host, _vm), one in found.items() if host != worst]
-        everywhere = (sum(total for total, _count in rest)
-                      > tolerance * sum(count for _total, count in rest))
-        if everywhere or len(self._hosts) == 1:
+        heard = sum(count for _total, count in rest)
+        everywhere = (heard >= LEAST_OTHERS
+                      and sum(total for total, _count in rest) > tolerance * heard)
+        if everywhere or len(self._present) == 1:
             return len(blamed) >= LEAST_VMS and self._alarm(blamed)
         self._troubled[worst] = 0.0, 0
         if len(self._troubled) < max(LEAST_HOSTS, MOST_TROUBLED * len(self._hosts)):

@@ -140,6 +140,16 @@ class TestSightings(unittest.TestCase):
             self.assertGreater(len(set(found[:40])), 20)
         self.assertEqual(120, len(found))
 
+    def test_hosts_of_which_nothing_can_be_heard(self):
+        self.world = drifting.World(hosts=4)
+        self.world.hosts['h1'] = ['vm-1-0']
+        self.world.hosts['h2'] = []
+        view = self.world.view(self.models)
+        self.assertEqual({synthetic.HOST_TYPE: {'h0', 'h3'}}, self.asked.crowded(view))
+        self.world.pool = 'ceph'
+        view = self.world.view(self.models)
+        self.assertEqual({synthetic.HOST_TYPE: {'h0', 'h1', 'h3'}}, self.asked.crowded(view))
+
     def test_many_neighbours_are_listed_by_what_they_do(self):
         self.world = drifting.World(hosts=1, residents=30)
         for vm in self.world.demand:
