@@ -98,13 +98,15 @@ class Watching:
         return self
 
     def attend(self, hosts: Collection[str], vms: Container[str]) -> None:
-        """Take note of who is there in a cycle.
+        """Take note of who is there in a cycle, and forget the trouble of hosts that are not.
 
         :param hosts: of this type, on which VMs can be heard
         :param vms: of the cluster
         """
         self._present = hosts
         self._vms = {vm for vm in self._vms if vm in vms}
+        self._hosts.intersection_update(hosts)
+        self._troubled = {host: one for host, one in self._troubled.items() if host in hosts}
 
     def take(self, one: seen.Sighting) -> bool:
         """Learn of one sighting; say whether it was one too many."""

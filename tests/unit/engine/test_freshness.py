@@ -225,6 +225,21 @@ class TestFreshness(unittest.TestCase):
         self.assertGreaterEqual(len(labels), 12 * 20)
         self.assertGreater(len(set(labels.vm.tolist())), 200)
 
+    def test_a_host_that_went_away_in_trouble_does_not_count(self):
+        for emptied in (False, True):
+            self.watched = freshness.Freshness(drifting.POLLING)
+            world = drifting.World(hosts=5)
+            world.times = 4.0
+            for host in range(3):
+                world.hurt = [f'vm-{host}-']
+                for _cycle in range(40):
+                    world.cycle(self.watched, self.models)
+                if emptied:
+                    world.hosts[f'h{host}'] = []
+                else:
+                    del world.hosts[f'h{host}']
+            self.assertEqual((0, 1.0), (self.watched.alarms[TYPE], self.trust()))
+
     def test_where_there_is_one_host_it_is_the_type(self):
         self.drift(drifting.World(hosts=1, residents=6, truth=times(2)), 100)
 
