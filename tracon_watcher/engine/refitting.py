@@ -24,7 +24,9 @@ from typing import Callable
 
 from tracon_watcher.engine import active_models
 from tracon_watcher.engine import freshness
+from tracon_watcher.engine.storage import errors as storage_errors
 from tracon_watcher.engine.storage import lease
+from tracon_watcher import errors
 from tracon_watcher.models import refit
 from tracon_watcher.placement import assessment
 
@@ -48,11 +50,24 @@ class Refitting:
     def work(self) -> None:
         """Refit all that is due.
 
-        :raises tracon_watcher.errors.TraconError: when a new model could not be stored; it is
-            learnt anew the next time
+        What fails for a host type's model alone is logged, and tried again with more labels.
+
+        :raises tracon_watcher.engine.storage.errors.StorageFailed: when a new model could not be
+            stored; it is learnt anew the next time
+        :raises tracon_watcher.engine.storage.errors.NoLongerLeader: likewise
         """
         for due in self._watched.due():
-            self._watched.tried(due, self._refit(due))
+            made = None
+            try:
+                made = self._refit(due)
+            except (storage_errors.StorageFailed, storage_errors.NoLongerLeader):
+                # It would be the same for all others.
+                raise
+            except errors.TraconError as error:
+                LOG.error('Host type %s: no model was learnt from %d measured slowdowns: %s; the '
+                          'present one stays, and it is tried again with more', due.host_type,
+                          len(due.labels), error)
+            self._watched.tried(due, made)
 
     def _refit(self, due: freshness.Due) -> assessment.Models | None:
         term = self._term()

@@ -14,6 +14,7 @@
 
 import dataclasses
 import json
+import types
 
 import numpy as np
 
@@ -171,6 +172,40 @@ class TestRefitting(RefittingCase):
         self.assertIs(self.files[TYPE], self.engine.models()[TYPE])
         self.engine.models.forget()
         self.assertIn('refit', self.engine.models()[TYPE].slowdown.training)
+
+    def test_what_cannot_be_learnt_is_not_in_the_way_of_others(self):
+        world = self.world
+        world.truth = times(1.7)
+        with self.assertLogs(LOGGER):
+            self.engine.cycles(5, refit=False)
+        due, = self.engine.watched.due()
+        tries = []
+
+        def tried(one, adopted):
+            tries.append((one.host_type, adopted is not None))
+
+        few = due.labels.take(np.arange(len(due.labels)) < 5)
+        watched = types.SimpleNamespace(tried=tried, due=lambda: [
+            dataclasses.replace(due, host_type='broken', labels=few), due])
+        made = refitting.Refitting(watched, self.engine.models, lambda: self.engine.term,
+                                   lambda: world.now)
+        with self.assertLogs(LOGGER, 'WARNING') as logs:
+            made.work()
+        self.assertEqual([('broken', False), (TYPE, True)], tries)
+        self.assertRegex(logs.output[0], 'ERROR.*type broken: no model was learnt from 5 .*'
+                                         'at least 20.* stays')
+
+    def test_effects_many_times_as_large_are_learnt(self):
+        # Times the ceiling that they had, they would pass what a stored model may have.
+        small, large = synthetic.model(), times(7)
+        self.files = {TYPE: assessment.Models(
+            dataclasses.replace(small, coefficients=small.coefficients / 2, ceiling=8.0),
+            self.files[TYPE].iops_ratio)}
+        self.world.truth = large
+        with self.assertLogs(LOGGER):
+            self.engine.cycles(30)
+        self.assertIn('refit', self.engine.models()[TYPE].slowdown.training)
+        self.assertEqual(1.0, self.engine.trust())
 
     def test_without_the_database_the_engine_goes_on_and_refits_later(self):
         self.engine.models()
