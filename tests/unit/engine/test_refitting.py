@@ -270,6 +270,23 @@ class TestActiveModels(RefittingCase):
         self.assertIs(self.files[TYPE], again.models()[TYPE])
         self.assertRegex(again.reports[-1], 'crow.*files of host type synthetic are used')
 
+    def test_a_row_that_somebody_has_damaged_is_reported_again_and_again(self):
+        self.drifted()
+        for column, report in (
+                ('document', 'no valid JSON.*files of host type synthetic are used'),
+                ('errors', 'models that were refitted cannot be read: .*no valid JSON')):
+            self.execute(f"UPDATE models SET {column} = '{{\"a' || {column} "
+                         "WHERE response = 'slowdown'")
+            again = Engine(self, column)
+            for cycle in range(1, 3):
+                self.assertIs(self.files[TYPE], again.models()[TYPE])
+                self.assertEqual(cycle, len(again.reports))
+                self.assertRegex(again.reports[-1], report)
+            self.execute(f"UPDATE models SET {column} = substr({column}, 4) "
+                         "WHERE response = 'slowdown'")
+            again.models.forget()
+            self.assertIn('refit', again.models()[TYPE].slowdown.training)
+
     def test_models_of_the_lab_in_the_database_are_not_taken_for_refits(self):
         for response in ('slowdown', 'iops_ratio'):
             kept = self.storage.models.add(
