@@ -73,7 +73,7 @@ class Sighting:
 class Sightings:
     """Remembers whom it has seen with whom.
 
-    :param interval: seconds between two samples of a VM
+    :param interval: seconds between two samples of a VM, at least
     :param rng: the order in which VMs are asked; by default the same one in each process
     """
 
@@ -98,6 +98,8 @@ class Sightings:
         place = {vm: row for row, vm in enumerate(profiles.vms)}
         rows = np.array([place.get(uuid, -1) for uuid in cluster.uuids], dtype=np.intp)
         ended = np.where(rows >= 0, np.append(profiles.at, np.nan)[rows], np.nan)
+        # Where polls were lost, an interval is longer than the time between two.
+        began = ended - np.maximum(np.append(profiles.seconds, np.nan)[rows], self._interval)
         slowdown, deviation = (np.append(values, np.nan)[rows] for values in (
             profiles.slowdown, profiles.slowdown_deviation))
         known = np.isfinite(slowdown) & (slowdown > 0) & np.isfinite(deviation)
@@ -107,7 +109,7 @@ class Sightings:
         found = {}
         for group in view.moment.groups:
             own = group.residents[known[group.residents]]
-            due = self._due(view, own, ended)
+            due = self._due(view, own, began, ended)
             if len(due):
                 model = group.responses[0].model
                 found[model.host_type] = [
@@ -143,12 +145,13 @@ class Sightings:
         for uuid in self._seen.keys() - cluster.resident_index.keys():
             del self._seen[uuid]
 
-    def _due(self, view: views.View, rows: IntArray, ended: FloatArray) -> list[int]:
+    def _due(self, view: views.View, rows: IntArray, began: FloatArray,
+             ended: FloatArray) -> list[int]:
         cluster, waiting = view.moment.cluster, []
         for row in rows.tolist():
             company, since = self._companies[cluster.hosts[cluster.host[row]]]
             # As long as it is not sure that all of the interval was spent together.
-            if ended[row] < since + self._interval:
+            if not began[row] >= since:
                 continue
             at, beside = self._seen.get(cluster.uuids[row], (_LONG_AGO, ()))
             if beside != company or ended[row] >= at + self._spacing:

@@ -30,7 +30,7 @@ def profiles(vms, slowdown, deviation, at, present):
     return demands.Profiles(
         tuple(vms), present, np.zeros((count, 4)), present, present, slowdown,
         np.full(count, deviation), slowdown, nothing[:, :3], np.ones(count, dtype=np.intp),
-        np.full(count, at))
+        np.full(count, at), np.full(count, POLLING))
 
 
 class World:

@@ -49,6 +49,17 @@ class TestSightings(unittest.TestCase):
         self.assertEqual([], self.take())
         self.assertEqual({'h0', 'h1'}, {one.host for one in self.take()})
 
+    def test_where_polls_were_lost_all_of_the_interval_counts(self):
+        def lost(polls):
+            return lambda profiles: dataclasses.replace(
+                profiles, seconds=np.full(24, polls * drifting.POLLING))
+
+        self.take()
+        # The interval began before anybody knew who was beside whom.
+        self.assertEqual([], self.take(300.0, lost(6)))
+        self.assertEqual(24, len(self.take(60.0, lost(6))))
+        self.assertEqual([], self.take(300.0, lost(np.nan)))
+
     def test_what_it_says(self):
         self.world.demand['vm-2-3'] = np.zeros(4)
         self.take()
