@@ -79,6 +79,32 @@ class TestRefit(unittest.TestCase):
             np.tile(chance, 20), np.full(240, 0.05))
         self.assertGreater(refit.refit(self.old, labels).ratio, 0.75)
 
+    def few_vms(self, model, vms, seed):
+        """Return 21 labels of a few VMs, each of which has an error of its own, as usual."""
+        rng = np.random.default_rng(seed)
+        once = test_sharing.labels(model, vms, vms=vms, seed=seed)
+        own = rng.normal(0, 1, vms) * (0.05 + 0.05 * once.exponent)
+        rows = np.arange(21) % vms
+        neighbours = [once.neighbour[once.owner == row] for row in rows]
+        return labels_module.Labels(
+            rows, once.target[rows], np.concatenate(neighbours),
+            np.repeat(np.arange(21), [len(one) for one in neighbours]), np.ones(21),
+            (once.exponent + own)[rows] + rng.normal(0, 0.05, 21), np.full(21, 0.07))
+
+    def test_a_few_vms_that_are_predicted_better_by_chance_convince_nobody(self):
+        found = [refit.refit(self.old, self.few_vms(self.old, vms, seed))
+                 for vms in (3, 5) for seed in range(15)]
+        # By the mean error alone some would.
+        self.assertTrue([one for one in found if one.ratio < refit.CONVINCING])
+        self.assertFalse([one for one in found if one.convincing])
+
+    def test_a_few_that_are_do_convince(self):
+        twice = dataclasses.replace(self.old, coefficients=2 * self.old.coefficients)
+        for vms, expected in ((3, False), (6, True), (10, True)):
+            found = refit.refit(self.old, self.few_vms(twice, vms, 1))
+            self.assertLess(found.ratio, refit.CONVINCING)
+            self.assertEqual(expected, found.convincing, vms)
+
     def test_too_few_labels_or_vms(self):
         with self.assertRaisesRegex(errors.NotEnoughData, 'labels.*20.*19'):
             refit.refit(self.old, test_sharing.labels(self.old, 19))
