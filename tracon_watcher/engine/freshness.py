@@ -103,13 +103,22 @@ class Freshness:
             return [Due(name, one.models, made, one.count) for name, one in self._types.items()
                     if one.due and (made := one.labels()) is not None]
 
+    def announce(self, due: Due, models: assessment.Models | None) -> None:
+        """Take note of new models before a cycle can come with them; None: they do not come."""
+        with self._lock:
+            watching = self._types.get(due.host_type)
+            if watching is not None and watching.models is due.models:
+                watching.announce(models)
+
     def tried(self, due: Due, adopted: assessment.Models | None) -> None:
         """Take note that it was tried.
 
-        :param adopted: the new models, which come with a cycle; None where the old ones stay
+        :param adopted: the new models, which come with a cycle or have come; None where the old
+            ones stay
         """
         with self._lock:
             self.refits[due.host_type] += adopted is not None
             watching = self._types.get(due.host_type)
-            if watching is not None and watching.models is due.models:
+            if watching is not None and any(
+                    watching.models is one for one in (due.models, adopted)):
                 watching.tried(due.count, adopted)

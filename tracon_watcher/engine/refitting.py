@@ -72,11 +72,11 @@ class Refitting:
     def _refit(self, due: freshness.Due) -> assessment.Models | None:
         term = self._term()
         found = refit.refit(due.models.slowdown, due.labels)
-        errors = ', '.join(f'{name} {value:.3f}' for name, value in found.errors.items())
+        wrong = ', '.join(f'{name} {value:.3f}' for name, value in found.errors.items())
         if not found.convincing:
             LOG.info('Host type %s: no other model suits %d measured slowdowns far better than '
                      'the present one (errors of exponents: %s); it is tried again with more',
-                     due.host_type, len(due.labels), errors)
+                     due.host_type, len(due.labels), wrong)
             return None
         now = self._clock()
         made = assessment.Models(*refit.models(
@@ -85,8 +85,14 @@ class Refitting:
                 'vms': len(set(due.labels.vm.tolist())), 'errors': dict(found.errors),
                 'parent': due.models.slowdown.to_document()['checksum'],
                 active_models.ROOT: self._models.root(due.host_type, due.models)}))
-        version = self._models.put(term, made, now)
+        # A cycle may come with it at once.
+        self._watched.announce(due, made)
+        try:
+            version = self._models.put(term, made, now)
+        except Exception:
+            self._watched.announce(due, None)
+            raise
         LOG.warning('Host type %s: the model was refitted (%s, version %d) to %d slowdowns of %d '
                     'VMs; errors of exponents: %s', due.host_type, found.how, version,
-                    len(due.labels), made.slowdown.training['refit']['vms'], errors)
+                    len(due.labels), made.slowdown.training['refit']['vms'], wrong)
         return made

@@ -146,9 +146,13 @@ class Watching:
         wanted = max(self._next_try, min(len(self._vms), MOST_KEPT))
         return self._learning and self._adopted is None and self.count >= wanted
 
+    def announce(self, models: assessment.Models | None) -> None:
+        """Take note that these models of ours may come; None: they do not."""
+        self._adopted = models
+
     def tried(self, count: int, adopted: assessment.Models | None) -> None:
         """Take note of a try."""
-        self._adopted = adopted
+        self._adopted = None if adopted is self.models else adopted
         self._next_try = math.ceil(TRY_AGAIN * count)
 
     def labels(self) -> labels_module.Labels | None:

@@ -136,11 +136,19 @@ def models(found: Refit, slowdown: stored.PairwiseModel, iops_ratio: stored.Pair
     made = found.model.to_model('slowdown', slowdown.host_type, width, training, held_out,
                                 slowdown.crowding)
     # Nothing was measured of it, so it is at least as uncertain as it was.
-    wider = intervals.Interval(
-        max(width.offset, iops_ratio.interval.offset), max(width.slope, iops_ratio.interval.slope),
-        width.levels, width.quantiles)
-    return made, dataclasses.replace(made, response='iops_ratio', interval=wider, errors={},
-                                     training={**training, 'as': 'one over the slowdown'})
+    return made, dataclasses.replace(
+        made, response='iops_ratio', interval=_wider(width, iops_ratio.interval), errors={},
+        training={**training, 'as': 'one over the slowdown'})
+
+
+def _wider(one: intervals.Interval, other: intervals.Interval) -> intervals.Interval:
+    """Return an interval that no bound of the other lies outside of; its median is the first's."""
+    levels = np.union1d(one.levels, other.levels)
+    here, there = (np.interp(levels, each.levels, each.quantiles) for each in (one, other))
+    quantiles = np.where(levels < 0.5, np.minimum(here, there), np.maximum(here, there))
+    quantiles[levels == 0.5] = here[levels == 0.5]
+    return intervals.Interval(max(one.offset, other.offset), max(one.slope, other.slope),
+                              levels, quantiles)
 
 
 def _left_out(way: adaptation.Way, before: pairwise.PairwiseRegressor, crowding: float,

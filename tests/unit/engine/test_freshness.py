@@ -141,6 +141,28 @@ class TestFreshness(unittest.TestCase):
         self.assertEqual(1, self.watched.refits[TYPE])
         self.assertGreater(self.watched.due()[0].count, 1.5 * due.count)
 
+    def test_a_new_model_of_ours_may_come_before_the_try_is_over(self):
+        world = drifting.World(truth=times(1.6))
+        self.drift(world)
+        due, = self.watched.due()
+        self.models = {TYPE: assessment.Models(times(1.6), self.models[TYPE].iops_ratio)}
+        self.watched.announce(due, self.models[TYPE])
+        self.assertEqual([], self.watched.due())
+        world.cycle(self.watched, self.models)
+        self.watched.tried(due, self.models[TYPE])
+        self.assertEqual((1.0, 1), (self.trust(), self.watched.refits[TYPE]))
+        # What was seen is kept, and learning goes on.
+        for _cycle in range(20):
+            world.cycle(self.watched, self.models)
+        self.assertGreater(self.watched.due()[0].count, 1.5 * due.count + 1)
+
+    def test_one_that_does_not_come_is_learnt_again(self):
+        self.drift(drifting.World(truth=times(1.6)))
+        due, = self.watched.due()
+        self.watched.announce(due, assessment.Models(times(1.6), self.models[TYPE].iops_ratio))
+        self.watched.announce(due, None)
+        self.assertEqual([due.count], [one.count for one in self.watched.due()])
+
     def test_a_model_of_the_operator_begins_anew(self):
         world = drifting.World(truth=times(1.6))
         self.drift(world)

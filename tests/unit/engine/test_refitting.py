@@ -151,6 +151,24 @@ class TestRefitting(RefittingCase):
         self.assertGreater(self.storage.models.active()[1].version, 1)
         self.assertEqual(last, again.models()[TYPE].slowdown.to_document())
 
+    def test_a_cycle_that_comes_with_the_new_model_at_once(self):
+        self.world.truth = times(1.7)
+        put = self.engine.models.put
+
+        def putting(*given):
+            version = put(*given)
+            self.engine.cycles(1, refit=False)
+            return version
+
+        self.engine.models.put = putting
+        with self.assertLogs(LOGGER):
+            while not self.engine.watched.due():
+                self.engine.cycles(1, refit=False)
+            count = self.engine.watched.due()[0].count
+            self.engine.cycles(1)
+        self.assertEqual(1, self.engine.watched.refits[TYPE])
+        self.assertGreater(self.engine.watched._types[TYPE].count, count)
+
     def test_drift_in_which_the_engine_restarts(self):
         self.world.truth = times(1.7)
         self.engine.cycles(1)
@@ -185,7 +203,7 @@ class TestRefitting(RefittingCase):
             tries.append((one.host_type, adopted is not None))
 
         few = due.labels.take(np.arange(len(due.labels)) < 5)
-        watched = types.SimpleNamespace(tried=tried, due=lambda: [
+        watched = types.SimpleNamespace(tried=tried, announce=lambda *_given: None, due=lambda: [
             dataclasses.replace(due, host_type='broken', labels=few), due])
         made = refitting.Refitting(watched, self.engine.models, lambda: self.engine.term,
                                    lambda: world.now)

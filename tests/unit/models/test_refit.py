@@ -114,8 +114,8 @@ class TestRefit(unittest.TestCase):
     def test_what_is_stored_can_be_read_and_tells_where_it_comes_from(self):
         labels = test_sharing.labels(self.new, 80)
         found = refit.refit(self.old, labels)
-        slowdown, ratio = refit.models(found, self.old, synthetic.model('iops_ratio'), labels,
-                                       PROVENANCE)
+        before = synthetic.model('iops_ratio')
+        slowdown, ratio = refit.models(found, self.old, before, labels, PROVENANCE)
         for response, one in (('slowdown', slowdown), ('iops_ratio', ratio)):
             read = store.from_content(one.to_document(), 'a test')
             self.assertEqual((response, synthetic.HOST_TYPE), (read.response, read.host_type))
@@ -126,6 +126,14 @@ class TestRefit(unittest.TestCase):
             1 / slowdown.predict(labels.target[labels.owner], labels.neighbour))
         # It is no more certain than before.
         self.assertGreaterEqual(ratio.interval.offset, 0.05)
+        for exponent in (0.1, 0.5, 2.0):
+            for level in (0.0, 0.1, 0.3, 0.7, 0.9, 1.0):
+                bound, *others = [one.interval.bound(np.array([exponent]), level)[0]
+                                  for one in (ratio, before, slowdown)]
+                if level < 0.5:
+                    self.assertLessEqual(bound, min(others) + 1e-12, (exponent, level))
+                else:
+                    self.assertGreaterEqual(bound, max(others) - 1e-12, (exponent, level))
         inside = np.abs(found.predicted - labels.exponent) <= (
             slowdown.interval.quantile(0.95) * (slowdown.interval.offset
                                                 + slowdown.interval.slope * found.predicted))
