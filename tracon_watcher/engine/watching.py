@@ -51,7 +51,7 @@ LEAST_VMS = 3
 #: Hosts, and share of hosts, that are in trouble of their own at most.
 LEAST_HOSTS, MOST_TROUBLED = 2, 0.2
 #: Sightings of other hosts without which it cannot be told whether they are in trouble as well.
-LEAST_OTHERS = 10
+LEAST_OTHERS = 5
 #: Sightings that are kept of a host type.
 MOST_KEPT = 600
 #: Sightings after which a first refit is tried, at least, and how many times as many before the
