@@ -269,11 +269,12 @@ def _wishes(options: options_module.Options) -> snapshot_client.Wishes:
 
 
 def _forget(prepared: snapshot_client.Prepared, *assessments: verdict.Assessment) -> None:
-    """Make hosts unknown whose models are not trusted enough to refuse or to prefer them."""
+    """Say of hosts without a model since it is not trusted enough that it has drifted."""
     if prepared.distrusted is None:
         return
     for one in {id(one): one for one in assessments}.values():
-        one.forget(prepared.distrusted & one.known, assessment.Status.DRIFTED)
+        without = prepared.distrusted & (one.status == assessment.Status.NO_MODEL)
+        one.forget(without, assessment.Status.DRIFTED)
 
 
 def _trust(prepared: snapshot_client.Prepared, rows):

@@ -72,8 +72,11 @@ def prepare(content: snapshot.Snapshot, wishes: Wishes) -> Prepared:
     """Prepare all that does not depend on a request."""
     age = content.maximum_age_seconds if wishes.maximum_age is None else wishes.maximum_age
     cluster = content.cluster
-    assessor = assessment.Assessor(cluster, content.models, assessment.Settings(
-        wishes.confidence, wishes.margin, age))
+    # Without the models that are not trusted: on storage that hosts share, what one predicts for
+    # VMs of its hosts would refuse hosts of other types.
+    assessor = assessment.Assessor(
+        cluster, trust_module.believed(content.models, content.trust),
+        assessment.Settings(wishes.confidence, wishes.margin, age))
     # Lazily made indices are made here, not on the first request.
     _ = (cluster.host_index, cluster.resident_index, cluster.io_residents)
     trust = content.host_trust()

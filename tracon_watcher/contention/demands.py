@@ -67,6 +67,7 @@ class Profiles:
         stretches then: (running + delay) / running
     :param slots: (n,) slots of the window that it rests on
     :param at: (n,) seconds since the epoch: the end of the last interval
+    :param seconds: (n,) how long that was, by which the slowdown is told
     """
 
     vms: tuple[str, ...]
@@ -80,6 +81,7 @@ class Profiles:
     baseline: FloatArray
     slots: IntArray
     at: FloatArray
+    seconds: FloatArray
 
 
 class Demands:
@@ -189,7 +191,7 @@ class Demands:
         present[expired] = np.nan
         return Profiles(tuple(self._rows), mean, deviation, present, seen, signal[:, 0],
                         signal[:, 1], signal[:, 2], last['baseline'].astype(np.float64), used,
-                        last['end'])
+                        last['end'], last['seconds'].astype(np.float64))
 
     def _learn(self, rows: IntArray, start: FloatArray, end: FloatArray, usage: demand.Usage,
                pools: IntArray) -> None:

@@ -121,7 +121,7 @@ class ActiveModels:
     def _load(self) -> None:
         try:
             active = [one for one in self._stored.active() if one.origin == documents.REFIT]
-        except storage_errors.StorageFailed as error:
+        except (storage_errors.StorageFailed, errors.InvalidDocument) as error:
             # What was known before stays in use; the database is asked again in the next cycle.
             self._faults = [f'models that were refitted cannot be read: {error}']
             return

@@ -77,12 +77,14 @@ class Freshness:
     def take(self, view: views.View, profiles: demands.Profiles) -> int:
         """Learn of a cycle, and return how many sightings it brought."""
         with self._lock:
-            known = view.assessor.models
+            known, crowded = view.assessor.models, self._sightings.crowded(view)
             self._types = {name: one for name, one in self._types.items() if name in known}
             for name, models in known.items():
                 watching = self._types.get(name)
                 self._types[name] = (watching_module.Watching(models) if watching is None
                                      else watching.with_models(models))
+                self._types[name].attend(
+                    crowded.get(name, ()), view.moment.cluster.resident_index)
             found = self._sightings.take(view, profiles)
             for name, listed in found.items():
                 for one in listed:
@@ -101,13 +103,22 @@ class Freshness:
             return [Due(name, one.models, made, one.count) for name, one in self._types.items()
                     if one.due and (made := one.labels()) is not None]
 
+    def announce(self, due: Due, models: assessment.Models | None) -> None:
+        """Take note of new models before a cycle can come with them; None: they do not come."""
+        with self._lock:
+            watching = self._types.get(due.host_type)
+            if watching is not None and watching.models is due.models:
+                watching.announce(models)
+
     def tried(self, due: Due, adopted: assessment.Models | None) -> None:
         """Take note that it was tried.
 
-        :param adopted: the new models, which come with a cycle; None where the old ones stay
+        :param adopted: the new models, which come with a cycle or have come; None where the old
+            ones stay
         """
         with self._lock:
             self.refits[due.host_type] += adopted is not None
             watching = self._types.get(due.host_type)
-            if watching is not None and watching.models is due.models:
+            if watching is not None and any(
+                    watching.models is one for one in (due.models, adopted)):
                 watching.tried(due.count, adopted)

@@ -30,7 +30,8 @@ class ModelDirectory:
     """Keeps the models of a directory by host type.
 
     A file that cannot be used is reported and passed over; a host type of which one of the two
-    models is missing has none. What could be read before is not kept beyond its file.
+    models is missing has none. What could be read before is not kept beyond its file. Models that
+    are the same as before remain the same objects, by which others know that they are.
 
     :param report: called with a kind and a text for each thing that is not as it should be
     """
@@ -85,5 +86,12 @@ class ModelDirectory:
                 self._texts.append(f'{self._path}: host type {host_type} has no {missing[0]} '
                                    'model: its hosts are unknown')
             else:
-                models[host_type] = assessment.Models(*(pair[name][1] for name in _RESPONSES))
+                made = assessment.Models(*(pair[name][1] for name in _RESPONSES))
+                old = self._models.get(host_type)
+                models[host_type] = (
+                    made if old is None or _seals(old) != _seals(made) else old)
         return models
+
+
+def _seals(models: assessment.Models) -> list[str]:
+    return [model.to_document()['checksum'] for model in models]

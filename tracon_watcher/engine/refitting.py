@@ -24,7 +24,9 @@ from typing import Callable
 
 from tracon_watcher.engine import active_models
 from tracon_watcher.engine import freshness
+from tracon_watcher.engine.storage import errors as storage_errors
 from tracon_watcher.engine.storage import lease
+from tracon_watcher import errors
 from tracon_watcher.models import refit
 from tracon_watcher.placement import assessment
 
@@ -48,20 +50,33 @@ class Refitting:
     def work(self) -> None:
         """Refit all that is due.
 
-        :raises tracon_watcher.errors.TraconError: when a new model could not be stored; it is
-            learnt anew the next time
+        What fails for a host type's model alone is logged, and tried again with more labels.
+
+        :raises tracon_watcher.engine.storage.errors.StorageFailed: when a new model could not be
+            stored; it is learnt anew the next time
+        :raises tracon_watcher.engine.storage.errors.NoLongerLeader: likewise
         """
         for due in self._watched.due():
-            self._watched.tried(due, self._refit(due))
+            made = None
+            try:
+                made = self._refit(due)
+            except (storage_errors.StorageFailed, storage_errors.NoLongerLeader):
+                # It would be the same for all others.
+                raise
+            except errors.TraconError as error:
+                LOG.error('Host type %s: no model was learnt from %d measured slowdowns: %s; the '
+                          'present one stays, and it is tried again with more', due.host_type,
+                          len(due.labels), error)
+            self._watched.tried(due, made)
 
     def _refit(self, due: freshness.Due) -> assessment.Models | None:
         term = self._term()
         found = refit.refit(due.models.slowdown, due.labels)
-        errors = ', '.join(f'{name} {value:.3f}' for name, value in found.errors.items())
+        wrong = ', '.join(f'{name} {value:.3f}' for name, value in found.errors.items())
         if not found.convincing:
             LOG.info('Host type %s: no other model suits %d measured slowdowns far better than '
                      'the present one (errors of exponents: %s); it is tried again with more',
-                     due.host_type, len(due.labels), errors)
+                     due.host_type, len(due.labels), wrong)
             return None
         now = self._clock()
         made = assessment.Models(*refit.models(
@@ -70,8 +85,14 @@ class Refitting:
                 'vms': len(set(due.labels.vm.tolist())), 'errors': dict(found.errors),
                 'parent': due.models.slowdown.to_document()['checksum'],
                 active_models.ROOT: self._models.root(due.host_type, due.models)}))
-        version = self._models.put(term, made, now)
+        # A cycle may come with it at once.
+        self._watched.announce(due, made)
+        try:
+            version = self._models.put(term, made, now)
+        except Exception:
+            self._watched.announce(due, None)
+            raise
         LOG.warning('Host type %s: the model was refitted (%s, version %d) to %d slowdowns of %d '
                     'VMs; errors of exponents: %s', due.host_type, found.how, version,
-                    len(due.labels), made.slowdown.training['refit']['vms'], errors)
+                    len(due.labels), made.slowdown.training['refit']['vms'], wrong)
         return made

@@ -17,6 +17,9 @@ anew when its neighbours have changed. It must have had the same neighbours thro
 that its slowdown was measured in, and neighbours that do something; where anything about its host
 is unknown, it is not asked. One outside of what the model was trained on says nothing of whether
 the model still holds, but a new model learns from it.
+
+Those of a cycle are told in a random order. Told host by host, a few hosts with many VMs would
+stand for all for as long as they have the word.
 """
 
 from __future__ import annotations
@@ -70,12 +73,15 @@ class Sighting:
 class Sightings:
     """Remembers whom it has seen with whom.
 
-    :param interval: seconds between two samples of a VM
+    :param interval: seconds between two samples of a VM, at least
+    :param rng: the order in which VMs are asked; by default the same one in each process
     """
 
-    def __init__(self, interval: float, spacing: float = SPACING) -> None:
+    def __init__(self, interval: float, spacing: float = SPACING,
+                 rng: np.random.Generator | None = None) -> None:
         self._interval = interval
         self._spacing = spacing
+        self._rng = np.random.default_rng(0) if rng is None else rng
         #: By host, its VMs and since when it has these.
         self._companies: dict[str, tuple[tuple[str, ...], float]] = {}
         #: By VM, when it was seen last and with whom.
@@ -92,6 +98,8 @@ class Sightings:
         place = {vm: row for row, vm in enumerate(profiles.vms)}
         rows = np.array([place.get(uuid, -1) for uuid in cluster.uuids], dtype=np.intp)
         ended = np.where(rows >= 0, np.append(profiles.at, np.nan)[rows], np.nan)
+        # Where polls were lost, an interval is longer than the time between two.
+        began = ended - np.maximum(np.append(profiles.seconds, np.nan)[rows], self._interval)
         slowdown, deviation = (np.append(values, np.nan)[rows] for values in (
             profiles.slowdown, profiles.slowdown_deviation))
         known = np.isfinite(slowdown) & (slowdown > 0) & np.isfinite(deviation)
@@ -101,7 +109,7 @@ class Sightings:
         found = {}
         for group in view.moment.groups:
             own = group.residents[known[group.residents]]
-            due = self._due(view, own, ended)
+            due = self._due(view, own, began, ended)
             if len(due):
                 model = group.responses[0].model
                 found[model.host_type] = [
@@ -109,6 +117,21 @@ class Sightings:
                         _sighting(view.moment, group, int(row), float(np.log(slowdown[row])),
                                   float(deviation[row]), float(predicted[row])) for row in due)
                     if one is not None]
+        return found
+
+    @staticmethod
+    def crowded(view: views.View) -> Mapping[str, set[str]]:
+        """Return the hosts, by host type, on which VMs have neighbours or share storage.
+
+        Of other hosts nothing can be heard.
+        """
+        cluster, found = view.moment.cluster, {}
+        beside = np.diff(cluster.first)[cluster.host] > 1
+        beside |= (cluster.io_beyond > 0).any(axis=1)
+        for group in view.moment.groups:
+            rows = group.residents[beside[group.residents]]
+            found[group.responses[0].model.host_type] = {
+                cluster.hosts[host] for host in np.unique(cluster.host[rows])}
         return found
 
     def _follow(self, view: views.View) -> None:
@@ -122,18 +145,22 @@ class Sightings:
         for uuid in self._seen.keys() - cluster.resident_index.keys():
             del self._seen[uuid]
 
-    def _due(self, view: views.View, rows: IntArray, ended: FloatArray) -> list[int]:
+    def _due(self, view: views.View, rows: IntArray, began: FloatArray,
+             ended: FloatArray) -> list[int]:
         cluster, waiting = view.moment.cluster, []
         for row in rows.tolist():
             company, since = self._companies[cluster.hosts[cluster.host[row]]]
             # As long as it is not sure that all of the interval was spent together.
-            if ended[row] < since + self._interval:
+            if not began[row] >= since:
                 continue
             at, beside = self._seen.get(cluster.uuids[row], (_LONG_AGO, ()))
             if beside != company or ended[row] >= at + self._spacing:
                 waiting.append((at if beside == company else _LONG_AGO, row))
-        waiting.sort()
+        # Among equals chance decides who is asked, and among all, who first.
+        self._rng.shuffle(waiting)
+        waiting.sort(key=lambda one: one[0])
         chosen = [row for _at, row in waiting[:MOST_AT_ONCE]]
+        self._rng.shuffle(chosen)
         for row in chosen:
             self._seen[cluster.uuids[row]] = (
                 float(ended[row]), self._companies[cluster.hosts[cluster.host[row]]][0])

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import collections
 import math
+from typing import Collection, Container
 
 import numpy as np
 
@@ -37,15 +38,25 @@ from tracon_watcher.prediction import pairwise
 FADE = 0.4
 #: It does not fall further, so that it can rise again.
 LEAST = FADE ** 3
-#: Errors that must be usual in the mean for trust to rise.
+#: Errors that must be usual in the mean for trust to rise, at least; they are of a whole round of
+#: VMs, since where part of a type has changed, the others' errors are usual at any time.
 RECOVERY = 40
+#: Rounds that it takes at most. They are doubled each time trust has risen, and one again when it
+#: has stayed for so many times as long: where errors are hardly usual, it would come and go.
+MOST_PATIENCE, CALM = 64, 12
+#: Errors that must be usual in the mean for a host in trouble to be heard again.
+HOST_RECOVERY = 40
 #: VMs on which errors must be unusual: some are unlike all that was measured.
 LEAST_VMS = 3
 #: Hosts, and share of hosts, that are in trouble of their own at most.
 LEAST_HOSTS, MOST_TROUBLED = 2, 0.2
+#: Sightings of other hosts without which it cannot be told whether they are in trouble as well.
+LEAST_OTHERS = 5
 #: Sightings that are kept of a host type.
 MOST_KEPT = 600
-#: Sightings after which a first refit is tried, and how many times as many before the next one.
+#: Sightings after which a first refit is tried, at least, and how many times as many before the
+#: next one. The first waits for a whole round of VMs, or for all that is kept, lest it be learnt
+#: from those hosts alone that happened to be heard first.
 FIRST_TRY, TRY_AGAIN = 20, 1.5
 # Shares of the excess below which a sighting is not learnt from: too much came from elsewhere.
 _LEAST_SHARE = 0.5
@@ -67,7 +78,10 @@ class Watching:
         self._learning = False
         self._adopted: assessment.Models | None = None
         self._next_try = FIRST_TRY
+        self._present: Collection[str] = ()
         self._hosts: set[str] = set()
+        self._vms: set[str] = set()
+        self._patience, self._calm = 1, 0
         self._watch_anew()
 
     def with_models(self, models: assessment.Models) -> Watching:
@@ -83,6 +97,17 @@ class Watching:
         self._watch_anew()
         return self
 
+    def attend(self, hosts: Collection[str], vms: Container[str]) -> None:
+        """Take note of who is there in a cycle, and forget the trouble of hosts that are not.
+
+        :param hosts: of this type, on which VMs can be heard
+        :param vms: of the cluster
+        """
+        self._present = hosts
+        self._vms = {vm for vm in self._vms if vm in vms}
+        self._hosts.intersection_update(hosts)
+        self._troubled = {host: one for host, one in self._troubled.items() if host in hosts}
+
     def take(self, one: seen.Sighting) -> bool:
         """Learn of one sighting; say whether it was one too many."""
         error = seen.standardised(one, _spread(self.models.slowdown, one.predicted))
@@ -95,6 +120,7 @@ class Watching:
         if math.isnan(error):
             return False
         self._hosts.add(one.host)
+        self._vms.add(one.vm)
         alarm = self._watch.update(error)
         if self._detector.lasted <= 1:
             self._rise.clear()
@@ -117,11 +143,16 @@ class Watching:
     @property
     def due(self) -> bool:
         """Whether enough was seen since the drift began, or since the last try."""
-        return self._learning and self._adopted is None and self.count >= self._next_try
+        wanted = max(self._next_try, min(len(self._vms), MOST_KEPT))
+        return self._learning and self._adopted is None and self.count >= wanted
+
+    def announce(self, models: assessment.Models | None) -> None:
+        """Take note that these models of ours may come; None: they do not."""
+        self._adopted = models
 
     def tried(self, count: int, adopted: assessment.Models | None) -> None:
         """Take note of a try."""
-        self._adopted = adopted
+        self._adopted = None if adopted is self.models else adopted
         self._next_try = math.ceil(TRY_AGAIN * count)
 
     def labels(self) -> labels_module.Labels | None:
@@ -152,9 +183,10 @@ class Watching:
             by_host[host] = by_host.get(host, 0.0) + total
         worst = max(by_host, key=by_host.__getitem__)
         rest = [one for (host, _vm), one in found.items() if host != worst]
-        everywhere = (sum(total for total, _count in rest)
-                      > tolerance * sum(count for _total, count in rest))
-        if everywhere or len(self._hosts) == 1:
+        heard = sum(count for _total, count in rest)
+        everywhere = (heard >= LEAST_OTHERS
+                      and sum(total for total, _count in rest) > tolerance * heard)
+        if everywhere or len(self._present) == 1:
             return len(blamed) >= LEAST_VMS and self._alarm(blamed)
         self._troubled[worst] = 0.0, 0
         if len(self._troubled) < max(LEAST_HOSTS, MOST_TROUBLED * len(self._hosts)):
@@ -170,7 +202,7 @@ class Watching:
         total, count = self._troubled[host]
         total, count = total + min(unusual, self._detector.most), count + 1
         self._troubled[host] = total, count
-        if count >= RECOVERY:
+        if count >= HOST_RECOVERY:
             self._troubled[host] = 0.0, 0
             if total <= count * self._detector.tolerance:
                 del self._troubled[host]
@@ -188,16 +220,21 @@ class Watching:
         return news
 
     def _recover(self, unusual: float) -> None:
+        whole = self._patience * max(RECOVERY, len(self._vms))
         if self.trust == 1:
+            self._calm += 1
+            if self._calm >= CALM * whole:
+                self._patience = 1
             return
         self._since += 1
         self._mean += (min(unusual, self._detector.most) - self._mean) / self._since
-        if self._since < RECOVERY:
+        if self._since < whole:
             return
         if self._mean <= self._detector.tolerance:
             self.trust = self.trust / FADE
             if self.trust > 1 - 1e-9:
-                self.trust, self._learning = 1.0, False
+                self.trust, self._learning, self._calm = 1.0, False, 0
+                self._patience = min(2 * self._patience, MOST_PATIENCE)
         self._since, self._mean = 0, 0.0
 
     def _watch_anew(self) -> None:

@@ -33,6 +33,7 @@ from tracon_watcher.characteristics import IntArray
 from tracon_watcher import errors
 from tracon_watcher.models import pairwise
 from tracon_watcher.models import points as measured
+from tracon_watcher.prediction import pairwise as stored
 
 #: Fewest new points that anything is learnt from.
 LEAST_POINTS = 5
@@ -94,7 +95,7 @@ def rescaled(old: pairwise.PairwiseRegressor, X: FloatArray,
     new = copy.copy(old)
     factor = _factor(old.predict(X), y)
     new.coefficients_ = old.coefficients_ * factor
-    new.ceiling_ = max(old.ceiling_ * factor, float(np.max(y)))
+    new.ceiling_ = min(max(old.ceiling_ * factor, float(np.max(y))), stored.MOST_CEILING)
     return new
 
 

@@ -26,6 +26,7 @@ measured than the old model as soon as there are some tens of labels (``tracon m
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, Mapping
 
 import numpy as np
@@ -47,6 +48,10 @@ LEAST_LABELS, LEAST_VMS = 20, 3
 #: Of moves between the lab's host types with 20 to 60 labels none that it allows made anything
 #: worse; 0.9 would have allowed some with 20 or 30 that did.
 CONVINCING = 0.8
+#: Errors of one VM's labels go together, so that fewer VMs than these make a large difference in
+#: the mean by chance. Of those, as many must be predicted better as are by chance with less than
+#: this probability: five of five, eight of nine; of fewer than five it cannot be told.
+ENOUGH_VMS, CHANCE = 10, 0.05
 _FOLDS = 5
 
 
@@ -58,12 +63,16 @@ class Refit:
     :param errors: of each candidate, the root mean square error of exponents of VMs kept out
     :param predicted: (n,) exponents of the best one for VMs kept out of its fit
     :param model: that one, fitted to all
+    :param vms: how many VMs there are
+    :param chance: how probable it is that so many of them are predicted better by chance
     """
 
     how: str
     errors: Mapping[str, float]
     predicted: FloatArray
     model: pairwise.PairwiseRegressor
+    vms: int
+    chance: float
 
     @property
     def ratio(self) -> float:
@@ -74,7 +83,8 @@ class Refit:
     @property
     def convincing(self) -> bool:
         """Whether the best candidate is another model than the old one, and surely better."""
-        return self.how != adaptation.KEPT and self.ratio < CONVINCING
+        return (self.how != adaptation.KEPT and self.ratio < CONVINCING
+                and (self.vms >= ENOUGH_VMS or self.chance <= CHANCE))
 
 
 def refit(old: stored.PairwiseModel, labels: labels_module.Labels) -> Refit:
@@ -101,7 +111,9 @@ def refit(old: stored.PairwiseModel, labels: labels_module.Labels) -> Refit:
     if wrong[how] >= wrong[adaptation.KEPT]:
         how = adaptation.KEPT
     return Refit(how, wrong, predicted[how],
-                 ways[how](*sharing.shared_out(before, labels, old.crowding)))
+                 ways[how](*sharing.shared_out(before, labels, old.crowding)),
+                 len(names),
+                 _chance(predicted[adaptation.KEPT], predicted[how], labels.exponent, vm))
 
 
 def models(found: Refit, slowdown: stored.PairwiseModel, iops_ratio: stored.PairwiseModel,
@@ -124,11 +136,19 @@ def models(found: Refit, slowdown: stored.PairwiseModel, iops_ratio: stored.Pair
     made = found.model.to_model('slowdown', slowdown.host_type, width, training, held_out,
                                 slowdown.crowding)
     # Nothing was measured of it, so it is at least as uncertain as it was.
-    wider = intervals.Interval(
-        max(width.offset, iops_ratio.interval.offset), max(width.slope, iops_ratio.interval.slope),
-        width.levels, width.quantiles)
-    return made, dataclasses.replace(made, response='iops_ratio', interval=wider, errors={},
-                                     training={**training, 'as': 'one over the slowdown'})
+    return made, dataclasses.replace(
+        made, response='iops_ratio', interval=_wider(width, iops_ratio.interval), errors={},
+        training={**training, 'as': 'one over the slowdown'})
+
+
+def _wider(one: intervals.Interval, other: intervals.Interval) -> intervals.Interval:
+    """Return an interval that no bound of the other lies outside of; its median is the first's."""
+    levels = np.union1d(one.levels, other.levels)
+    here, there = (np.interp(levels, each.levels, each.quantiles) for each in (one, other))
+    quantiles = np.where(levels < 0.5, np.minimum(here, there), np.maximum(here, there))
+    quantiles[levels == 0.5] = here[levels == 0.5]
+    return intervals.Interval(max(one.offset, other.offset), max(one.slope, other.slope),
+                              levels, quantiles)
 
 
 def _left_out(way: adaptation.Way, before: pairwise.PairwiseRegressor, crowding: float,
@@ -140,6 +160,18 @@ def _left_out(way: adaptation.Way, before: pairwise.PairwiseRegressor, crowding:
         model = way(*sharing.shared_out(before, labels.take(~out), crowding))
         found[out] = sharing.predict(model, labels.take(out), crowding)
     return found
+
+
+def _chance(old: FloatArray, new: FloatArray, exponent: FloatArray, vm: IntArray) -> float:
+    """Return how probable it is that at least so many VMs' errors fall as do (a sign test).
+
+    :param old: (n,) predicted exponents, as well as ``new``
+    :param vm: (n,) index of each label's VM
+    """
+    fall = np.bincount(vm, (old - exponent) ** 2 - (new - exponent) ** 2)
+    count, better = len(fall), int((fall > 0).sum())
+    ways = sum(math.comb(count, number) for number in range(better, count + 1))
+    return float(ways / 2 ** count)
 
 
 def _error(predicted: FloatArray, labels: labels_module.Labels) -> float:

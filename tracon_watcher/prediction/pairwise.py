@@ -54,9 +54,9 @@ _TOLERANCE = 1e-7
 # the hull's maximum beyond which a VM is unknown rather than clamped.
 _IDLE = 0.05
 _FAR = 2.0
-# No exponent is larger, whatever a file says: it could not be told from infinity.
-_MOST = 50.0
 _PAIRS = np.triu_indices(COUNT)
+#: No ceiling is larger, whatever a file says: such an exponent could not be told from infinity.
+MOST_CEILING = 50.0
 #: Of the coefficients: features of the target, features of the neighbour.
 SHAPE = (1 + COUNT + len(_PAIRS[0]), COUNT + len(_PAIRS[0]))
 
@@ -255,7 +255,7 @@ class PairwiseModel:
             fields.array('capacity', (COUNT,), minimum=1e-9),
             fields.array('compression', (COUNT,), 0.0, 1e9),
             fields.array('coefficients', SHAPE),
-            fields.number('ceiling', minimum=0.0, maximum=_MOST),
+            fields.number('ceiling', minimum=0.0, maximum=MOST_CEILING),
             fields.number('crowding', minimum=0.0, maximum=1.0),
             hulls.Hull.from_fields(fields.section('hull')),
             intervals.Interval.from_fields(fields.section('interval')),

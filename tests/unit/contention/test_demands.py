@@ -72,6 +72,14 @@ class TestSteady(unittest.TestCase):
         watched.polls(30, CLOSED.usage())
         self.assertTrue((watched.profiles().deviation[0] < 0.2 * first.deviation[0]).all())
 
+    def test_when_the_last_interval_was(self):
+        watched = Watched()
+        watched.polls(3, CLOSED.usage(), QUIET.usage())
+        watched.poll(CLOSED.usage(), seconds=5 * MINUTE)
+        found = watched.profiles()
+        np.testing.assert_array_equal([NOW + 8 * MINUTE, NOW + 3 * MINUTE], found.at)
+        np.testing.assert_array_equal([5 * MINUTE, MINUTE], found.seconds)
+
     def test_jitter_is_averaged(self):
         rng = np.random.default_rng(4)
         watched = Watched()

@@ -30,7 +30,7 @@ def profiles(vms, slowdown, deviation, at, present):
     return demands.Profiles(
         tuple(vms), present, np.zeros((count, 4)), present, present, slowdown,
         np.full(count, deviation), slowdown, nothing[:, :3], np.ones(count, dtype=np.intp),
-        np.full(count, at))
+        np.full(count, at), np.full(count, POLLING))
 
 
 class World:
@@ -38,6 +38,8 @@ class World:
 
     :param truth: the model by which they suffer
     :param noise: standard deviation of what is measured, in exponents
+
+    VMs whose name begins with one of ``hurt`` are ``times`` as slow as that.
     """
 
     def __init__(self, hosts=6, residents=4, truth=None, noise=0.05, seed=1, other_pools=False):
@@ -50,6 +52,8 @@ class World:
         self.demand = {vm: self.rng.uniform(0.05, 0.4, 4) * synthetic.CAPACITY
                        for vms in self.hosts.values() for vm in vms}
         self.unknown = set()
+        self.hurt = ()
+        self.times = 3.0
         self.pool = 'ceph' if other_pools else cluster.LOCAL
         #: By VM, its storage where that is not its host's.
         self.storage = {}
@@ -76,6 +80,7 @@ class World:
         suffered = np.maximum(truth + self.rng.normal(0, 1, len(truth)) * width
                               + self.rng.normal(0, self.noise, len(truth)), 0.0)
         slowdown = np.where([vm in self.unknown for vm in state.uuids], np.nan, np.exp(suffered))
+        slowdown[[vm.startswith(tuple(self.hurt)) for vm in state.uuids]] *= self.times
         return profiles(state.uuids, slowdown, self.noise, self.now, state.profiles)
 
     def cycle(self, watched, models, polls=5):

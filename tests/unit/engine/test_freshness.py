@@ -141,6 +141,28 @@ class TestFreshness(unittest.TestCase):
         self.assertEqual(1, self.watched.refits[TYPE])
         self.assertGreater(self.watched.due()[0].count, 1.5 * due.count)
 
+    def test_a_new_model_of_ours_may_come_before_the_try_is_over(self):
+        world = drifting.World(truth=times(1.6))
+        self.drift(world)
+        due, = self.watched.due()
+        self.models = {TYPE: assessment.Models(times(1.6), self.models[TYPE].iops_ratio)}
+        self.watched.announce(due, self.models[TYPE])
+        self.assertEqual([], self.watched.due())
+        world.cycle(self.watched, self.models)
+        self.watched.tried(due, self.models[TYPE])
+        self.assertEqual((1.0, 1), (self.trust(), self.watched.refits[TYPE]))
+        # What was seen is kept, and learning goes on.
+        for _cycle in range(20):
+            world.cycle(self.watched, self.models)
+        self.assertGreater(self.watched.due()[0].count, 1.5 * due.count + 1)
+
+    def test_one_that_does_not_come_is_learnt_again(self):
+        self.drift(drifting.World(truth=times(1.6)))
+        due, = self.watched.due()
+        self.watched.announce(due, assessment.Models(times(1.6), self.models[TYPE].iops_ratio))
+        self.watched.announce(due, None)
+        self.assertEqual([due.count], [one.count for one in self.watched.due()])
+
     def test_a_model_of_the_operator_begins_anew(self):
         world = drifting.World(truth=times(1.6))
         self.drift(world)
@@ -188,6 +210,57 @@ class TestFreshness(unittest.TestCase):
             ['vm-0-'], [], ['vm-1-'], [], ['vm-2-'], [])])
         self.assertEqual(0, cycles(['vm-3-']))
         self.assertEqual(1, cycles(['vm-3-', 'vm-4-']))
+
+    def dense(self, hosts, residents, hurt, seed=1):
+        """Return a cloud of hosts with many small VMs, some of which are hurt."""
+        world = drifting.World(hosts, residents, seed=seed)
+        world.demand = {vm: one * 4 / residents for vm, one in world.demand.items()}
+        world.hurt = [f'vm-{host}-' for host in hurt]
+        return world
+
+    def test_where_part_of_a_type_changes_trust_falls_once_and_stays_low(self):
+        world = self.dense(12, 20, range(5))
+        world.times = 2.5
+        with self.assertLogs(LOGGER, 'WARNING'):
+            for cycle in range(100):
+                world.cycle(self.watched, self.models, polls=1)
+                if cycle > 20:
+                    self.assertLess(self.trust(), 0.5)
+        self.assertEqual(1, self.watched.alarms[TYPE])
+
+    def test_trust_that_comes_and_goes_takes_longer_each_time(self):
+        # Errors that are too large by just what is tolerated: chance decides.
+        world = drifting.World(truth=times(1.14))
+        with self.assertLogs(LOGGER, 'WARNING'):
+            for _cycle in range(400):
+                world.cycle(self.watched, self.models)
+        self.assertLessEqual(1, self.watched.alarms[TYPE])
+        self.assertLessEqual(self.watched.alarms[TYPE], 5)
+
+    def test_a_first_refit_learns_from_all_hosts(self):
+        world = self.dense(12, 20, range(5))
+        world.times = 2.5
+        with self.assertLogs(LOGGER, 'WARNING'):
+            while not self.watched.due():
+                world.cycle(self.watched, self.models, polls=1)
+        labels = self.watched.due()[0].labels
+        self.assertGreaterEqual(len(labels), 12 * 20)
+        self.assertGreater(len(set(labels.vm.tolist())), 200)
+
+    def test_a_host_that_went_away_in_trouble_does_not_count(self):
+        for emptied in (False, True):
+            self.watched = freshness.Freshness(drifting.POLLING)
+            world = drifting.World(hosts=5)
+            world.times = 4.0
+            for host in range(3):
+                world.hurt = [f'vm-{host}-']
+                for _cycle in range(40):
+                    world.cycle(self.watched, self.models)
+                if emptied:
+                    world.hosts[f'h{host}'] = []
+                else:
+                    del world.hosts[f'h{host}']
+            self.assertEqual((0, 1.0), (self.watched.alarms[TYPE], self.trust()))
 
     def test_where_there_is_one_host_it_is_the_type(self):
         self.drift(drifting.World(hosts=1, residents=6, truth=times(2)), 100)

@@ -14,6 +14,7 @@
 
 import dataclasses
 import json
+import types
 
 import numpy as np
 
@@ -150,6 +151,24 @@ class TestRefitting(RefittingCase):
         self.assertGreater(self.storage.models.active()[1].version, 1)
         self.assertEqual(last, again.models()[TYPE].slowdown.to_document())
 
+    def test_a_cycle_that_comes_with_the_new_model_at_once(self):
+        self.world.truth = times(1.7)
+        put = self.engine.models.put
+
+        def putting(*given):
+            version = put(*given)
+            self.engine.cycles(1, refit=False)
+            return version
+
+        self.engine.models.put = putting
+        with self.assertLogs(LOGGER):
+            while not self.engine.watched.due():
+                self.engine.cycles(1, refit=False)
+            count = self.engine.watched.due()[0].count
+            self.engine.cycles(1)
+        self.assertEqual(1, self.engine.watched.refits[TYPE])
+        self.assertGreater(self.engine.watched._types[TYPE].count, count)
+
     def test_drift_in_which_the_engine_restarts(self):
         self.world.truth = times(1.7)
         self.engine.cycles(1)
@@ -171,6 +190,40 @@ class TestRefitting(RefittingCase):
         self.assertIs(self.files[TYPE], self.engine.models()[TYPE])
         self.engine.models.forget()
         self.assertIn('refit', self.engine.models()[TYPE].slowdown.training)
+
+    def test_what_cannot_be_learnt_is_not_in_the_way_of_others(self):
+        world = self.world
+        world.truth = times(1.7)
+        with self.assertLogs(LOGGER):
+            self.engine.cycles(5, refit=False)
+        due, = self.engine.watched.due()
+        tries = []
+
+        def tried(one, adopted):
+            tries.append((one.host_type, adopted is not None))
+
+        few = due.labels.take(np.arange(len(due.labels)) < 5)
+        watched = types.SimpleNamespace(tried=tried, announce=lambda *_given: None, due=lambda: [
+            dataclasses.replace(due, host_type='broken', labels=few), due])
+        made = refitting.Refitting(watched, self.engine.models, lambda: self.engine.term,
+                                   lambda: world.now)
+        with self.assertLogs(LOGGER, 'WARNING') as logs:
+            made.work()
+        self.assertEqual([('broken', False), (TYPE, True)], tries)
+        self.assertRegex(logs.output[0], 'ERROR.*type broken: no model was learnt from 5 .*'
+                                         'at least 20.* stays')
+
+    def test_effects_many_times_as_large_are_learnt(self):
+        # Times the ceiling that they had, they would pass what a stored model may have.
+        small, large = synthetic.model(), times(7)
+        self.files = {TYPE: assessment.Models(
+            dataclasses.replace(small, coefficients=small.coefficients / 2, ceiling=8.0),
+            self.files[TYPE].iops_ratio)}
+        self.world.truth = large
+        with self.assertLogs(LOGGER):
+            self.engine.cycles(30)
+        self.assertIn('refit', self.engine.models()[TYPE].slowdown.training)
+        self.assertEqual(1.0, self.engine.trust())
 
     def test_without_the_database_the_engine_goes_on_and_refits_later(self):
         self.engine.models()
@@ -234,6 +287,23 @@ class TestActiveModels(RefittingCase):
         again = Engine(self, 'again')
         self.assertIs(self.files[TYPE], again.models()[TYPE])
         self.assertRegex(again.reports[-1], 'crow.*files of host type synthetic are used')
+
+    def test_a_row_that_somebody_has_damaged_is_reported_again_and_again(self):
+        self.drifted()
+        for column, report in (
+                ('document', 'no valid JSON.*files of host type synthetic are used'),
+                ('errors', 'models that were refitted cannot be read: .*no valid JSON')):
+            self.execute(f"UPDATE models SET {column} = '{{\"a' || {column} "
+                         "WHERE response = 'slowdown'")
+            again = Engine(self, column)
+            for cycle in range(1, 3):
+                self.assertIs(self.files[TYPE], again.models()[TYPE])
+                self.assertEqual(cycle, len(again.reports))
+                self.assertRegex(again.reports[-1], report)
+            self.execute(f"UPDATE models SET {column} = substr({column}, 4) "
+                         "WHERE response = 'slowdown'")
+            again.models.forget()
+            self.assertIn('refit', again.models()[TYPE].slowdown.training)
 
     def test_models_of_the_lab_in_the_database_are_not_taken_for_refits(self):
         for response in ('slowdown', 'iops_ratio'):

@@ -49,6 +49,17 @@ class TestSightings(unittest.TestCase):
         self.assertEqual([], self.take())
         self.assertEqual({'h0', 'h1'}, {one.host for one in self.take()})
 
+    def test_where_polls_were_lost_all_of_the_interval_counts(self):
+        def lost(polls):
+            return lambda profiles: dataclasses.replace(
+                profiles, seconds=np.full(24, polls * drifting.POLLING))
+
+        self.take()
+        # The interval began before anybody knew who was beside whom.
+        self.assertEqual([], self.take(300.0, lost(6)))
+        self.assertEqual(24, len(self.take(60.0, lost(6))))
+        self.assertEqual([], self.take(300.0, lost(np.nan)))
+
     def test_what_it_says(self):
         self.world.demand['vm-2-3'] = np.zeros(4)
         self.take()
@@ -129,6 +140,26 @@ class TestSightings(unittest.TestCase):
         first, second = self.take(), self.take()
         self.assertEqual((200, 120), (len(first), len(second)))
         self.assertFalse({one.vm for one in first} & {one.vm for one in second})
+
+    def test_they_are_told_in_no_order_of_hosts(self):
+        self.world = drifting.World(hosts=80)
+        self.take()
+        for _turn in range(2):
+            found = [one.host for one in self.take()]
+            # Of 80 hosts, 200 sightings of 50 at most would be in the order of hosts.
+            self.assertGreater(len(set(found)), 60 if len(found) == 200 else 40)
+            self.assertGreater(len(set(found[:40])), 20)
+        self.assertEqual(120, len(found))
+
+    def test_hosts_of_which_nothing_can_be_heard(self):
+        self.world = drifting.World(hosts=4)
+        self.world.hosts['h1'] = ['vm-1-0']
+        self.world.hosts['h2'] = []
+        view = self.world.view(self.models)
+        self.assertEqual({synthetic.HOST_TYPE: {'h0', 'h3'}}, self.asked.crowded(view))
+        self.world.pool = 'ceph'
+        view = self.world.view(self.models)
+        self.assertEqual({synthetic.HOST_TYPE: {'h0', 'h1', 'h3'}}, self.asked.crowded(view))
 
     def test_many_neighbours_are_listed_by_what_they_do(self):
         self.world = drifting.World(hosts=1, residents=30)

@@ -12,6 +12,7 @@
 
 """A model brought up to date from few points of a changed world (synthetic points)."""
 
+import copy
 import unittest
 
 import numpy as np
@@ -21,6 +22,7 @@ from tracon_watcher import errors
 from tracon_watcher.models import adaptation
 from tracon_watcher.models import fit
 from tracon_watcher.models import points as measured
+from tracon_watcher.prediction import pairwise
 
 
 class TestAdapt(unittest.TestCase):
@@ -73,6 +75,13 @@ class TestAdapt(unittest.TestCase):
         found = adaptation.corrected(self.old, self.columns[new], changed[new])
         scaled = adaptation.rescaled(self.old, self.columns[new], changed[new])
         self.assertLess(self.wrong(found, rest, changed), 0.6 * self.wrong(scaled, rest, changed))
+
+    def test_what_is_rescaled_can_be_stored(self):
+        old = copy.copy(self.old)
+        old.ceiling_ = 20.0
+        new = adaptation.rescaled(old, self.columns[:40], 5 * self.exponents[:40])
+        np.testing.assert_allclose(5 * old.coefficients_, new.coefficients_, rtol=0.05)
+        self.assertEqual(pairwise.MOST_CEILING, new.ceiling_)
 
     def test_too_few(self):
         with self.assertRaisesRegex(errors.NotEnoughData, 'at least 5 points.*there are 4'):

@@ -79,6 +79,32 @@ class TestRefit(unittest.TestCase):
             np.tile(chance, 20), np.full(240, 0.05))
         self.assertGreater(refit.refit(self.old, labels).ratio, 0.75)
 
+    def few_vms(self, model, vms, seed):
+        """Return 21 labels of a few VMs, each of which has an error of its own, as usual."""
+        rng = np.random.default_rng(seed)
+        once = test_sharing.labels(model, vms, vms=vms, seed=seed)
+        own = rng.normal(0, 1, vms) * (0.05 + 0.05 * once.exponent)
+        rows = np.arange(21) % vms
+        neighbours = [once.neighbour[once.owner == row] for row in rows]
+        return labels_module.Labels(
+            rows, once.target[rows], np.concatenate(neighbours),
+            np.repeat(np.arange(21), [len(one) for one in neighbours]), np.ones(21),
+            (once.exponent + own)[rows] + rng.normal(0, 0.05, 21), np.full(21, 0.07))
+
+    def test_a_few_vms_that_are_predicted_better_by_chance_convince_nobody(self):
+        found = [refit.refit(self.old, self.few_vms(self.old, vms, seed))
+                 for vms in (3, 5) for seed in range(15)]
+        # By the mean error alone some would.
+        self.assertTrue([one for one in found if one.ratio < refit.CONVINCING])
+        self.assertFalse([one for one in found if one.convincing])
+
+    def test_a_few_that_are_do_convince(self):
+        twice = dataclasses.replace(self.old, coefficients=2 * self.old.coefficients)
+        for vms, expected in ((3, False), (6, True), (10, True)):
+            found = refit.refit(self.old, self.few_vms(twice, vms, 1))
+            self.assertLess(found.ratio, refit.CONVINCING)
+            self.assertEqual(expected, found.convincing, vms)
+
     def test_too_few_labels_or_vms(self):
         with self.assertRaisesRegex(errors.NotEnoughData, 'labels.*20.*19'):
             refit.refit(self.old, test_sharing.labels(self.old, 19))
@@ -88,8 +114,8 @@ class TestRefit(unittest.TestCase):
     def test_what_is_stored_can_be_read_and_tells_where_it_comes_from(self):
         labels = test_sharing.labels(self.new, 80)
         found = refit.refit(self.old, labels)
-        slowdown, ratio = refit.models(found, self.old, synthetic.model('iops_ratio'), labels,
-                                       PROVENANCE)
+        before = synthetic.model('iops_ratio')
+        slowdown, ratio = refit.models(found, self.old, before, labels, PROVENANCE)
         for response, one in (('slowdown', slowdown), ('iops_ratio', ratio)):
             read = store.from_content(one.to_document(), 'a test')
             self.assertEqual((response, synthetic.HOST_TYPE), (read.response, read.host_type))
@@ -100,6 +126,14 @@ class TestRefit(unittest.TestCase):
             1 / slowdown.predict(labels.target[labels.owner], labels.neighbour))
         # It is no more certain than before.
         self.assertGreaterEqual(ratio.interval.offset, 0.05)
+        for exponent in (0.1, 0.5, 2.0):
+            for level in (0.0, 0.1, 0.3, 0.7, 0.9, 1.0):
+                bound, *others = [one.interval.bound(np.array([exponent]), level)[0]
+                                  for one in (ratio, before, slowdown)]
+                if level < 0.5:
+                    self.assertLessEqual(bound, min(others) + 1e-12, (exponent, level))
+                else:
+                    self.assertGreaterEqual(bound, max(others) - 1e-12, (exponent, level))
         inside = np.abs(found.predicted - labels.exponent) <= (
             slowdown.interval.quantile(0.95) * (slowdown.interval.offset
                                                 + slowdown.interval.slope * found.predicted))

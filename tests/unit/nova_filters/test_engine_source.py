@@ -12,15 +12,22 @@
 
 """With the engine in place of a file all is as before, and the engine hears of it."""
 
+import dataclasses
 import time
 from unittest import mock
 
+import numpy as np
+
 from nova_filters import options
+from tests import synthetic
 from tests.unit.nova_filters import base
 from tests.unit.nova_filters import test_judge
 from tracon_watcher.messaging import link
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
+from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import snapshot
 
 
 class InFlightByEngineTest(test_judge.InFlightTest):
@@ -100,6 +107,32 @@ class TrustTest(base.JudgeCase):
         self.assertEqual(['a', 'b', 'c'], passing)
         self.assertEqual([0.0], sorted(set(weights)))
         self.assertEqual({assessment.Status.DRIFTED}, set(self.judged.assessment.status))
+
+    def test_through_a_shared_pool_it_refuses_no_host_of_another_type(self):
+        here = 0.3 * synthetic.CAPACITY
+        state = cluster.build([
+            cluster.Host('a', (cluster.Resident('vm-a', here, limits.Limits(1.5)),), 'old',
+                         'pool', time.time()),
+            cluster.Host('b', (), 'new', 'pool', time.time())],
+            {newcomer.ALL: newcomer.Profile(3 * here, np.zeros(4), 3, 'all VMs')}, 1, time.time())
+        both = {**synthetic.models('old'), **synthetic.models('new')}
+        states = [base.host_state(name) for name in 'ab']
+        statuses, scores = assessment.Status, []
+        for version, (trust, passing, status) in enumerate((
+                ({'new': 0.9}, [], statuses.KNOWN),
+                ({'old': 0.064}, ['a', 'b'], statuses.DRIFTED)), 1):
+            self.engine().publish(snapshot.Snapshot(
+                dataclasses.replace(state, version=version), both, 900.0, 1, trust))
+            judge = self.judge(on_all_refused='refuse')
+            judge.passing(states, base.request_spec())
+            self.wait_for(lambda: judge.snapshots.current.cluster.version == version)
+            self.assertEqual(passing, [one.host for one in judge.passing(
+                states, base.request_spec())])
+            found = judge.judge(base.request_spec(), states).assessment
+            self.assertEqual([status, statuses.KNOWN], found.status.tolist())
+            scores.append(found.score[1])
+        # Its harm does not count either.
+        self.assertLess(scores[1], scores[0])
 
     def test_another_type_is_not_concerned(self):
         self.write(self.HOSTS, trust={'other': 0.0})

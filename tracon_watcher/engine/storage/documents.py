@@ -57,8 +57,11 @@ class Document:
 
     @property
     def content(self) -> Any:
-        """The parsed document."""
-        return json.loads(self.text)
+        """The parsed document.
+
+        :raises tracon_watcher.errors.InvalidDocument: when somebody else has written into it
+        """
+        return plain.decode(self.text, f'{self.host_type}, {self.response} {self.version}')
 
 
 class Documents:
@@ -118,7 +121,10 @@ class Documents:
         return found[0]
 
     def active(self) -> list[Document]:
-        """Return what is in use, ordered by host type and response."""
+        """Return what is in use, ordered by host type and response.
+
+        :raises tracon_watcher.errors.InvalidDocument: when somebody else has written into it
+        """
         return self._select(self._table.c.active.is_(True))
 
     def versions(self, host_type: str, response: str, limit: int = 20) -> list[Document]:
