@@ -27,6 +27,7 @@ from typing import Collection, Container
 import numpy as np
 
 from tracon_watcher.characteristics import COUNT
+from tracon_watcher.engine import fading
 from tracon_watcher.engine import sightings as seen
 from tracon_watcher.models import drift
 from tracon_watcher.models import labels as labels_module
@@ -34,16 +35,6 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.prediction import interval as intervals
 from tracon_watcher.prediction import pairwise
 
-#: What trust is multiplied by at an alarm, and divided by when errors were usual for a while.
-FADE = 0.4
-#: It does not fall further, so that it can rise again.
-LEAST = FADE ** 3
-#: Errors that must be usual in the mean for trust to rise, at least; they are of a whole round of
-#: VMs, since where part of a type has changed, the others' errors are usual at any time.
-RECOVERY = 40
-#: Rounds that it takes at most. They are doubled each time trust has risen, and one again when it
-#: has stayed for so many times as long: where errors are hardly usual, it would come and go.
-MOST_PATIENCE, CALM = 64, 12
 #: Errors that must be usual in the mean for a host in trouble to be heard again.
 HOST_RECOVERY = 40
 #: VMs on which errors must be unusual: some are unlike all that was measured.
@@ -66,12 +57,12 @@ _PROBABILITIES = np.linspace(0.0125, 0.9875, 40)
 class Watching:
     """One host type's models, and what was seen since they began to be wrong.
 
-    :param models: in use; ``trust`` says how far they are trusted, 0 to 1
+    :param models: in use
     """
 
     def __init__(self, models: assessment.Models) -> None:
         self.models = models
-        self.trust = 1.0
+        self._fading = fading.Trust()
         #: Sightings since the drift began.
         self.count = 0
         self._kept: collections.deque[seen.Sighting] = collections.deque(maxlen=MOST_KEPT)
@@ -81,8 +72,12 @@ class Watching:
         self._present: Collection[str] = ()
         self._hosts: set[str] = set()
         self._vms: set[str] = set()
-        self._patience, self._calm = 1, 0
         self._watch_anew()
+
+    @property
+    def trust(self) -> float:
+        """How far the models are trusted, 0 to 1."""
+        return self._fading.value
 
     def with_models(self, models: assessment.Models) -> Watching:
         """Return what watches these models from now on.
@@ -93,7 +88,8 @@ class Watching:
             return self
         if models is not self._adopted:
             return Watching(models)
-        self.models, self.trust, self._adopted = models, 1.0, None
+        self.models, self._adopted = models, None
+        self._fading.restore()
         self._watch_anew()
         return self
 
@@ -132,7 +128,9 @@ class Watching:
                 total + min(unusual, self._detector.most), count + 1)
         if alarm:
             return self._judge()
-        self._recover(unusual)
+        if self._fading.hear(min(unusual, self._detector.most), len(self._vms),
+                             self._detector.tolerance):
+            self._learning = False
         return False
 
     def concerned(self) -> list[str]:
@@ -209,33 +207,13 @@ class Watching:
 
     def _alarm(self, blamed: set[tuple[str, str]]) -> bool:
         """Trust less; say whether that is news."""
-        news = self.trust == 1
-        self.trust = max(self.trust * FADE, LEAST)
-        self._since, self._mean = 0, 0.0
+        news = self._fading.fade()
         if news:
             # What came before the errors rose is of the old world.
             self._kept = collections.deque(self._rise, maxlen=MOST_KEPT)
             self.count, self._next_try = len(self._kept), FIRST_TRY
             self._blamed, self._learning = blamed, True
         return news
-
-    def _recover(self, unusual: float) -> None:
-        whole = self._patience * max(RECOVERY, len(self._vms))
-        if self.trust == 1:
-            self._calm += 1
-            if self._calm >= CALM * whole:
-                self._patience = 1
-            return
-        self._since += 1
-        self._mean += (min(unusual, self._detector.most) - self._mean) / self._since
-        if self._since < whole:
-            return
-        if self._mean <= self._detector.tolerance:
-            self.trust = self.trust / FADE
-            if self.trust > 1 - 1e-9:
-                self.trust, self._learning, self._calm = 1.0, False, 0
-                self._patience = min(2 * self._patience, MOST_PATIENCE)
-        self._since, self._mean = 0, 0.0
 
     def _watch_anew(self) -> None:
         self._watch = _usual(self.models.slowdown.interval)
@@ -248,7 +226,6 @@ class Watching:
         self._unusual: dict[tuple[str, str], tuple[float, int]] = {}
         self._troubled: dict[str, tuple[float, int]] = {}
         self._blamed: set[tuple[str, str]] = set()
-        self._since, self._mean = 0, 0.0
 
 
 def _normal(width: intervals.Interval) -> tuple[np.ndarray, float]:

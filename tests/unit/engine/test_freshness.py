@@ -19,6 +19,7 @@ import numpy as np
 
 from tests import synthetic
 from tests.unit.engine import drifting
+from tracon_watcher.engine import fading
 from tracon_watcher.engine import freshness
 from tracon_watcher.engine import watching
 from tracon_watcher.placement import assessment
@@ -81,7 +82,7 @@ class TestFreshness(unittest.TestCase):
         with self.assertNoLogs(LOGGER):
             for _cycle in range(30):
                 world.cycle(self.watched, self.models)
-        self.assertEqual((1, watching.LEAST), (self.watched.alarms[TYPE], self.trust()))
+        self.assertEqual((1, fading.LEAST), (self.watched.alarms[TYPE], self.trust()))
 
     def test_less_suffering_than_predicted_is_drift_as_well(self):
         self.drift(drifting.World(truth=times(0.3)))
