@@ -33,6 +33,7 @@ from tracon_watcher.lab import channel
 from tracon_watcher.lab import errors as lab_errors
 from tracon_watcher.lab import programs
 from tracon_watcher.placement import limits
+from tracon_watcher.testcloud import choice
 from tracon_watcher.testcloud import cloud as cloud_module
 from tracon_watcher.testcloud import errors
 from tracon_watcher.testcloud import guest as guests
@@ -51,6 +52,8 @@ CULPRIT, VICTIM = 'batch', 'shop'
 # What the culprit takes for a unit of hammering, alone, is kept under this name.
 _HAMMERING = f'{CULPRIT}, hammering,'
 _TURNS_ALONE = 3
+# Seconds after which the engine knows why a VM is where it is.
+_EXPLAINED = 60.0
 #: Looks before it begins.
 QUIET_LOOKS = 3
 #: What the flavor of each VM states; the others tolerate anything.
@@ -86,15 +89,15 @@ class Outcome:
 
     :param sights: everything that was seen
     :param named_after: seconds after which the culprit was named; None: never
-    :param before: host that a new VM got before, and ``after``
+    :param before: what the scheduler made of a new VM before, and ``after``
     :param moves: live migrations that the audit recommends: VM, from, to
     """
 
     sights: list[Sight]
     polling_seconds: float
     named_after: float | None
-    before: str
-    after: str
+    before: choice.Choice
+    after: choice.Choice
     moves: list[tuple[str, str, str]]
 
     def told(self) -> list[str]:
@@ -289,12 +292,28 @@ class Story:
         hammering = name == CULPRIT and any(one.after > 0 for one in self._sights)
         return None if took is None else took / self._alone[_HAMMERING if hammering else name]
 
-    def _where_would_it_go(self, name: str) -> str:
-        """Boot a VM where the scheduler wants it, and delete it again."""
+    def _where_would_it_go(self, name: str) -> choice.Choice:
+        """Boot a VM where the scheduler wants it, ask why, and delete it again."""
         made = self._cloud.boot(name)
-        self._tell(f'the scheduler put a new VM on {made.host}')
+        found = None
+        deadline = time.monotonic() + _EXPLAINED
+        while found is None:
+            try:
+                found = choice.read(made.host, self.openstack(
+                    'interference', 'explain', made.id, '--long'))
+            except errors.CloudError:
+                # The engine hears of the VM, and of the decision, a moment later.
+                if time.monotonic() > deadline:
+                    raise
+            if found is None:
+                if time.monotonic() > deadline:
+                    raise errors.CloudError(
+                        f'the engine was told of no decision on {name}: see the log of '
+                        f'nova-scheduler')
+                time.sleep(0.5)
+        self._tell(f'the scheduler put a new VM on {found}')
         self._cloud.servers.delete(made)
-        return made.host
+        return found
 
     def _audit(self, patience: float) -> list[tuple[str, str, str]]:
         self._tell('an audit is made')

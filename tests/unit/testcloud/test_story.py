@@ -17,10 +17,13 @@ import math
 import unittest
 
 from tracon_watcher.cmd import cloud_plot
+from tracon_watcher.testcloud import choice
 from tracon_watcher.testcloud import story
 
 SEEN = story.Sight(12.0, story.VICTIM, 'cmp1', 1.9, 1.8, 1.7, story.CULPRIT, 97.0)
-OUTCOME = story.Outcome([SEEN], 10.0, 12.0, 'cmp1', 'cmp2', [('shop', 'cmp1', 'cmp2')])
+OUTCOME = story.Outcome(
+    [SEEN], 10.0, 12.0, choice.Choice('cmp1', {'cmp2': 0.75, 'cmp1': 0.8125}),
+    choice.Choice('cmp2', {'cmp1': 0.25, 'cmp2': None}, ('cmp1',)), [('shop', 'cmp1', 'cmp2')])
 
 
 class TestOutcome(unittest.TestCase):
@@ -28,7 +31,8 @@ class TestOutcome(unittest.TestCase):
     def test_what_came_of_it(self):
         self.assertEqual(
             ['batch was named as the culprit of shop after 12 s, which is 1.2 polling intervals',
-             'a new VM got cmp1 before, and cmp2 afterwards',
+             'a new VM got cmp1 (weights: cmp1 0.81, cmp2 0.75) before, and '
+             'cmp2 (weights: cmp1 refused, cmp2 unknown) afterwards',
              'the audit recommends to move shop from cmp1 to cmp2'], OUTCOME.told())
 
     def test_what_did_not_come_about_is_said(self):
@@ -47,6 +51,20 @@ class TestOutcome(unittest.TestCase):
         places = [place for place, _unit in story.CAST.values()]
         self.assertEqual(places.count(0), places.count(1))
         self.assertEqual(story.CAST[story.CULPRIT][0], story.CAST[story.VICTIM][0])
+
+
+class TestChoice(unittest.TestCase):
+
+    ROWS = [{'Host': 'cmp1', 'Weight': 0.25, 'Verdict': 'refused', 'Decision': 'one'},
+            {'Host': 'cmp2', 'Weight': 0.75, 'Verdict': 'chosen', 'Decision': 'one'}]
+
+    def test_what_was_decided(self):
+        self.assertEqual(choice.Choice('cmp2', {'cmp1': 0.25, 'cmp2': 0.75}, ('cmp1',)),
+                         choice.read('cmp2', self.ROWS))
+
+    def test_what_would_be_decided_now_is_no_decision(self):
+        self.assertIsNone(choice.read('cmp2', [{**row, 'Decision': None} for row in self.ROWS]))
+        self.assertIsNone(choice.read('cmp2', []))
 
 
 class TestPlot(unittest.TestCase):
