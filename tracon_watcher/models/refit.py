@@ -26,10 +26,10 @@ measured than the old model as soon as there are some tens of labels (``tracon m
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any, Mapping
 
 import numpy as np
+import scipy.stats
 
 from tracon_watcher.characteristics import FloatArray, IntArray
 from tracon_watcher import errors
@@ -169,9 +169,8 @@ def _chance(old: FloatArray, new: FloatArray, exponent: FloatArray, vm: IntArray
     :param vm: (n,) index of each label's VM
     """
     fall = np.bincount(vm, (old - exponent) ** 2 - (new - exponent) ** 2)
-    count, better = len(fall), int((fall > 0).sum())
-    ways = sum(math.comb(count, number) for number in range(better, count + 1))
-    return float(ways / 2 ** count)
+    return float(scipy.stats.binomtest(
+        int((fall > 0).sum()), len(fall), alternative='greater').pvalue)
 
 
 def _error(predicted: FloatArray, labels: labels_module.Labels) -> float:

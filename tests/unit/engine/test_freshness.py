@@ -127,11 +127,16 @@ class TestFreshness(unittest.TestCase):
             self.assertGreaterEqual(after, 1.5 * before)
         self.assertLessEqual(len(self.watched._types[TYPE]._kept), watching.MOST_KEPT)
 
-    def test_a_new_model_of_ours_is_trusted_and_learning_goes_on(self):
+    def refitted(self):
+        """Have a world drift, and the right models for it; return it, and what is due."""
         world = drifting.World(truth=times(1.6))
         self.drift(world)
         due, = self.watched.due()
         self.models = {TYPE: assessment.Models(times(1.6), self.models[TYPE].iops_ratio)}
+        return world, due
+
+    def test_a_new_model_of_ours_is_trusted_and_learning_goes_on(self):
+        world, due = self.refitted()
         self.watched.tried(due, self.models[TYPE])
         self.assertEqual([], self.watched.due())
         self.assertEqual({}, self.watched.trust(self.models))
@@ -143,10 +148,7 @@ class TestFreshness(unittest.TestCase):
         self.assertGreater(self.watched.due()[0].count, 1.5 * due.count)
 
     def test_a_new_model_of_ours_may_come_before_the_try_is_over(self):
-        world = drifting.World(truth=times(1.6))
-        self.drift(world)
-        due, = self.watched.due()
-        self.models = {TYPE: assessment.Models(times(1.6), self.models[TYPE].iops_ratio)}
+        world, due = self.refitted()
         self.watched.announce(due, self.models[TYPE])
         self.assertEqual([], self.watched.due())
         world.cycle(self.watched, self.models)
