@@ -1,7 +1,7 @@
 # Everything happens in tox; this only makes tox, and what tox cannot install,
 # appear on a machine that has git and python3.
 
-.PHONY: cloud-demo demo test
+.PHONY: cloud-demo demo test test-all
 
 # Place the same VMs with and without this extension. ARGS='--seeds 20' and so on.
 demo:
@@ -12,6 +12,11 @@ demo:
 cloud-demo:
 	@tools/make.sh cloud-demo $(ARGS)
 
-# Every check: style, types, rules of import, unit and functional tests, documentation.
+# What shows in minutes that it works: the unit tests, and those with a Nova in their process.
 test:
 	@tools/make.sh test
+
+# Every check: those, style, types, rules of import, lower bounds, documentation, and the tests with
+# a whole cloud, real services and real guests. Needs root.
+test-all:
+	@tools/make.sh test-all

@@ -14,17 +14,22 @@
 # Usage: tools/make.sh demo [arguments of tracon demo]
 #        tools/make.sh cloud-demo [arguments of tracon cloud demo]
 #        tools/make.sh test
+#        tools/make.sh test-all
 #
-# Installs tox and bindep into a cache; as root, the system packages that
-# bindep.txt asks for; then runs tox. Environments are kept in TRACON_CACHE, or
-# $XDG_CACHE_HOME/tracon-watcher, or ~/.cache/tracon-watcher, so that every
-# clone finds them.
+# Installs tox into a cache; as root, the system packages of bindep.txt that are missing; then runs
+# tox. Each step is a line with the time that is left; what it prints goes to a log, which is named
+# where a step fails. Environments and logs are kept in TRACON_CACHE, or
+# $XDG_CACHE_HOME/tracon-watcher, or ~/.cache/tracon-watcher, so that every clone finds them.
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cache=${TRACON_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/tracon-watcher}
-checks=pep8,py3,lower-constraints,functional,docs
+tools=$cache/tools
+work=${1:-}
+log=$cache/log/$work.log
+quick=py3,watcher,in-process
+checks=pep8,py3,watcher,lower-constraints,functional,docs
 
 say() {
     echo "==> $*" >&2
@@ -47,55 +52,94 @@ find_python() {
     fail "Python 3.11, 3.12 or 3.13 is needed, and none of them is on the PATH"
 }
 
-# apt_install PACKAGE...: installs as root, otherwise says what is to be installed.
-apt_install() {
+# step PLACE SECONDS AFTER TITLE COMMAND...: runs one step; seconds are those of a usual machine.
+step() {
+    "$python" tools/step.py --log "$log" --place "$1" --seconds "$2" --after "$3" "$4" \
+        -- "${@:5}" 9>&-
+}
+
+# need PACKAGE...: fails without root, and says what to install.
+need() {
     if [[ $(id -u) -ne 0 ]] || ! command -v apt-get >/dev/null; then
         fail "Missing system packages; install them and try again:
     sudo apt-get install $*"
     fi
-    say "Installing system packages: $*"
+}
+
+apt_install() {
     export DEBIAN_FRONTEND=noninteractive
-    if [[ -z ${apt_updated:-} ]]; then
-        apt-get update -q
-        apt_updated=yes
-    fi
+    apt-get update -q
     apt-get install -q -y --no-install-recommends "$@"
 }
 
 make_tools() {
-    local python
-    python=$(find_python)
-    if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-        apt_install python3-venv
-    fi
     # A venv whose Python has been upgraded or removed does not run any more.
     if ! "$tools/bin/python" -c '' 2>/dev/null; then
-        say "Creating $tools"
         "$python" -m venv --clear "$tools"
     fi
     "$tools/bin/python" -m pip install -q -c upper-constraints.txt bindep tox
 }
 
-system_packages() {
+# For step.py, which runs commands and not functions.
+case $work in
+    --apt-install) apt_install "${@:2}"; exit ;;
+    --make-tools) python=$(find_python); make_tools; exit ;;
+esac
+
+# prepare PLACES AFTER [BINDEP-PROFILE]: the first two steps of every work.
+prepare() {
     local missing
+    if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+        need python3-venv
+        step "1/$1" 15 "$(($2 + 10))" 'Installing the system package python3-venv' \
+            tools/make.sh --apt-install python3-venv
+    fi
+    step "1/$1" 10 "$2" 'Installing tox' tools/make.sh --make-tools
+    if [[ -z ${3:-} ]]; then
+        return
+    fi
     if ! command -v dpkg >/dev/null; then
         say "Not a Debian or Ubuntu machine: bindep.txt names what the tests need"
         return
     fi
-    missing=$("$tools/bin/bindep" -b "$@" || true)
+    missing=$("$tools/bin/bindep" -b "$3" || true)
     if [[ -n $missing ]]; then
         # shellcheck disable=SC2086
-        apt_install $missing
+        need $missing
+        # shellcheck disable=SC2086
+        step "2/$1" "$4" "$2" "Installing $(wc -w <<<"$missing") system packages" \
+            tools/make.sh --apt-install $missing
     fi
 }
 
 tox() {
-    "$tools/bin/tox" "$1" --workdir "$cache/tox" "${@:2}"
+    "$tools/bin/tox" "$1" --workdir "$cache/tox" "${@:2}" 9>&-
 }
 
-mkdir -p "$cache"
-tools=$cache/tools
+# environment PLACE SECONDS AFTER NAME TITLE: makes an environment of tox, and installs this clone.
+environment() {
+    step "$1" "$2" "$3" "$5" "$tools/bin/tox" run --workdir "$cache/tox" -e "$4" --notest
+}
 
+# counted COMMAND...: runs tests and ends with the sum of them all.
+counted() {
+    local status=0
+    TRACON_COUNTS=$(mktemp -d)
+    export TRACON_COUNTS
+    trap 'rm -rf "$TRACON_COUNTS"' EXIT
+    "$@" || status=$?
+    echo
+    "$tools/bin/python" tools/counts.py "$TRACON_COUNTS" || status=1
+    return "$status"
+}
+
+case $work in
+    demo | cloud-demo | test | test-all) ;;
+    *) fail "Usage: tools/make.sh demo [arguments] | cloud-demo [arguments] | test | test-all" ;;
+esac
+
+mkdir -p "$cache/log"
+: >"$log"
 # Two clones share the environments, so they take turns.
 exec 9>"$cache/lock"
 if ! flock -n 9; then
@@ -108,34 +152,31 @@ if ! git rev-parse -q --verify HEAD >/dev/null 2>&1; then
     export PBR_VERSION=${PBR_VERSION:-0.0.1}
 fi
 
-case ${1:-} in
+python=$(find_python)
+case $work in
     demo)
-        make_tools 9>&-
-        system_packages 9>&-
-        # `tox exec` would neither install this clone nor leave that of another one.
-        tox run -q -e demo -- "${@:2}" 9>&-
+        prepare 3 150
+        environment 2/3 40 110 demo 'Installing Nova, Watcher and this package with pip'
+        say '[3/3] The demonstration'
+        tox exec -q -e demo -- tracon demo "${@:2}"
         ;;
     cloud-demo)
-        make_tools 9>&-
-        system_packages test 9>&-
-        # The environment of the functional tests has a whole cloud. It is made to be this clone's,
-        # which `tox exec` alone would not do.
-        tox run -q -e functional --notest 9>&-
-        tox exec -q -e functional -- tracon cloud demo "${@:2}" 9>&-
+        prepare 4 400 test 150
+        # The environment of the functional tests has a whole cloud. `tox exec` alone would not
+        # install this clone.
+        environment 3/4 90 300 functional 'Installing a whole OpenStack with pip'
+        say '[4/4] The cloud'
+        tox exec -q -e functional -- tracon cloud demo "${@:2}"
         ;;
     test)
-        make_tools 9>&-
-        system_packages test 9>&-
-        TRACON_COUNTS=$(mktemp -d)
-        export TRACON_COUNTS
-        trap 'rm -rf "$TRACON_COUNTS"' EXIT
-        status=0
-        tox run -e "$checks" 9>&- || status=$?
-        echo
-        "$tools/bin/python" tools/counts.py "$TRACON_COUNTS" || status=1
-        exit "$status"
+        prepare 4 500 unit 40
+        environment 3/4 80 420 py3 'Installing Nova, Watcher, Ceilometer and this package with pip'
+        say '[4/4] The unit tests, and those with a Nova in their process'
+        counted tox run -q -e "$quick"
         ;;
-    *)
-        fail "Usage: tools/make.sh demo [arguments] | cloud-demo [arguments] | test"
+    test-all)
+        prepare 3 2400 test 150
+        say '[3/3] Every check'
+        counted tox run -e "$checks"
         ;;
 esac

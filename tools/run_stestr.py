@@ -10,62 +10,95 @@
 #  License for the specific language governing permissions and limitations
 #  under the License.
 
-"""Runs stestr and ends with one plain line: N passed, N failed, N skipped.
+"""Runs stestr, shows how far it is, and ends with one plain line: N passed, N failed, N skipped.
 
-A run without a single test is a failure: something was not found. Arguments
-that are not its own go to ``stestr run``.
+A failed test is shown when it fails. A run without a single test is a failure: something was not
+found. Arguments that are not its own go to ``stestr run``.
 """
 
 import argparse
 import collections
-import io
 import json
 import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import counts as counting
-from stestr.repository import abstract
-from stestr.repository import util
+import step
 import subunit
 import testtools
 
 #: Lines of a traceback that are repeated at the end.
 LINES = 12
+#: Seconds between two lines of progress where the output is no terminal.
+PERIOD = 30.0
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+WORDS = {'success': 'passed', 'xfail': 'passed', 'skip': 'skipped'}
 
 
-def latest_run() -> tuple[int, bytes]:
-    """Return the number of the latest recorded run and its stream; -1 without any."""
-    try:
-        repository = util.get_repo_open(repo_url=str(ROOT))
-        number = repository.latest_id()
-    except (KeyError, abstract.RepositoryNotFound):
-        return -1, b''
-    with repository.get_test_run(number).get_subunit_stream() as stream:
-        return number, stream.read()
+class Watch:
+    """Counts the tests of a stream as they end, and shows them.
+
+    Attributes: ``counts`` by word, ``failures`` the last words of each failed test and ``reasons``
+    why tests were skipped.
+    """
+
+    def __init__(self, name: str, verbose: bool) -> None:
+        self.counts: collections.Counter[str] = collections.Counter()
+        self.failures: dict[str, str] = {}
+        self.reasons: collections.Counter[str] = collections.Counter()
+        self._name = name
+        self._verbose = verbose
+        self._terminal = sys.stdout.isatty()
+        self._started = self._shown = time.monotonic()
+
+    def count(self, test: dict) -> None:
+        """Take down one test, as testtools' StreamToDict describes it."""
+        if test['status'] == 'exists':
+            return
+        word = WORDS.get(test['status'], 'failed')
+        self.counts[word] += 1
+        if word == 'failed':
+            self.failures[test['id']] = last_words(test['details'])
+            self._say(f'FAILED {test["id"]}\n{everything(test["details"])}')
+        elif word == 'skipped':
+            reason = test['details'].get('reason')
+            self.reasons[reason.as_text() if reason else 'no reason given'] += 1
+        if self._verbose and word != 'failed':
+            self._say(f'{word} {test["id"]} {duration(test):.1f} s')
+        now = time.monotonic()
+        if now - self._shown >= (0.5 if self._terminal else PERIOD):
+            self._shown = now
+            self._say(f'{self._name}: {counting.closing_line(self.counts)} after '
+                      f'{step.spoken(now - self._started)}', stays=not self._terminal)
+
+    def _say(self, text: str, stays: bool = True) -> None:
+        head = '\r\033[K' if self._terminal else ''
+        sys.stdout.write(f'{head}{text}' + ('\n' if stays else ''))
+        sys.stdout.flush()
+
+    def close(self) -> None:
+        """Leave a clean line, and say why tests were skipped."""
+        if self._terminal:
+            sys.stdout.write('\r\033[K')
+        for reason, number in sorted(self.reasons.items()):
+            self._say(f'{self._name}: skipped {number}: {reason}')
 
 
-def counted(stream: bytes) -> tuple[collections.Counter[str], dict[str, str]]:
-    """Count what became of each test of a stream; return the failed ones' last words too."""
-    counts: collections.Counter[str] = collections.Counter()
-    failures: dict[str, str] = {}
-    words = {'success': 'passed', 'xfail': 'passed', 'skip': 'skipped'}
+def duration(test: dict) -> float:
+    """Return how many seconds a test took."""
+    begin, end = test['timestamps']
+    return (end - begin).total_seconds() if begin and end else 0.0
 
-    def count(test: dict) -> None:
-        if test['status'] != 'exists':
-            word = words.get(test['status'], 'failed')
-            counts[word] += 1
-            if word == 'failed':
-                failures[test['id']] = last_words(test['details'])
 
-    result = testtools.StreamToDict(count)
-    result.startTestRun()
-    subunit.ByteStreamToStreamResult(io.BytesIO(stream)).run(result)
-    result.stopTestRun()
-    return counts, failures
+def everything(details: dict) -> str:
+    """Return all that a failed test left: traceback, log, output."""
+    parts = [f'{name}:\n{content.as_text().rstrip()}' for name, content in sorted(details.items())
+             if content.content_type.type == 'text']
+    return '\n'.join(f'    {line}' for part in parts for line in part.splitlines())
 
 
 def last_words(details: dict) -> str:
@@ -77,26 +110,44 @@ def last_words(details: dict) -> str:
 
 
 def main() -> int:
+    """Run the tests of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--name', default='tests', help='what the counts are kept under')
     parser.add_argument('--test-path', default='tests/unit')
+    parser.add_argument('--verbose', action='store_true', help='show each test and its duration')
     options, arguments = parser.parse_known_args()
 
-    before = latest_run()[0]
-    command = [sys.executable, '-m', 'stestr', '--test-path', options.test_path, 'run']
-    code = subprocess.run([*command, *arguments], cwd=ROOT, check=False).returncode
-    after, stream = latest_run()
-    # When the tests could not even be imported, the latest run is an older one.
-    counts, failures = counted(stream) if after != before else (collections.Counter(), {})
+    watch = Watch(options.name, options.verbose)
+    command = [sys.executable, '-m', 'stestr', '--test-path', options.test_path, 'run',
+               '--subunit', *arguments]
+    result = testtools.StreamToDict(watch.count)
+    result.startTestRun()
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
+        # What is no subunit, such as a traceback of stestr's own, is shown as it is.
+        subunit.ByteStreamToStreamResult(process.stdout, non_subunit_name='stdout').run(
+            testtools.CopyStreamResult([result, _Plain()]))
+        code = process.wait()
+    result.stopTestRun()
+    watch.close()
+    counts = watch.counts
     if not counts['passed'] + counts['failed']:
         print(f'{options.name}: no test ran')
         code = code or 1
     folder = os.environ.get('TRACON_COUNTS')
     if folder:
         path = pathlib.Path(folder, f'{options.name}.json')
-        path.write_text(json.dumps({'counts': counts, 'failures': failures}), encoding='utf-8')
+        path.write_text(json.dumps({'counts': counts, 'failures': watch.failures}),
+                        encoding='utf-8')
     print(counting.closing_line(counts), flush=True)
     return code or int(bool(counts['failed']))
+
+
+class _Plain(testtools.StreamResult):
+    """Passes on output that belongs to no test."""
+
+    def status(self, test_id=None, test_status=None, file_name=None, file_bytes=None, **_more):
+        if test_id is None and file_bytes and file_name == 'stdout':
+            sys.stdout.write(bytes(file_bytes).decode(errors='replace'))
 
 
 if __name__ == '__main__':

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A hundred creates over two scheduler workers spread, though no snapshot shows them."""
+"""Two scheduler workers, and a hundred servers created faster than they are placed."""
 
 import collections
 import os
@@ -91,38 +91,3 @@ class BurstCase(base.InterferenceTestCase):
         self.assertEqual(CREATES, sum(counts))
         self.assertLessEqual(counts[-1], most, counts)
         self.assertGreaterEqual(counts[0], least, counts)
-
-
-class InterferenceAloneTest(BurstCase):
-    """No stock weigher helps: those would see the memory that the others took."""
-
-    weight_classes = ['nova_filters.interference_weigher.InterferenceWeigher']
-
-    def test_single_creates(self):
-        found = self.burst()
-        self.assert_both_workers_took_part()
-        self.assert_spread(found, most=8, least=2)
-
-
-class BesideStockWeighersTest(BurstCase):
-
-    def test_single_creates_in_a_server_group(self):
-        group = self.api.post_server_groups(
-            {'name': 'spread', 'policy': 'soft-anti-affinity'})
-        found = self.burst(hints={'group': group['id']})
-        self.assert_both_workers_took_part()
-        self.assert_spread(found, most=8, least=2)
-
-
-class MultiCreateTest(BurstCase):
-    weight_classes = ['nova_filters.interference_weigher.InterferenceWeigher']
-
-    def test_two_requests_of_fifty(self):
-        server = self._build_server(networks='none', flavor_id=self.flavor_id)
-        server.update(min_count=CREATES // 2, max_count=CREATES // 2, return_reservation_id=True)
-        created = []
-        for _again in range(2):
-            found = self.api.post_server({'server': server})['reservation_id']
-            created += self.api.get_servers(search_opts={'reservation_id': found})
-        self.assertEqual(CREATES, len(created))
-        self.assert_spread(self.where_they_run(created), most=8, least=2)

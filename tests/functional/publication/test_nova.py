@@ -12,55 +12,13 @@
 
 """Nova's scheduler with an engine in place of the snapshot file, through RabbitMQ."""
 
-import logging
 import time
 
-from nova import conf
-
-from tests.functional import messaging
 from tests.functional.nova import base
-from tests.functional.nova import test_burst
-from tracon_watcher.messaging import protocol
-from tracon_watcher.messaging import publisher
-from tracon_watcher.placement import snapshot
+from tests.functional.publication import engine_case
 
 
-class EngineCase:
-    """Publishes snapshots rather than write them."""
-
-    epoch = 3
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.rabbit = messaging.of_class(cls)
-
-    def setUp(self):
-        self.engine = None
-        self.decisions, self.settled = [], []
-        self.options = {**self.options, 'snapshot_source': 'engine',
-                        'transport_url': self.rabbit.url, 'engine_check_seconds': 1.0}
-        super().setUp()
-
-    def tearDown(self):
-        # Nova's fixtures look for listeners that are left before anything is cleaned up.
-        for judge in self.judges():
-            judge.close()
-        if self.engine is not None:
-            self.engine.stop()
-        super().tearDown()
-
-    def publish(self, state, models):
-        if self.engine is None:
-            self.engine = publisher.Publisher(
-                protocol.connector(conf.CONF, self.rabbit.url), f'engine{self.epoch}',
-                self.decisions.extend, self.settled.extend, logging.getLogger('engine'))
-            self.engine.start()
-            self.wait_for(lambda: self.engine._transport is not None)
-        self.engine.publish(snapshot.Snapshot(state, models, 900.0, self.epoch))
-
-
-class PlacementTest(EngineCase, base.InterferenceTestCase):
+class PlacementTest(engine_case.EngineCase, base.InterferenceTestCase):
 
     def refusing(self, *names):
         """Return hosts of which some would be refused."""
@@ -108,19 +66,3 @@ class PlacementTest(EngineCase, base.InterferenceTestCase):
         self.flags(group='tracon', initial_wait_seconds=0.5)
         self.boot()
         self.assertEqual([], self.records())
-
-
-class BurstTest(EngineCase, test_burst.BurstCase):
-    """No stock weigher helps, as in the same test with a file."""
-
-    weight_classes = ['nova_filters.interference_weigher.InterferenceWeigher']
-
-    def test_single_creates(self):
-        found = self.burst()
-        self.assert_both_workers_took_part()
-        self.assert_spread(found, most=8, least=2)
-        self.wait_for(lambda: len(self.settled) >= test_burst.CREATES, 60)
-        chosen = {one['vm']: one['chosen'] for one in self.settled}
-        self.assertEqual(test_burst.CREATES, len(chosen))
-        self.assertEqual(found, test_burst.collections.Counter(chosen.values()))
-        self.assertEqual(set(chosen), {one['vm'] for one in self.decisions})
