@@ -158,7 +158,7 @@ case $work in
         prepare 3 150
         environment 2/3 40 110 demo 'Installing Nova, Watcher and this package with pip'
         say '[3/3] The demonstration'
-        tox exec -q -e demo -- tracon demo "${@:2}"
+        tox exec -qq -e demo -- tracon demo "${@:2}"
         ;;
     cloud-demo)
         prepare 4 400 test 150
@@ -166,7 +166,7 @@ case $work in
         # install this clone.
         environment 3/4 90 300 functional 'Installing a whole OpenStack with pip'
         say '[4/4] The cloud'
-        tox exec -q -e functional -- tracon cloud demo "${@:2}"
+        tox exec -qq -e functional -- tracon cloud demo "${@:2}"
         ;;
     test)
         prepare 4 500 unit 40
