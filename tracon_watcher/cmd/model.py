@@ -28,11 +28,12 @@ from tracon_watcher import errors
 from tracon_watcher.prediction import pairwise
 from tracon_watcher.prediction import store
 from tracon_watcher.prediction import weighted_mean
+from tracon_watcher import progress
 
 
 #: Names of :data:`tracon_watcher.models.tables.TABLES`, which takes seconds to import.
-_TABLES = ('errors', 'ablation', 'extremes', 'design', 'co-residents', 'adaptation',
-           'refit', 'work')
+_TABLES = ('errors', 'unknown-programs', 'ablation', 'extremes', 'design', 'co-residents',
+           'adaptation', 'refit', 'work')
 # Names that fit into a table.
 _SHORT = ('reads', 'writes', 'guest CPU', 'host CPU')
 
@@ -135,7 +136,7 @@ class Evaluate(lister.Lister):
         datasets = packaged.read(parsed_args.file)
         tests = dataset.read_all(parsed_args.test)
         dataset.check_held_out(datasets, tests)
-        study = tables.Study(datasets, tests, others)
+        study = tables.Study(datasets, tests, others, report=progress.Progress(1.0).report)
         table = tables.TABLES[parsed_args.table]
         with _one_thread():
             rows = table.rows(study)

@@ -33,6 +33,7 @@ from tracon_watcher.models import points as measured
 from tracon_watcher.models import replay
 from tracon_watcher.models import subsets
 from tracon_watcher.models import transfer
+from tracon_watcher.models import unknown_programs
 from tracon_watcher.models import validation
 from tracon_watcher.models import work
 
@@ -58,12 +59,15 @@ class Study:
     :param others: further models for any program, see
         :func:`tracon_watcher.models.evaluation.evaluate`
     :param lenient: whether host types with too few points are left out; otherwise they are errors
+    :param report: called with the name of a part and the share of it that is done, by tables that
+        take minutes
     """
 
     datasets: typing.Sequence[dataset.Dataset]
     tests: typing.Sequence[dataset.Dataset] = ()
     others: typing.Mapping[str, typing.Callable[[typing.Any], validation.Factory]] | None = None
     lenient: bool = False
+    report: typing.Callable[[str, float], None] = lambda _part, _share: None
 
     @functools.cached_property
     def points(self) -> dict[str, measured.Points]:
@@ -183,6 +187,14 @@ def _work(study: Study) -> Rows:
     return work.work([*study.datasets, *study.tests])
 
 
+def _unknown_programs(study: Study) -> Rows:
+    parts = list(study.each())
+    return [dataclasses.astuple(row) for place, (points, response) in enumerate(parts)
+            for row in unknown_programs.unknown_programs(
+                points, response, lambda share, place=place: study.report(
+                    'fits', (place + share) / len(parts)))]
+
+
 def _first_after(before: int, places: typing.Sequence[int]) -> float:
     """Return after how many points of the new storage something first happened; NaN for never."""
     return float(min((place - before + 1 for place in places if place >= before), default=np.nan))
@@ -205,6 +217,8 @@ class Table:
 #: By the name that commands take.
 TABLES = {
     'errors': Table('errors of each model', _names(evaluation.Row), _errors),
+    'unknown-programs': Table('errors where both programs are unknown, beside baselines',
+                              _names(unknown_programs.Row), _unknown_programs, tests=False),
     'ablation': Table('what each idea bought', _names(ablation.Row), _ablation),
     'extremes': Table('best partners, predicted and measured', partners.COLUMNS,
                       _extremes),

@@ -24,6 +24,7 @@ from tracon_watcher.models import dataset
 from tracon_watcher.models import points as measured
 from tracon_watcher.models import replay
 from tracon_watcher.models import tables
+from tracon_watcher.models import unknown_programs
 
 
 class TestTables(folder.FolderCase):
@@ -87,6 +88,45 @@ class TestTables(folder.FolderCase):
         rows = self.rows('ablation')
         self.assertEqual(2 * 2 * 7, len(rows))
         self.assertTrue(all(0 < row['pairs'] < 1 for row in rows))
+
+    def test_both_programs_unknown_beside_baselines(self):
+        done = []
+        study = tables.Study(self.datasets[:1], report=lambda _part, share: done.append(share))
+        rows = self.rows('unknown-programs', study)
+        self.assertEqual([(response, name) for response in ('slowdown', 'iops_ratio')
+                          for name in ('pairwise', 'constant', 'no interference')],
+                         [(row['response'], row['model']) for row in rows])
+        wrong = {(row['response'], row['model']): row['mean_error'] for row in rows}
+        known = {row['response']: row['mean_error'] for row in self.rows('errors', study)
+                 if (row['model'], row['application'], row['tested_on'])
+                 == ('pairwise', 'all', 'pairs')}
+        for response in known:
+            # Less is known than where the neighbour's or the target's points were fitted.
+            self.assertGreaterEqual(wrong[response, 'pairwise'], known[response])
+        self.assertEqual(sorted(done), done)
+        self.assertEqual(1.0, done[-1])
+
+    def test_unknown_programs_are_in_no_fit(self):
+        points = self.study.points[tables.MOVE[0]]
+        changed = points.slowdown.copy()
+        # Whatever was measured of a program and its neighbour says nothing of the two together.
+        either = (points.target == 'cpu') | (points.background == 'cpu')
+        changed[either & (points.kind != 'pair')] *= 3.0
+        couple = (points.kind == 'pair') & (points.target == 'cpu') & (points.background == 'cpu')
+        only = points.take((points.kind != 'pair') | couple)
+        other = dataclasses.replace(points, slowdown=changed).take(
+            (points.kind != 'pair') | couple)
+        first, second = (unknown_programs.unknown_programs(each, 'slowdown')[0]
+                         for each in (only, other))
+        self.assertEqual(first, second)
+
+    def test_breaches_are_counted(self):
+        row = unknown_programs._row('some', 'slowdown', 'any', np.array([3.0, 3.0, 1.0, 1.0]),
+                                    np.array([2.5, 1.5, 2.2, 1.1]))
+        self.assertEqual((2, 0.5, 0.5), (row.breaches, row.precision, row.recall))
+        row = unknown_programs._row('some', 'iops_ratio', 'any', np.array([0.4, 0.6]),
+                                    np.array([0.3, 0.4]))
+        self.assertEqual((2, 1.0, 0.5), (row.breaches, row.precision, row.recall))
 
     def test_extremes_of_each_host_type_and_response(self):
         rows = self.rows('extremes')

@@ -1,0 +1,121 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Errors where both programs are unknown: what a cloud meets, beside the simplest baselines.
+
+For each two programs that were measured side by side, a model is fitted to the points that hold
+neither of them, on either side, its settings chosen anew; then it predicts the two beside each
+other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Callable
+
+import numpy as np
+
+from tracon_watcher.characteristics import BoolArray
+from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.models import fit
+from tracon_watcher.models import points as measured
+
+#: What counts as a breach: a slowdown above, an IOPS ratio below.
+LIMITS = {'slowdown': 2.0, 'iops_ratio': 0.5}
+PAIRWISE, CONSTANT, NONE = 'pairwise', 'constant', 'no interference'
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One line of the table; errors are |predicted − measured| / measured.
+
+    :param model: ``pairwise`` is production's; ``constant`` answers the geometric mean of all
+        pairs that hold neither program, and ``no interference`` answers 1
+    :param bias: mean of (predicted − measured) / measured
+    :param limit: of :data:`LIMITS`
+    :param breaches: measured ones
+    :param precision: share of the predicted breaches that were measured; NaN where none was
+        predicted
+    :param recall: share of the measured breaches that were predicted
+    """
+
+    host_type: str
+    response: str
+    model: str
+    points: int
+    mean_error: float
+    median_error: float
+    error_95: float
+    bias: float
+    limit: float
+    breaches: int
+    precision: float
+    recall: float
+
+
+def unknown_programs(points: measured.Points, response: str,
+                     report: Callable[[float], None] = lambda _share: None) -> list[Row]:
+    """Return a row for the model of production and for each baseline; none without pairs.
+
+    :param points: of one host type
+    :param report: called with the share that is done; some seventy fits take a minute or two
+    :raises tracon_watcher.errors.NotEnoughData: where too few points hold neither program
+    """
+    pairs = points.defined(response, ('pair',))
+    fitted = fit.learnable(points, response)
+    capacity = measured.capacity(points)
+    predicted = {name: np.full(len(pairs), np.nan) for name in (PAIRWISE, CONSTANT, NONE)}
+    couples = sorted({tuple(sorted(names)) for names in zip(pairs.target.tolist(),
+                                                            pairs.background.tolist())})
+    for done, couple in enumerate(couples):
+        report(done / len(couples))
+        tested = _both_of(pairs, couple)
+        model = fit.regressor(fitted.take(~_any_of(fitted, couple)), response, capacity)
+        predicted[PAIRWISE][tested] = measured.from_exponent(
+            model.predict(measured.design(pairs.take(tested))), response)
+        others = pairs.take(~_any_of(pairs, couple)).exponent(response)
+        if len(others):
+            predicted[CONSTANT][tested] = measured.from_exponent(np.mean(others), response)
+        predicted[NONE][tested] = 1.0
+    report(1.0)
+    actual = pairs.response(response)
+    return [_row(points.host_type, response, name, values, actual)
+            for name, values in predicted.items()] if len(pairs) else []
+
+
+def _any_of(points: measured.Points, names: tuple[str, ...]) -> BoolArray:
+    return np.isin(points.target, names) | np.isin(points.background, names)
+
+
+def _both_of(points: measured.Points, couple: tuple[str, ...]) -> BoolArray:
+    one, other = couple
+    return (((points.target == one) & (points.background == other))
+            | ((points.target == other) & (points.background == one)))
+
+
+def _row(host_type: str, response: str, name: str, predicted: FloatArray,
+         actual: FloatArray) -> Row:
+    wrong = np.abs(predicted - actual) / actual
+    limit = LIMITS[response]
+    measured_breach, predicted_breach = (
+        values > limit if response == 'slowdown' else values < limit
+        for values in (actual, predicted))
+    right = int((measured_breach & predicted_breach).sum())
+    return Row(host_type, response, name, len(actual), float(wrong.mean()),
+               float(np.median(wrong)), float(np.quantile(wrong, 0.95)),
+               float(np.mean((predicted - actual) / actual)), limit, int(measured_breach.sum()),
+               _share(right, int(predicted_breach.sum())),
+               _share(right, int(measured_breach.sum())))
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else float('nan')
