@@ -94,7 +94,7 @@ class TestData(unittest.TestCase):
             if found.header['plan'] == 'reduced':
                 plan = application_plans.reduced(host_types.named(found.host_type), 1)
                 kind = found.text['kind']
-                self.assertLessEqual(
+                self.assertEqual(
                     set(found.text['background'][kind == 'background']),
                     {window.background for window in plan.windows
                      if window.kind == 'background'})

@@ -46,6 +46,28 @@ class TestDesign(unittest.TestCase):
                 self.assertGreaterEqual(optimal_design.uncertainty(LEVELS, swapped),
                                         least - 1e-9)
 
+    def test_of_equal_settings_the_one_with_less_cpu_then_with_fewer_writes(self):
+        # To the terms reads and writes are the same, and to those with kinks CPU is as well.
+        first = LEVELS[optimal_design.choose(LEVELS, 1, optimal_design.with_kinks)][0]
+        cpu, reads, writes = first
+        self.assertEqual([cpu, writes, reads], sorted(first))
+        self.assertLess(cpu, reads)
+        for count, terms in ((12, optimal_design.as_predicted), (30, optimal_design.with_kinks)):
+            chosen = LEVELS[optimal_design.choose(LEVELS, count, terms)]
+            mirrored = np.array([LEVELS.tolist().index([cpu, writes, reads])
+                                 for cpu, reads, writes in chosen])
+            self.assertNotEqual(chosen.tolist(), LEVELS[np.sort(mirrored)].tolist())
+            self.assertAlmostEqual(
+                optimal_design.uncertainty(LEVELS, mirrored, terms),
+                optimal_design.uncertainty(LEVELS, optimal_design.choose(LEVELS, count, terms),
+                                           terms), places=12)
+
+    def test_the_order_of_settings_does_not_decide(self):
+        expected = set(map(tuple, LEVELS[optimal_design.choose(LEVELS, 15)].tolist()))
+        order = np.random.default_rng(1).permutation(len(LEVELS))
+        found = LEVELS[order][optimal_design.choose(LEVELS[order], 15)]
+        self.assertEqual(expected, set(map(tuple, found.tolist())))
+
     def test_all_when_there_are_no_more(self):
         self.assertEqual(list(range(10)), optimal_design.choose(LEVELS[:10], 25).tolist())
 
