@@ -29,6 +29,8 @@ from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 #: Relative difference below which two values are equal: far above rounding (1e-16, and 1e-12 after
 #: a solver), far below any difference that was measured.
 TOLERANCE = 1e-9
+#: The same of errors of fitted models, of whose coefficients a solver knows fewer digits.
+FITTED = 1e-6
 
 # Of rounding to decimals: powers of ten are taken from text, since the last bits of 10.0 ** x
 # depend on the CPU. Smaller numbers have fewer digits; none is larger.
@@ -61,33 +63,47 @@ def argmax(values: npt.ArrayLike, tolerance: float = TOLERANCE) -> int:
     return argmin(-_array(values), tolerance)
 
 
-def argsort(values: npt.ArrayLike, tolerance: float = TOLERANCE) -> IntArray:
-    """Return the indices, (n,), in ascending order of value; equals keep their order, NaN is last.
+def argmax_of_each(values: npt.ArrayLike, tolerance: float = TOLERANCE) -> IntArray:
+    """Return the same along the last axis, (...).
 
-    What is equal is as in :func:`ranks`.
-
-    :param values: (n,)
-    :param tolerance: as for :func:`argmin`
+    :param values: (..., n) with n > 0 and no NaN
+    :param tolerance: relative to the greatest value's size, and absolute below 1
     """
-    return np.asarray(np.argsort(ranks(values, tolerance), kind='stable'), dtype=np.intp)
+    array = np.asarray(values, dtype=np.float64)
+    least = -array.max(axis=-1, keepdims=True)
+    return np.asarray(np.argmax(-array <= _above(least, tolerance), axis=-1), dtype=np.intp)
+
+
+def argsort(values: npt.ArrayLike, tolerance: float = TOLERANCE) -> IntArray:
+    """Return the indices, (..., n), in ascending order of value along the last axis.
+
+    Equals, as in :func:`ranks`, keep their order; NaN is last.
+
+    :param values: (..., n)
+    :param tolerance: as for :func:`ranks`
+    """
+    return np.asarray(np.argsort(ranks(values, tolerance), axis=-1, kind='stable'),
+                      dtype=np.intp)
 
 
 def ranks(values: npt.ArrayLike, tolerance: float = TOLERANCE) -> IntArray:
-    """Return the rank, (n,), of each value from 0 on; equals share one, and NaN has the last.
+    """Return ranks, (..., n), from 0 on along the last axis; equals share one, NaN has the last.
 
     For :func:`numpy.lexsort` beside other keys. Neighbours in ascending order whose difference is
     within the tolerance are equal, and so is a chain of them.
 
-    :param values: (n,)
+    :param values: (..., n)
     :param tolerance: relative to the lesser neighbour's size, and absolute below 1
     """
-    array = _array(values)
-    order = np.argsort(array, kind='stable')
-    ordered = array[order]
-    apart = (ordered[1:] > _above(ordered[:-1], tolerance)) | (
-        np.isnan(ordered[1:]) & ~np.isnan(ordered[:-1]))
-    found = np.empty(len(array), dtype=np.intp)
-    found[order] = np.cumsum(np.concatenate([[False], apart]))[:len(array)]
+    array = np.asarray(values, dtype=np.float64)
+    order = np.argsort(array, axis=-1, kind='stable')
+    ordered = np.take_along_axis(array, order, axis=-1)
+    before, after = ordered[..., :-1], ordered[..., 1:]
+    rank = np.zeros(array.shape, dtype=np.intp)
+    rank[..., 1:] = np.cumsum((after > _above(before, tolerance))
+                              | (np.isnan(after) & ~np.isnan(before)), axis=-1)
+    found = np.empty(array.shape, dtype=np.intp)
+    np.put_along_axis(found, order, rank, axis=-1)
     return found
 
 
