@@ -32,6 +32,7 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import encounter
 from tracon_watcher.placement import newcomer as newcomers
 from tracon_watcher.placement import verdict
+from tracon_watcher import tie_breaking
 
 SCHEMA = 'tracon-decision/1'
 SETTLED = 'tracon-decision-settled/1'
@@ -107,10 +108,10 @@ def document(captured: Captured) -> dict[str, Any]:
     out = judged.taken_out()
     weights = judged.weights()
     best = np.flatnonzero(~out)
-    best = best[np.argsort(-weights[best], kind='stable')][:HOSTS]
+    best = best[np.argsort(-judgements.as_weighed(weights[best]), kind='stable')][:HOSTS]
     worst = np.flatnonzero(out)
     if found is not None:
-        worst = worst[np.argsort(-found.excess[judged.rows[worst]], kind='stable')]
+        worst = worst[tie_breaking.argsort(-found.excess[judged.rows[worst]])]
     worst = worst[:HOSTS]
     chosen = np.concatenate([best, worst])
     details = _details(captured, judged.rows[chosen])
@@ -232,7 +233,8 @@ def _of_assessor(assessor: assessment.Assessor, wanted: dict[int, int],
                                        float(one.exponent[number])))
             details[wanted[int(group.hosts[place])]] = _Detail(
                 np.stack([one.bounds[:, number] for one in both]),
-                max(candidates, key=lambda one: one[3] - one[2], default=None), residents)
+                max(candidates, key=lambda one: round(one[3] - one[2], 9), default=None),
+                residents)
     return details
 
 

@@ -35,6 +35,11 @@ HALVING = 3.0
 _DECIMALS = 6
 
 
+def as_weighed(weights: FloatArray) -> FloatArray:
+    """Return weights as Nova is told them: hosts that differ by rounding alone are equal to it."""
+    return np.round(weights, _DECIMALS)
+
+
 @dataclasses.dataclass
 class Judgement:
     """The judgement of one instance's placement on the n hosts of a request.
@@ -166,7 +171,7 @@ class Judgement:
     def weights_of(self, states: list) -> list[float]:
         """Return the weights of those HostStates that the filters have left, in their order."""
         # Noise shall not rank; and Nova prints each weight, which is faster for short numbers.
-        weights = np.round(self.weights(), _DECIMALS)
+        weights = as_weighed(self.weights())
         if self._left is not None and states == self._left[0]:
             weights = weights[self._left[1]]
         elif states != self.states:

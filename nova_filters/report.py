@@ -22,6 +22,7 @@ import numpy as np
 from nova_filters import judgement as judgements
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.placement import assessment
+from tracon_watcher import tie_breaking
 
 WORST = 10
 
@@ -58,8 +59,8 @@ def _largest(values: FloatArray) -> IntArray:
     places = np.arange(len(values))
     if len(values) > WORST:
         least = np.partition(values, -WORST)[-WORST]
-        places = np.flatnonzero(values >= least)
-    return places[np.argsort(-values[places], kind='stable')[:WORST]]
+        places = np.flatnonzero(~tie_breaking.less(values, least))
+    return places[tie_breaking.argsort(-values[places])[:WORST]]
 
 
 def text(said: dict[str, Any]) -> str:

@@ -136,7 +136,7 @@ def _measure_one(parsed_args: argparse.Namespace, report: Callable[[str], None],
             parsed_args.points, run.duration(plan.windows(parsed_args.points) * timing.length)))
         speed = worker.calibrate()
         report('a VM alone does %.0f reads or %.0f writes a second' % (speed.reads, speed.writes))
-    journal.begin({
+    speed = journal.begin({
         'schema': dataset.SCHEMA, 'host_type': kind, 'seed': '1', 'plan': 'cloud',
         'accelerator': 'as the cloud has it', 'emulated': 'no',
         'guests': '2, booted by Nova with 1 vCPU, or flavor %s' % parsed_args.flavor

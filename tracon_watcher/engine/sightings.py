@@ -34,6 +34,7 @@ from tracon_watcher.contention import demands
 from tracon_watcher.engine import view as views
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import residents
+from tracon_watcher import tie_breaking
 
 #: Seconds from one sighting of a VM beside the same neighbours to the next.
 SPACING = 300.0
@@ -195,7 +196,7 @@ def _sighting(assessor: assessment.Assessor, group: residents.Group, row: int, e
         return None
     target = cluster.profiles[row]
     each = model.excess((model.sensitivity(target[None]) * model.pressure(beside)).sum(axis=1))
-    strongest = np.sort(np.argsort(-each, kind='stable')[:MOST_NEIGHBOURS])
+    strongest = np.sort(tie_breaking.argsort(-each)[:MOST_NEIGHBOURS])
     listed, whole = (float(np.expm1(model.total(*(
         part.sum() for part in model.parts(excess))))) for excess in (each[strongest], each))
     if elsewhere.any():

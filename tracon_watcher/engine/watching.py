@@ -34,6 +34,7 @@ from tracon_watcher.models import labels as labels_module
 from tracon_watcher.placement import assessment
 from tracon_watcher.prediction import interval as intervals
 from tracon_watcher.prediction import pairwise
+from tracon_watcher import tie_breaking
 
 #: Errors that must be usual in the mean for a host in trouble to be heard again.
 HOST_RECOVERY = 40
@@ -179,7 +180,8 @@ class Watching:
         by_host: dict[str, float] = {}
         for (host, _vm), (total, _count) in found.items():
             by_host[host] = by_host.get(host, 0.0) + total
-        worst = max(by_host, key=by_host.__getitem__)
+        names = sorted(by_host)
+        worst = names[tie_breaking.argmax([by_host[name] for name in names])]
         rest = [one for (host, _vm), one in found.items() if host != worst]
         heard = sum(count for _total, count in rest)
         everywhere = (heard >= LEAST_OTHERS

@@ -33,6 +33,7 @@ from tracon_watcher.models import baseline as baselines
 from tracon_watcher.models import dataset
 from tracon_watcher.models import naming
 from tracon_watcher.models import points as measured
+from tracon_watcher import tie_breaking
 
 COLUMNS = ('file', 'host_type', 'kind', 'method', 'streams',
            *(f'{name}_error' for name in NAMES), 'covered', 'neighbours_error', 'own_error',
@@ -234,6 +235,6 @@ def least_disturbed(cases: learning.Cases, rows: np.ndarray,
     unknown = np.full(len(cases), np.nan)
     nothing = demand.Baseline(unknown, unknown, np.ones(len(cases)), unknown, unknown)
     stretch = demand.uncontended(cases.usage, nothing, learnt).stretch[rows]
-    order = np.argsort(stretch, axis=1, kind='stable')[:, :max(rows.shape[1] // 4, 1)]
+    order = tie_breaking.argsort(stretch)[:, :max(rows.shape[1] // 4, 1)]
     return np.median(cases.usage.characteristics[np.take_along_axis(rows, order, axis=1)],
                      axis=1)

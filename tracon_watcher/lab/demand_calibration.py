@@ -36,6 +36,7 @@ from tracon_watcher.models import dataset
 from tracon_watcher.models import fit
 from tracon_watcher.models import naming
 from tracon_watcher.models import points as measured
+from tracon_watcher import tie_breaking
 
 #: Groups that settings of the generator are dealt out to; a named program is one by itself.
 GENERATOR_FOLDS = 5
@@ -171,8 +172,9 @@ def learn(found: Cases, training: typing.Mapping[str, typing.Any] | None = None,
     signal = demand.uncontended(beside.usage, beside.baseline, learnt).stretch
     learnt = dataclasses.replace(learnt, curve=_thinned(
         calibration.calibrate(signal, beside.slowdown)))
-    slack = min(_SLACKS, key=lambda slack: _missed(beside, dataclasses.replace(
-        learnt, slack=slack)))
+    slack = _SLACKS[tie_breaking.argmin([
+        _missed(beside, dataclasses.replace(learnt, slack=one)) for one in _SLACKS],
+        tie_breaking.FITTED)]
     learnt = dataclasses.replace(learnt, slack=slack)
     return _widened(learnt, beside, *_estimated(beside, learnt))
 

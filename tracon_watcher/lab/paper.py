@@ -23,6 +23,7 @@ from tracon_watcher.lab import host_types
 from tracon_watcher.lab import summary
 from tracon_watcher.models import dataset
 from tracon_watcher.models import tables
+from tracon_watcher import tie_breaking
 
 TABLE1 = ('host_type', 'target', 'beside', 'published', 'measured', 'standard_deviation',
           'points')
@@ -67,6 +68,6 @@ def table3(data: dataset.Dataset) -> tables.Rows:
             found.append((name, application.rank, mean('iops'), *(
                 mean('target_observed_' + one) for one in NAMES),
                 mean('time_per_unit'), summary.solo_spread(data, name), int(own.sum())))
-    order = sorted(range(len(found)), key=lambda n: found[n][2])
+    order = tie_breaking.argsort([one[2] for one in found]).tolist()
     return [(data.host_type, *found[n][:2], order.index(n) + 1, *found[n][2:])
             for n in range(len(found))]

@@ -68,14 +68,16 @@ class Window:
         """The rows that the window gives, the one of its target first."""
         names = (self.target, *self.backgrounds)
         found = [Direction(self.point, self.kind, 0, tuple(range(1, len(names))))]
+        points = [self.point]
         for number in range(1, len(names)) if self.back else ():
             others = tuple(n for n in range(len(names)) if n != number)
             point = '%s/%s/%s' % (self.back, names[number],
                                   naming.AND.join(names[n] for n in others))
-            # Equal programs give rows of equal names.
-            taken = sum(point == old.point.split('/back')[0] for old in found)
             assert self.back is not None
-            found.append(Direction(point + '/back' * taken, self.back, number, others))
+            # Equal programs give rows of equal names.
+            found.append(Direction(point + '/back' * points.count(point), self.back, number,
+                                   others))
+            points.append(point)
         return found
 
     def solo_ages(self) -> dict[str, float]:

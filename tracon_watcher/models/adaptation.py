@@ -34,6 +34,7 @@ from tracon_watcher import errors
 from tracon_watcher.models import pairwise
 from tracon_watcher.models import points as measured
 from tracon_watcher.prediction import pairwise as stored
+from tracon_watcher import tie_breaking
 
 #: Fewest new points that anything is learnt from.
 LEAST_POINTS = 5
@@ -73,12 +74,15 @@ def adapt(old: pairwise.PairwiseRegressor, X: FloatArray, y: FloatArray,
     # A fold less must suffice as well.
     ways = candidates(old, len(X) * (_FOLDS - 1) // _FOLDS)
     found = {name: _left_out(way, X, y, fold) for name, way in ways.items()}
-    how = min(found, key=found.__getitem__)
+    # Of equals the one that changes least: they come in that order.
+    how = list(found)[tie_breaking.argmin(list(found.values()), tie_breaking.FITTED)]
     return Adapted(ways[how](X, y), how, found)
 
 
 def candidates(old: pairwise.PairwiseRegressor, count: int) -> dict[str, Way]:
     """Return, by name, what makes a model out of new points' columns and exponents.
+
+    Those that change the old model less come first.
 
     :param count: new points that each is sure to be given
     """

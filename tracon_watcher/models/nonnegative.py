@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn.utils.validation import validate_data
 
 from tracon_watcher.characteristics import FloatArray
+from tracon_watcher import tie_breaking
 
 #: Ridges that are tried: share of the mean square of a feature, the features having unit RMS.
 ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -84,7 +85,7 @@ class NonNegativeRidge(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         cap = None if capped is None else _Cap(capped, ceiling)
         if len(alphas) > 1 and len(np.unique(fold)) > 1:
             self.scores_ = self._scores(values, response, fold, alphas, cap)
-            self.alpha_ = float(alphas[self.scores_.argmin()])
+            self.alpha_ = float(alphas[tie_breaking.argmin(self.scores_, tie_breaking.FITTED)])
         else:
             self.alpha_ = float(alphas[0])
         self.coef_ = _solve_capped(values.T @ values, values.T @ response, len(response),

@@ -15,6 +15,12 @@
 TRACON trains with every combination of five intensities of CPU, reads and writes, 125 runs for an
 application. A model with a dozen terms does not need so many, only the right ones: those that make
 its predictions for all the others least uncertain (an I-optimal design, found by exchange).
+
+Reads and writes are the same to the terms, so that many settings, and whole designs, are equal on
+paper. Which of them is chosen is stated, not left to rounding, which differs between CPUs: a
+measurement that is begun on one must find the same plan on another. Of equals the one with the
+least CPU is preferred, then the one with the fewest writes. The plans that were measured before
+that was stated are those of this order.
 """
 
 from __future__ import annotations
@@ -25,6 +31,7 @@ import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import IntArray
+from tracon_watcher import tie_breaking
 
 # Keeps the first few points, too few for all terms, comparable.
 _RIDGE = 1e-3
@@ -68,25 +75,29 @@ def _to_degree_two(values: FloatArray) -> FloatArray:
 def choose(settings: FloatArray, count: int, terms: Terms = as_predicted) -> IntArray:
     """Return the indices, (count,), of the settings to measure, ascending.
 
+    Of settings that are equally good the one is taken whose first intensity is least, then the
+    one whose last is, then the one before.
+
     :param settings: (n, d) all that could be measured, intensities between 0 and 1
     :param count: how many may be; all of them if that is no fewer
     :param terms: of the model whose predictions are to be least uncertain
     """
     if count >= len(settings):
         return np.arange(len(settings))
-    columns = terms(settings)
+    preferred = np.lexsort(np.roll(settings.T, -1, axis=0))     # the last key is the first
+    columns = terms(settings[preferred])
     wanted = columns.T @ columns / len(columns)
     information = _RIDGE * np.eye(columns.shape[1])
     chosen: list[int] = []
     while len(chosen) < count:
         left = [i for i in range(len(columns)) if i not in chosen]
-        best = min(left, key=lambda i: _variance(information, columns[i], wanted))
+        best, _least = _best(information, columns, left, wanted)
         chosen.append(best)
         information = information + np.outer(columns[best], columns[best])
     for _ in range(_MOST_SWEEPS):
         if not _exchange(columns, wanted, chosen):
             break
-    return np.sort(np.array(chosen, dtype=np.intp))
+    return np.sort(preferred[chosen])
 
 
 def uncertainty(settings: FloatArray, chosen: IntArray, terms: Terms = as_predicted) -> float:
@@ -101,7 +112,10 @@ def _variance(information: FloatArray, added: FloatArray, wanted: FloatArray) ->
 
 
 def _exchange(columns: FloatArray, wanted: FloatArray, chosen: list[int]) -> bool:
-    """Swap chosen points for better ones, one after the other; says whether any was."""
+    """Swap chosen points for better ones, one after the other; says whether any was.
+
+    One that is better by rounding alone is not better.
+    """
     changed = False
     for place, old in enumerate(chosen):
         others = np.array([one for one in chosen if one != old], dtype=np.intp)
@@ -109,8 +123,16 @@ def _exchange(columns: FloatArray, wanted: FloatArray, chosen: list[int]) -> boo
                        + columns[others].T @ columns[others])
         left = [i for i in range(len(columns)) if i not in chosen]
         before = _variance(information, columns[old], wanted)
-        best = min(left, key=lambda i: _variance(information, columns[i], wanted))
-        if _variance(information, columns[best], wanted) < before - 1e-12:
+        best, least = _best(information, columns, left, wanted)
+        if tie_breaking.less(least, before):
             chosen[place] = best
             changed = True
     return changed
+
+
+def _best(information: FloatArray, columns: FloatArray, left: list[int],
+          wanted: FloatArray) -> tuple[int, float]:
+    """Return the first of the points that leave the least variance, and that variance."""
+    variances = [_variance(information, columns[one], wanted) for one in left]
+    place = tie_breaking.argmin(variances)
+    return left[place], variances[place]

@@ -33,6 +33,7 @@ from tracon_watcher.models import points as measured
 from tracon_watcher.prediction import hull as hulls
 from tracon_watcher.prediction import interval as intervals
 from tracon_watcher.prediction import pairwise
+from tracon_watcher import tie_breaking
 
 #: Ridges that are tried, and how many times stronger they are for terms of the third degree.
 ALPHAS = (1e-4, 1e-3, 1e-2, 1e-1)
@@ -114,7 +115,9 @@ class PairwiseRegressor(BaseEstimator):  # type: ignore[misc]
                 _held_out(columns[one], y, fold, list(ridges.values()), self.signed, helping,
                           weights) for one in columns for weights in weighed.values()])
             alike = [choice[1] == choices[0][1] for choice in choices]
-            best, plain = int(np.argmin(wrong)), int(np.argmin(np.where(alike, wrong, np.inf)))
+            # Of those that are equally wrong, the first.
+            best, plain = (tie_breaking.argmin(values, tie_breaking.FITTED) for values in (
+                wrong, np.where(alike, wrong, np.inf)))
             chosen = choices[best if wrong[best] < _CONVINCING * wrong[plain] else plain]
         self.compression_, self.weight_ = np.array(chosen[0]), chosen[1]
         self.alpha_, self.stiffness_ = chosen[2:]

@@ -23,6 +23,7 @@ from tracon_watcher.models import fit
 from tracon_watcher.models import pairwise
 from tracon_watcher.models import per_application
 from tracon_watcher.models import points as measured
+from tracon_watcher import tie_breaking
 
 COLUMNS = ('host_type', 'response', 'tested_on', 'application', 'model', 'predicted_best',
            'measured_best', 'measured_mean', 'measured_worst', 'predicted_partner',
@@ -72,9 +73,10 @@ def _rows(points: measured.Points, whole: pairwise.PairwiseRegressor, response: 
             own_values = values[chosen]
             if not np.isfinite(own_values).all():
                 continue
-            best, true = int(np.argmin(sign * own_values)), int(np.argmin(sign * actual))
+            best, true, worst = (tie_breaking.argmin(one) for one in (
+                sign * own_values, sign * actual, -sign * actual))
             rows.append((points.host_type, response, tested_on, str(name), model,
                          float(own_values[best]), float(actual[true]), float(actual.mean()),
-                         float(actual[np.argmax(sign * actual)]), str(names[best]),
+                         float(actual[worst]), str(names[best]),
                          float(actual[best]), str(names[true])))
     return rows

@@ -34,6 +34,7 @@ from tracon_watcher import errors
 from tracon_watcher.models import basis
 from tracon_watcher.models import nonnegative
 from tracon_watcher.models import points as measured
+from tracon_watcher import tie_breaking
 
 #: Ridges that are tried; they are large, since programs never measured are what is predicted.
 ALPHAS = (0.003, 0.03, 0.1, 0.3)
@@ -41,6 +42,8 @@ ALPHAS = (0.003, 0.03, 0.1, 0.3)
 MOST_KINKS = 12
 # Shares of the capacity by which targets, and backgrounds, are told apart for the ceiling.
 _GRAIN = 0.2
+# What a kink adds to exponents below this is rounding.
+_UNIMPORTANT = 1e-9
 
 
 class PooledRegressor(BaseEstimator):  # type: ignore[misc]
@@ -80,11 +83,11 @@ class PooledRegressor(BaseEstimator):  # type: ignore[misc]
                        basis.raw_columns(*corners, kinks) @ expand, float(np.max(y)))
             raw = expand @ solver.coef_
             importance = _importance(raw, target, background, kinks)
-            if np.count_nonzero(importance) <= self.most_kinks:
+            if np.count_nonzero(importance > _UNIMPORTANT) <= self.most_kinks:
                 break
             # The ridge is chosen once, with all kinks; then the least important ones go.
             alphas = (solver.alpha_,)
-            first = np.argsort(-importance, kind='stable')[:self.most_kinks]
+            first = tie_breaking.argsort(-importance)[:self.most_kinks]
             kinks = kinks.take(np.sort(first))
         self.kinks_, self.raw_ = kinks, raw
         self.alpha_ = solver.alpha_

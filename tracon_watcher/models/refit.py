@@ -41,6 +41,7 @@ from tracon_watcher.models import sharing
 from tracon_watcher.models import validation
 from tracon_watcher.prediction import interval as intervals
 from tracon_watcher.prediction import pairwise as stored
+from tracon_watcher import tie_breaking
 
 #: Fewest labels, and VMs that they are of.
 LEAST_LABELS, LEAST_VMS = 20, 3
@@ -106,10 +107,8 @@ def refit(old: stored.PairwiseModel, labels: labels_module.Labels) -> Refit:
     predicted = {name: _left_out(way, before, old.crowding, labels, fold)
                  for name, way in ways.items()}
     wrong = {name: _error(exponent, labels) for name, exponent in predicted.items()}
-    how = min(wrong, key=wrong.__getitem__)
-    # Of equals the one that changes least.
-    if wrong[how] >= wrong[adaptation.KEPT]:
-        how = adaptation.KEPT
+    # Of equals the one that changes least: they come in that order.
+    how = list(wrong)[tie_breaking.argmin(list(wrong.values()), tie_breaking.FITTED)]
     return Refit(how, wrong, predicted[how],
                  ways[how](*sharing.shared_out(before, labels, old.crowding)),
                  len(names),
@@ -170,7 +169,7 @@ def _chance(old: FloatArray, new: FloatArray, exponent: FloatArray, vm: IntArray
     """
     fall = np.bincount(vm, (old - exponent) ** 2 - (new - exponent) ** 2)
     return float(scipy.stats.binomtest(
-        int((fall > 0).sum()), len(fall), alternative='greater').pvalue)
+        int(tie_breaking.less(0.0, fall).sum()), len(fall), alternative='greater').pvalue)
 
 
 def _error(predicted: FloatArray, labels: labels_module.Labels) -> float:

@@ -36,6 +36,7 @@ import scipy.linalg
 
 from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.characteristics import FloatArray
+from tracon_watcher import tie_breaking
 
 #: Share of the response's norm below which a residual is nothing but rounding.
 ROUNDING = 1e-12
@@ -140,20 +141,18 @@ def _walk(triangle: FloatArray, points: int, floor: float, start: str) -> list[i
     active = list(range(most)) if start == 'full' else []
     best = aic(_residual(triangle, active), points, len(active), floor)
     while True:
-        step, least = None, best - _LEAST_GAIN
         added, dropped = _neighbours(triangle, active)
+        # Of equals the first: a term less before a term more, and terms in their order.
+        steps = [(index, False, aic(residual, points, len(active) - 1, floor))
+                 for index, residual in dropped.items()]
         if len(active) < most:
-            for index, residual in added.items():
-                score = aic(residual, points, len(active) + 1, floor)
-                if score < least:
-                    step, least = (index, True), score
-        for index, residual in dropped.items():
-            score = aic(residual, points, len(active) - 1, floor)
-            if score < least:
-                step, least = (index, False), score
-        if step is None:
+            steps += [(index, True, aic(residual, points, len(active) + 1, floor))
+                      for index, residual in added.items()]
+        if not steps:
             return active
-        index, adds = step
+        index, adds, least = steps[tie_breaking.argmin([score for *_step, score in steps])]
+        if least >= best - _LEAST_GAIN:
+            return active
         candidate = sorted([*active, index]) if adds else [i for i in active if i != index]
         score = aic(_residual(triangle, candidate), points, len(candidate), floor)
         if score >= best - _LEAST_GAIN:  # what was foreseen was rounding

@@ -24,6 +24,10 @@ from sklearn.utils.validation import validate_data
 
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.prediction import weighted_mean
+from tracon_watcher import tie_breaking
+
+# Share of the largest singular value below which one is rounding.
+_NOTHING = 1e-10
 
 
 class WeightedMeanRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -53,9 +57,12 @@ class WeightedMeanRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc
         level = np.abs(values).max(axis=0)
         self.scale_ = np.where(spread > 1e-12 * level, spread, np.inf)
         standard = (values - self.mean_) / self.scale_
-        axes = np.linalg.svd(standard, full_matrices=False)[2][:self.components]
+        _left, sizes, axes = np.linalg.svd(standard, full_matrices=False)
+        # Along the others points do not differ but by rounding, which also turns those axes.
+        axes = np.where(sizes > _NOTHING * sizes.max(initial=0.0), axes.T, 0.0).T[
+            :self.components]
         # The sign of a component is the solver's whim; fixed, so that stored models compare.
-        signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
+        signs = np.sign(axes[np.arange(len(axes)), tie_breaking.argmax_of_each(np.abs(axes))])
         self.components_ = axes * np.where(signs == 0, 1.0, signs)[:, None]
         self.points_ = standard @ self.components_.T
         self.responses_ = np.asarray(response, dtype=np.float64)

@@ -38,6 +38,7 @@ from tracon_watcher.placement import newcomer as newcomers
 from tracon_watcher.placement import residents
 from tracon_watcher.placement import verdict
 from tracon_watcher.prediction import pairwise
+from tracon_watcher import tie_breaking
 
 
 class Status(enum.IntEnum):
@@ -305,7 +306,7 @@ class Assessor:
             for _again in range(2):
                 if not len(left) or not len(users):
                     break
-                worst = left[np.argmax(excess[left])]
+                worst = left[tie_breaking.argmax(excess[left])]
                 own = cluster.host[everybody[worst]]
                 hosts = users[users != own]
                 same = np.ones(len(hosts))

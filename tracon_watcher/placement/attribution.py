@@ -35,6 +35,7 @@ from tracon_watcher.characteristics import FloatArray, IntArray, IO
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import elsewhere
 from tracon_watcher.placement import residents
+from tracon_watcher import tie_breaking
 
 #: Less of an excess is rounding, which is nobody's.
 _NOTHING = 1e-9
@@ -139,7 +140,7 @@ def attribute(assessor: assessment.Assessor, row: int) -> Attribution:
     relief = np.maximum(np.exp(exponent[0]) - np.exp(without[0]), 0.0)
     factor, joint = shares(relief.sum(keepdims=True), np.expm1(exponent[0]))
     share = relief * factor
-    order = np.argsort(-influence.harm[0], kind='stable')
+    order = tie_breaking.argsort(-influence.harm[0])
     return Attribution(exponent[:, 0], _taken(influence, order), share[order], float(joint[0]))
 
 
@@ -173,7 +174,7 @@ def victims(assessor: assessment.Assessor, row: int) -> Influence:
                        np.concatenate([one.without for one in parts], axis=1))
     known = np.flatnonzero(~np.isnan(all_of.harm).all(axis=0))
     all_of = _taken(all_of, known)
-    return _taken(all_of, np.argsort(-all_of.total, kind='stable'))
+    return _taken(all_of, tie_breaking.argsort(-all_of.total))
 
 
 def beside_all_but(response: residents.Response, rows: IntArray) -> FloatArray:

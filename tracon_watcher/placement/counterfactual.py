@@ -36,6 +36,7 @@ from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer as newcomers
 from tracon_watcher.placement import storage
 from tracon_watcher.placement import verdict
+from tracon_watcher import tie_breaking
 
 #: Other hosts of a pool that are looked at for VMs whose limits the newcomer breaches there.
 _OTHER_HOSTS = 8
@@ -173,7 +174,7 @@ class Trials:
             exponents.append(both[:, [state.resident_index[uuid] for uuid in uuids]])
         rise = np.nansum(exponents[1] - exponents[0], axis=0)
         return tuple(Effect(uuids[place], exponents[0][:, place], exponents[1][:, place])
-                     for place in np.argsort(-rise, kind='stable'))
+                     for place in tie_breaking.argsort(-rise))
 
     def _part(self, host: int, others: Sequence[int]) -> cluster_module.ClusterState:
         """Return the state of this host and some others, without the newcomer on this one."""
@@ -244,7 +245,9 @@ class Trials:
                 part.moved({uuid: None}), host, self._limits(host)), 0, refused)
                 for uuid in (*own, *others)]
         count = len(own)
-        return (*sorted(tried[:count], key=lambda one: (-one.relief, one.vm)), *tried[count:])
+        here_first = sorted(tried[:count], key=lambda one: one.vm)
+        order = tie_breaking.argsort([-one.relief for one in here_first])
+        return (*(here_first[place] for place in order), *tried[count:])
 
     def _all_at_once(self, part: cluster_module.ClusterState, host: int,
                      here: verdict.Assessment, refused: bool) -> list[Absence]:
@@ -282,7 +285,8 @@ class Trials:
                 for place in np.flatnonzero(excess > 0):
                     where = int(cluster.host[group.residents[rows[place]]])
                     worst[where] = max(worst.get(where, 0.0), float(excess[place]))
-        return sorted(worst, key=lambda one: -worst[one])
+        hosts = sorted(worst)
+        return [hosts[place] for place in tie_breaking.argsort([-worst[one] for one in hosts])]
 
 
 def _cost(part: cluster_module.ClusterState) -> int:

@@ -28,6 +28,7 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import attribution
 from tracon_watcher.placement import neighbours
 from tracon_watcher.placement import residents
+from tracon_watcher import tie_breaking
 
 #: Pairs of VMs on pools that are looked at exactly; about a second.
 _PAIRS = 1 << 22
@@ -55,6 +56,8 @@ class Culprits:
 
 def find(assessor: assessment.Assessor, pairs: int = _PAIRS) -> Culprits:
     """Find the worst culprit of every resident, and the harm every one does to others.
+
+    Of VMs that do equally much the first of the host counts, before those of other hosts.
 
     :param pairs: about so many pairs of VMs on pools are looked at exactly
     """
@@ -86,7 +89,8 @@ class _Tally:
         :param total: the sum over all
         """
         self.relief[targets] += total
-        worse = relief > self.most[targets]
+        # Of equals the one that was looked at first, not the one that rounding favours.
+        worse = tie_breaking.less(self.most[targets], relief)
         self.culprit[targets[worse]] = who[worse]
         self.most[targets[worse]] = relief[worse]
 
@@ -112,7 +116,7 @@ def _near(group: residents.Group, response: residents.Response, tally: _Tally,
         residents_of = group.residents[rows]
         tally.harm[residents_of] += harm.sum(axis=1)
         if blame:
-            most = relief.argmax(axis=2)
+            most = tie_breaking.argmax_of_each(relief)
             tally.blame(residents_of.ravel(),
                         np.take_along_axis(residents_of, most, axis=1).ravel(),
                         relief.max(axis=2).ravel(), relief.sum(axis=2).ravel())
@@ -149,7 +153,7 @@ class _Pool:
         host, users, io = host[busy], users[busy], io[busy]
         # By what each does of the pool's reads or of its writes, whichever is more.
         weight = (io / np.maximum(io.max(axis=0, initial=0.0), 1e-9)).max(axis=1)
-        order = np.argsort(-weight, kind='stable')
+        order = tie_breaking.argsort(-weight)
         large, small = order[:largest], order[largest:]
         self._large = users[large]
         self._large_host, self._large_io = host[large], io[large]
@@ -178,8 +182,8 @@ class _Pool:
                               without.reshape(len(rows), count), elsewhere)
         tally.harm[self._large] += harm.sum(axis=0)
         if blame:
-            tally.blame(targets, self._large[relief.argmax(axis=1)], relief.max(axis=1),
-                        relief.sum(axis=1))
+            tally.blame(targets, self._large[tie_breaking.argmax_of_each(relief)],
+                        relief.max(axis=1), relief.sum(axis=1))
 
     def _in_proportion(self, assessor: assessment.Assessor, group: residents.Group,
                        response: residents.Response, rows: IntArray, tally: _Tally,

@@ -33,6 +33,7 @@ from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer as newcomers
 from tracon_watcher.placement import storage
 from tracon_watcher.placement import verdict
+from tracon_watcher import tie_breaking
 
 SCHEMA = 'tracon-explanation/1'
 DECISION = 'tracon-decision/1'
@@ -88,12 +89,13 @@ def of_now(assessor: assessment.Assessor, uuid: str, now: float | None = None) -
     trials = counterfactual.Trials(assessor, profile, lambda host: limits, uuid, now)
     judged = trials.everywhere
     candidates = np.flatnonzero(storage.reachable(cluster, row))
-    order = candidates[np.lexsort((judged.ranked(candidates), judged.refused[candidates]))]
+    order = candidates[np.lexsort((tie_breaking.ranks(judged.ranked(candidates)),
+                                   judged.refused[candidates]))]
     ranks = {int(host): place + 1 for place, host in enumerate(order)
              if not judged.refused[host]}
     best = [int(host) for host in order[:_LISTED] if int(host) in ranks]
-    refused = [int(host) for host in candidates[np.argsort(-judged.excess[candidates],
-                                                           kind='stable')][:_LISTED]
+    refused = [int(host)
+               for host in candidates[tie_breaking.argsort(-judged.excess[candidates])][:_LISTED]
                if judged.refused[host]]
     shown = best + refused + ([own] if own not in (*best, *refused) else [])
     lower, upper = judged.lower, judged.upper
@@ -198,7 +200,7 @@ def _most(behind: float | None, again: counterfactual.Counterfactual | None) -> 
     if first.relief <= 0:
         return None
     return {'vm': first.vm, 'part': first.relief, 'share': min(first.relief / behind, 1.0),
-            'ahead_without': first.relief > behind}
+            'ahead_without': bool(tie_breaking.less(behind, first.relief))}
 
 
 def _same(entry: Mapping[str, Any], again: counterfactual.Counterfactual) -> bool:

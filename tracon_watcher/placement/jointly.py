@@ -64,7 +64,8 @@ def destinations(assessor: assessment.Assessor, room: occupancy.Occupancy, uuids
             table[line, own] = verdict.score[own]
     # Of equal ones the order of hosts must not decide.
     order = np.argsort(np.array(cluster.hosts))
-    found = assign(table[:, order])
+    # Nor must rounding, which differs between CPUs.
+    found = assign(np.round(table[:, order], 9))
     if found is None:
         return None
     hosts = order[found]

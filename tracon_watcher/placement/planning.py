@@ -172,8 +172,8 @@ class _Planner:
             for uuid, relief, ended in self._candidates(batch):
                 floor = self._threshold
                 if best is not None and ended <= best.move.ended:
-                    floor = best.cautious_gain
-                    if ended < best.move.ended or relief <= floor:
+                    _ended, floor = _worth(best)
+                    if ended < best.move.ended or round(relief, 9) <= floor:
                         break
                 tried += 1
                 found = self._try(uuid, relief, floor)

@@ -29,6 +29,7 @@ from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import elsewhere
 from tracon_watcher.placement import neighbours
 from tracon_watcher.prediction import pairwise
+from tracon_watcher import tie_breaking
 
 # Residents of a block.
 _AT_ONCE = 1 << 14
@@ -221,13 +222,18 @@ def _response(model: pairwise.PairwiseModel, here: _Whereabouts, counted: BoolAr
     counted = counted & ~far & ~np.isnan(exponent)
     limited = np.flatnonzero(counted & np.isfinite(limit))
     breached = bounds.lower(model, exponent[limited], 0.0, confidence) > limit[limited]
-    allowance = np.where(breached, math.log1p(margin), bounds.exponent_at(
+    allowance = np.where(breached, least_rise(margin), bounds.exponent_at(
         model, limit[limited], confidence) - exponent[limited])
     hosts = here.hosts[here.place]
     return Response(
         model, behaviour, arrival, single, cross, felt, tables, exponent, counted, limited,
         limit[limited], breached, allowance,
         np.unique(hosts[counted & model.outside(profiles)]), np.unique(hosts[far]))
+
+
+def least_rise(margin: float) -> float:
+    """Return by how much an exponent in breach must rise to be worse; not by rounding alone."""
+    return max(math.log1p(margin), tie_breaking.TOLERANCE)
 
 
 def _behaviour(model: pairwise.PairwiseModel, here: _Whereabouts,

@@ -24,6 +24,7 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import plan
+from tracon_watcher.placement import residents
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +78,7 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
     # the other response's harmless rise a breach.
     was, becomes = before.breaches_by_response(), after.breaches_by_response()[:, order]
     rise = np.nan_to_num(new - old)
-    bad = (becomes & (~was | (rise > math.log1p(before.settings.margin)))).any(axis=0)
+    bad = (becomes & (~was | (rise > residents.least_rise(before.settings.margin)))).any(axis=0)
     was, becomes = np.asarray(was.any(axis=0)), np.asarray(becomes.any(axis=0))
     if bad.any():
         victim = before.cluster.uuids[int(np.flatnonzero(bad)[0])]
@@ -91,10 +92,14 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
         if not np.isnan(old[0, row]) and not np.isnan(new[0, row]))
     ended = [change.uuid for change in changes if change.breach_before and not change.breach_after]
     relieved = tuple(ended) or tuple(
-        change.uuid for change in sorted(changes, key=lambda one: (-one.relief, one.uuid))[:1])
+        change.uuid for change in sorted(changes, key=_most_relieved)[:1])
     return Trial(plan.Move(uuid, *ends, gain, cost, len(ended), relieved, changes),
                  gain - float(surplus.sum()) - (0.0 if ended else noise * _exposed(
                      old, new, before.cluster.resident_index[uuid])))
+
+
+def _most_relieved(change: plan.Change) -> tuple[float, str]:
+    return -round(change.relief, 9), change.uuid
 
 
 def _exposed(old: FloatArray, new: FloatArray, mover: int) -> float:

@@ -22,6 +22,7 @@ import numpy as np
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray, RESPONSES
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import newcomer as newcomers
+from tracon_watcher import tie_breaking
 
 NEWCOMER = 'newcomer'
 
@@ -199,7 +200,8 @@ class Assessment:
             return self._replaced[host]
         for found in self._found:
             for entry in np.flatnonzero(found.hosts == host):
-                if found.excess[entry] == self.excess[host]:
+                # The worst, or the first that is worse by rounding alone.
+                if not tie_breaking.less(found.excess[entry], self.excess[host]):
                     return self._breach(found, int(entry))
         raise ValueError(f'the breach on host {self.cluster.hosts[host]} was not noted')
 
@@ -219,8 +221,8 @@ class Assessment:
         """
         names = [f'{who} {response}' for who in (NEWCOMER, 'resident') for response in RESPONSES]
         kind = np.full(len(self.excess), -1, dtype=np.intp)
-        for found in self._found:
-            worst = found.excess == self.excess[found.hosts]
+        for found in reversed(self._found):     # of equals the first, as breach() says
+            worst = ~tie_breaking.less(found.excess, self.excess[found.hosts])
             kind[found.hosts[worst]] = (2 * (found.rows >= 0) + found.response)[worst]
         for host, breach in self._replaced.items():
             kind[host] = 2 * (breach.vm != NEWCOMER) + RESPONSES.index(breach.response)
@@ -276,8 +278,8 @@ class Assessment:
         self.clamped[hosts] = other.clamped[first]
         for place, host in enumerate(hosts):
             self._replaced.pop(int(host), None)
-            if known[place] and other.refused[place] and (
-                    other.excess[place] >= self.excess_elsewhere[host]):
+            if known[place] and other.refused[place] and not tie_breaking.less(
+                    other.excess[place], self.excess_elsewhere[host]):
                 self._replaced[int(host)] = other.breach(place)
 
     def postpone(self, filling: Filling) -> None:

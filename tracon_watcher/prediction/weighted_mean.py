@@ -23,6 +23,7 @@ from tracon_watcher.characteristics import COUNT
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.prediction import application
 from tracon_watcher.prediction import document
+from tracon_watcher import tie_breaking
 
 _WIDTH = 2 * COUNT
 _ARRAYS = ('mean', 'scale', 'components', 'points', 'responses')
@@ -32,13 +33,15 @@ def weighted_mean(scores: FloatArray, points: FloatArray, responses: FloatArray,
                   neighbours: int) -> FloatArray:
     """Return the mean of the nearest points' responses, weighted by 1/distance, shape (n,).
 
+    Of points that are equally near the first ones count.
+
     :param scores: (n, k) where to predict, in the space of the principal components
     :param points: (m, k) training points in that space
     :param responses: (m,)
     :param neighbours: how many nearest points count
     """
     squares = np.sum((scores[:, None, :] - points) ** 2, axis=2)
-    nearest = np.argsort(squares, axis=1, kind='stable')[:, :neighbours]
+    nearest = tie_breaking.argsort(squares)[:, :neighbours]
     distances = np.sqrt(np.take_along_axis(squares, nearest, axis=1))
     # Rounding makes a point that coincides with a training point look a hair away from it.
     spread = np.sqrt(np.max(np.sum(points ** 2, axis=1), initial=0.0))

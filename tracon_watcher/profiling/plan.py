@@ -28,6 +28,7 @@ from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.lab import plan as plans
 from tracon_watcher.lab import programs
 from tracon_watcher.models import optimal_design
+from tracon_watcher import tie_breaking
 
 #: What runs in the VM whose slowdown counts first. All of TRACON's kinds are among them: short of
 #: CPU, of the disk for large or for small requests, of both, and with time to spare.
@@ -104,13 +105,16 @@ def settings(speed: Speed, count: int = BACKGROUNDS) -> list[str]:
 
 
 def _spread(points: FloatArray) -> list[int]:
-    """Return an order, heaviest first, in which each (n, 3) point is far from all before it."""
-    order = [int(np.argmax(points.sum(axis=1)))]
+    """Return an order, heaviest first, in which each (n, 3) point is far from all before it.
+
+    Of points that are equally heavy, or equally far, the first one is taken.
+    """
+    order = [tie_breaking.argmax(points.sum(axis=1))]
     distance = np.full(len(points), np.inf)
     while len(order) < len(points):
         distance = np.minimum(distance, np.linalg.norm(points - points[order[-1]], axis=1))
         distance[order] = -1.0
-        order.append(int(np.argmax(distance)))
+        order.append(tie_breaking.argmax(distance))
     return order
 
 

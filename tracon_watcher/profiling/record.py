@@ -92,9 +92,11 @@ class Journal:
         waiting = {window.key for window, _sides, _at in self._waiting}
         return [one for one in self.missing(wanted) if one.key not in waiting]
 
-    def begin(self, header: Mapping[str, str], speed: plan.Speed) -> None:
+    def begin(self, header: Mapping[str, str], speed: plan.Speed) -> plan.Speed:
         """Begin a new file, or see that this goes on with an old one.
 
+        :returns: the speed as it is written down, by which a measurement that goes on plans the
+            same settings
         :raises tracon_watcher.lab.errors.TestbedError: when that is of something else
         """
         if self.file.header and self.file.header.get('guests') != header['guests']:
@@ -103,6 +105,7 @@ class Journal:
                 f'{self.file.header.get("guests")}, not {header["guests"]}: name a new folder')
         self.file.begin({**header, **{name: '%.6g' % value for name, value in zip(
             _SPEED, (speed.iterations, speed.reads, speed.writes))}})
+        return self.speed or speed
 
     def keep(self, slot: plan.Slot, sides: Mapping[str, rows.Side], at: float) -> None:
         """Write down a window.

@@ -15,7 +15,9 @@
 import argparse
 import contextlib
 import io
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -62,7 +64,7 @@ class TestBenchGnocchi(unittest.TestCase):
                 server._api = both
                 self.assertGreaterEqual(server.processor_seconds()['api'], 0.5)
                 for pid in list(bench_gnocchi_server._with_children(both.pid))[::-1]:
-                    subprocess.run(['kill', str(pid)], check=True)
+                    os.kill(pid, signal.SIGTERM)
 
     def test_a_sample_is_scaled_up_and_memory_is_not(self):
         class Idle:

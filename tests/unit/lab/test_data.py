@@ -45,62 +45,68 @@ NOISIER = {'same-core-raw-disk-applications.csv.gz': 0.121}
 
 class TestData(unittest.TestCase):
 
-    def each(self):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.each = [dataset.read(path) for path in FILES]
+
+    def test_there_are_some(self):
         self.assertTrue(FILES)
-        for path in FILES:
-            with self.subTest(path.name):
-                yield dataset.read(path)
 
     def test_header(self):
-        for found in self.each():
-            for key in HEADER:
-                self.assertTrue(found.header.get(key), key)
-            self.assertIn(found.host_type, host_types.HOST_TYPES)
-            emulated = host_types.named(found.host_type).emulated
-            self.assertEqual(emulated, found.header['emulated'][:len(emulated)])
+        for found in self.each:
+            with self.subTest(found.name):
+                for key in HEADER:
+                    self.assertTrue(found.header.get(key), key)
+                self.assertIn(found.host_type, host_types.HOST_TYPES)
+                emulated = host_types.named(found.host_type).emulated
+                self.assertEqual(emulated, found.header['emulated'][:len(emulated)])
 
     def test_every_program_meets_most_programs_in_both_directions(self):
         # Pairs that no undisturbed window was found for are missing, not guessed.
-        for found in self.each():
-            names, least, _backgrounds = PLANS[found.header['plan']]
-            if not least:
-                continue
-            pairs = found.text['kind'] == 'pair'
-            met = set(zip(found.text['target'][pairs], found.text['background'][pairs],
-                          strict=True))
-            self.assertLessEqual(met, set(itertools.product(names, names)))
-            self.assertEqual(met, {(b, a) for a, b in met})
-            self.assertGreaterEqual(len(met), least)
+        for found in self.each:
+            with self.subTest(found.name):
+                names, least, _backgrounds = PLANS[found.header['plan']]
+                if not least:
+                    continue
+                pairs = found.text['kind'] == 'pair'
+                met = set(zip(found.text['target'][pairs], found.text['background'][pairs],
+                              strict=True))
+                self.assertLessEqual(met, set(itertools.product(names, names)))
+                self.assertEqual(met, {(b, a) for a, b in met})
+                self.assertGreaterEqual(len(met), least)
 
     def test_backgrounds_and_generator_targets(self):
-        for found in self.each():
-            names, pairs, backgrounds = PLANS[found.header['plan']]
-            if not pairs:
-                continue
-            kind = found.text['kind']
-            beside = collections.Counter(found.text['target'][kind == 'background'])
-            self.assertEqual(set(names), set(beside))
-            self.assertGreaterEqual(min(beside.values()), backgrounds)
-            if host_types.named(found.host_type).separate_cores:
-                # Only what runs on the core that is watched is a target.
-                self.assertEqual({'solo', 'background', 'pair', 'repeat'}, set(kind))
-                continue
-            generated = (kind == 'generator') | (kind == 'reverse')
-            self.assertGreaterEqual(len(set(found.text['target'][generated])),
-                                    min(backgrounds, 40))
+        for found in self.each:
+            with self.subTest(found.name):
+                names, pairs, backgrounds = PLANS[found.header['plan']]
+                if not pairs:
+                    continue
+                kind = found.text['kind']
+                beside = collections.Counter(found.text['target'][kind == 'background'])
+                self.assertEqual(set(names), set(beside))
+                self.assertGreaterEqual(min(beside.values()), backgrounds)
+                if host_types.named(found.host_type).separate_cores:
+                    # Only what runs on the core that is watched is a target.
+                    self.assertEqual({'solo', 'background', 'pair', 'repeat'}, set(kind))
+                    continue
+                generated = (kind == 'generator') | (kind == 'reverse')
+                self.assertGreaterEqual(len(set(found.text['target'][generated])),
+                                        min(backgrounds, 40))
 
     def test_reduced_plans_stay_what_was_measured(self):
-        for found in self.each():
-            if found.header['plan'] == 'reduced':
-                plan = application_plans.reduced(host_types.named(found.host_type), 1)
-                kind = found.text['kind']
-                self.assertLessEqual(
-                    set(found.text['background'][kind == 'background']),
-                    {window.background for window in plan.windows
-                     if window.kind == 'background'})
+        for found in self.each:
+            with self.subTest(found.name):
+                if found.header['plan'] == 'reduced':
+                    plan = application_plans.reduced(host_types.named(found.host_type), 1)
+                    kind = found.text['kind']
+                    self.assertEqual(
+                        set(found.text['background'][kind == 'background']),
+                        {window.background for window in plan.windows
+                         if window.kind == 'background'})
 
     def test_how_much_of_its_plan_a_file_holds(self):
-        found = {data.name: summary.of_plan(data) for data in self.each()}
+        found = {data.name: summary.of_plan(data) for data in self.each}
         self.assertEqual((304 + 60, 304 + 60),
                          found['separate-cores-raw-disk-reduced.csv.gz'])
         self.assertEqual((24, 24), found['shared-slow-device-table1.csv.gz'])
@@ -110,7 +116,7 @@ class TestData(unittest.TestCase):
         self.assertIsNone(summary.of_plan(stranger))
 
     def test_table1_has_its_eight_points_three_times(self):
-        tables = [found for found in self.each() if found.header['plan'] == 'table1']
+        tables = [found for found in self.each if found.header['plan'] == 'table1']
         self.assertEqual({'same-core-raw-disk', 'shared-slow-device'},
                          {found.host_type for found in tables})
         for found in tables:
@@ -121,40 +127,43 @@ class TestData(unittest.TestCase):
         counts = [collections.Counter(
             str(name).count('+') + 1 for name in found.text['background'][
                 found.text['kind'] == 'co-residents'])
-            for found in self.each() if found.header['plan'] == 'co-residents']
+            for found in self.each if found.header['plan'] == 'co-residents']
         self.assertEqual(2, len(counts))
         for count in counts:
             self.assertGreaterEqual(count[2], 40)
             self.assertGreaterEqual(count[3], 40)
 
     def test_what_was_kept_was_undisturbed(self):
-        for found in self.each():
-            number = found.numbers
-            self.assertLessEqual(number['steal'].max(), 0.01)
-            limit = float(found.header['foreign_load_limit'].split()[0])
-            self.assertLessEqual(number['foreign_cpu'].max(), limit)
+        for found in self.each:
+            with self.subTest(found.name):
+                number = found.numbers
+                self.assertLessEqual(number['steal'].max(), 0.01)
+                limit = float(found.header['foreign_load_limit'].split()[0])
+                self.assertLessEqual(number['foreign_cpu'].max(), limit)
 
     def test_noise_floor(self):
-        for found in self.each():
-            if found.header['plan'] in ('co-residents', 'table1'):
-                continue
-            noise = summary.spread(found)
-            self.assertGreaterEqual(len(noise), 12)
-            # A run of an application takes as long as a window, a unit of a program far less.
-            most = 0.08 if found.header['plan'] == 'full' else 0.12
-            self.assertLess(np.median(list(noise.values())), NOISIER.get(found.name, most))
-            # Of what models learn from: slowdowns against steady baselines.
-            noise = summary.spread(dataclasses.replace(
-                found, numbers={**found.numbers, 'slowdown': baseline.steady(found).slowdown}))
-            self.assertLess(np.median(list(noise.values())), min(most, 0.11))
+        for found in self.each:
+            with self.subTest(found.name):
+                if found.header['plan'] in ('co-residents', 'table1'):
+                    continue
+                noise = summary.spread(found)
+                self.assertGreaterEqual(len(noise), 12)
+                # A run of an application takes as long as a window, a unit of a program far less.
+                most = 0.08 if found.header['plan'] == 'full' else 0.12
+                self.assertLess(np.median(list(noise.values())), NOISIER.get(found.name, most))
+                # Of what models learn from: slowdowns against steady baselines.
+                noise = summary.spread(dataclasses.replace(
+                    found, numbers={**found.numbers, 'slowdown': baseline.steady(found).slowdown}))
+                self.assertLess(np.median(list(noise.values())), min(most, 0.11))
 
     def test_nobody_gains_by_company(self):
-        for found in self.each():
-            if host_types.named(found.host_type).separate_cores:
-                # Nobody loses either: half of what is left is noise to the other side.
-                points = baseline.steady(found)
-                beside = points.slowdown[points.kind != 'solo']
-                self.assertTrue(0.95 < np.median(beside) < 1.05, np.median(beside))
-                continue
-            slowdown = found.numbers['slowdown']
-            self.assertGreater(np.quantile(slowdown, 0.02), 0.9)
+        for found in self.each:
+            with self.subTest(found.name):
+                if host_types.named(found.host_type).separate_cores:
+                    # Nobody loses either: half of what is left is noise to the other side.
+                    points = baseline.steady(found)
+                    beside = points.slowdown[points.kind != 'solo']
+                    self.assertTrue(0.95 < np.median(beside) < 1.05, np.median(beside))
+                    continue
+                slowdown = found.numbers['slowdown']
+                self.assertGreater(np.quantile(slowdown, 0.02), 0.9)

@@ -101,6 +101,16 @@ class TestFullPlan(unittest.TestCase):
                          plan.Window('pair', 'calc', 'calc', back='pair').solo_ages())
 
 
+    def test_names_of_programs_may_begin_with_what_ends_a_point(self):
+        for names, expected in (
+                (('calc', 'backup'), ['pair/calc/backup', 'pair/backup/calc']),
+                (('backup', 'backup'), ['pair/backup/backup', 'pair/backup/backup/back']),
+                (('back', 'back+back'), ['pair/back/back+back', 'pair/back/back+back/back',
+                                         'pair/back/back+back/back/back'])):
+            window = plan.Window('pair', *names, back='pair')
+            self.assertEqual(expected, [row.point for row in window.directions()])
+
+
 class TestSettings(unittest.TestCase):
 
     def test_grid_reaches_saturation_and_stays_below_it_mostly(self):

@@ -46,6 +46,27 @@ class TestDesign(unittest.TestCase):
                 self.assertGreaterEqual(optimal_design.uncertainty(LEVELS, swapped),
                                         least - 1e-9)
 
+    def test_of_equal_settings_the_one_with_less_cpu_then_with_fewer_writes(self):
+        alike = optimal_design.choose(LEVELS, 5, lambda settings: np.ones((len(settings), 1)))
+        self.assertEqual([[0, 0.25, 0], [0, 0.5, 0], [0, 0.75, 0], [0, 1, 0], [0, 0, 0.25]],
+                         sorted(LEVELS[alike].tolist(), key=lambda one: one[::-1]))
+        # To the terms of models, reads and writes are the same.
+        for count, terms in ((12, optimal_design.as_predicted), (30, optimal_design.with_kinks)):
+            chosen = LEVELS[optimal_design.choose(LEVELS, count, terms)]
+            mirrored = np.array([LEVELS.tolist().index([cpu, writes, reads])
+                                 for cpu, reads, writes in chosen])
+            self.assertNotEqual(chosen.tolist(), LEVELS[np.sort(mirrored)].tolist())
+            self.assertAlmostEqual(
+                optimal_design.uncertainty(LEVELS, mirrored, terms),
+                optimal_design.uncertainty(LEVELS, optimal_design.choose(LEVELS, count, terms),
+                                           terms), places=12)
+
+    def test_the_order_of_settings_does_not_decide(self):
+        expected = set(map(tuple, LEVELS[optimal_design.choose(LEVELS, 15)].tolist()))
+        order = np.random.default_rng(1).permutation(len(LEVELS))
+        found = LEVELS[order][optimal_design.choose(LEVELS[order], 15)]
+        self.assertEqual(expected, set(map(tuple, found.tolist())))
+
     def test_all_when_there_are_no_more(self):
         self.assertEqual(list(range(10)), optimal_design.choose(LEVELS[:10], 25).tolist())
 

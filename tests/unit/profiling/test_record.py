@@ -88,6 +88,15 @@ class TestJournal(unittest.TestCase):
         self.assertEqual([True, False], [one['kept'] for one in noted])
         self.assertEqual(['no samples', 'no report'], noted[1]['reasons'])
 
+    def test_what_goes_on_plans_by_the_same_speed(self):
+        # Of 0.4 and 1.0 of these, rounded before or after, come other settings.
+        exact = plan.Speed(2e8, 1233.4996, 906.2507)
+        found = record.Journal(self.path, 30.0)
+        speed = found.begin(test_run.HEADER, exact)
+        self.assertEqual(speed, record.Journal(self.path, 30.0).speed)
+        self.assertEqual(speed, record.Journal(self.path, 30.0).begin(test_run.HEADER, exact))
+        self.assertNotEqual(plan.settings(exact), plan.settings(speed))
+
     def test_a_file_without_rows(self):
         self.journal().complete([WINDOW.point])
         self.assertEqual(0, self.journal().rows)

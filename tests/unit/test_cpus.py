@@ -1,0 +1,31 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What is chosen does not depend on the CPU."""
+
+from tests.unit import kernels
+
+
+class TestCpus(kernels.KernelsCase):
+
+    def test_choices_are_the_same_under_the_kernels_of_each_cpu(self):
+        found = self.check('tests.unit.cpu_choices')
+        # There was something to choose.
+        for made, _reason, _passed_over in found['moves'].values():
+            self.assertGreater(len(made), 2)
+        scheduled = found['scheduled']
+        self.assertTrue(any(scheduled['large']['refused']))
+        self.assertIn('logged', scheduled['large'])
+        for one in scheduled.values():
+            self.assertLess(len(set(one['equal weights'])), 10)
+        self.assertEqual(['kept', 'rescaled'], [found['chosen_models'][name] for name in (
+            'adapted to the same', 'adapted to twice')])
