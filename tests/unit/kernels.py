@@ -13,8 +13,8 @@
 """Runs of one module under the kernels of several CPUs, whose answers must be the same.
 
 OpenBLAS takes the kernels that ``OPENBLAS_CORETYPE`` names, numpy leaves out those that
-``NPY_DISABLE_CPU_FEATURES`` names, and the C library those of ``GLIBC_TUNABLES``. All are read when
-a process starts, so each run is a process of its own.
+``NPY_DISABLE_CPU_FEATURES`` names, and the C library those of ``GLIBC_TUNABLES``. All are read
+when a process starts, so each run is a process of its own.
 """
 
 from __future__ import annotations

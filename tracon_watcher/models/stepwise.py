@@ -150,7 +150,7 @@ def _walk(triangle: FloatArray, points: int, floor: float, start: str) -> list[i
                       for index, residual in added.items()]
         if not steps:
             return active
-        index, adds, least = steps[tie_breaking.argmin([score for *_step, score in steps])]
+        index, adds, least = steps[tie_breaking.argmin([step[2] for step in steps])]
         if least >= best - _LEAST_GAIN:
             return active
         candidate = sorted([*active, index]) if adds else [i for i in active if i != index]

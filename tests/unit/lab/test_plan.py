@@ -100,7 +100,6 @@ class TestFullPlan(unittest.TestCase):
         self.assertEqual({'calc': 40.0},
                          plan.Window('pair', 'calc', 'calc', back='pair').solo_ages())
 
-
     def test_names_of_programs_may_begin_with_what_ends_a_point(self):
         for names, expected in (
                 (('calc', 'backup'), ['pair/calc/backup', 'pair/backup/calc']),

@@ -71,7 +71,8 @@ class TestStoredModels(unittest.TestCase):
                 batch = model.predict(self.points.target_alone[:20],
                                       self.points.background_alone[:20])
                 alone = [model.predict(self.points.target_alone[i:i + 1],
-                                       self.points.background_alone[i:i + 1])[0] for i in range(20)]
+                                       self.points.background_alone[i:i + 1])[0]
+                         for i in range(20)]
                 np.testing.assert_allclose(batch, alone, rtol=1e-12)
 
     def test_no_rows(self):

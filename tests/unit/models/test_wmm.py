@@ -46,6 +46,20 @@ class TestWeightedMean(unittest.TestCase):
         model = wmm.WeightedMeanRegressor(components=8).fit(doubled, [1.0, 5, 5, 5, 5, 2.0])
         self.assertAlmostEqual(1.5, model.predict(self.features[:1])[0])
 
+    def test_axes_along_which_points_differ_by_rounding_count_nothing(self):
+        features = np.column_stack([self.features[:, :2], self.features[:, :2].sum(axis=1)])
+        model = wmm.WeightedMeanRegressor().fit(features, self.response)
+        np.testing.assert_array_equal(0.0, model.components_[2])
+        off = features + [0.0, 0.0, 0.3]
+        both = wmm.WeightedMeanRegressor(components=2).fit(features, self.response)
+        np.testing.assert_allclose(model.predict(off), both.predict(off), rtol=1e-9)
+
+    def test_of_points_that_are_equally_near_the_first_count(self):
+        grid = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        model = wmm.WeightedMeanRegressor(neighbours=2).fit(grid, [1.0, 2.0, 6.0, 9.0])
+        for nudge in (0.0, 1e-13, -1e-13):
+            self.assertAlmostEqual(1.5, model.predict([[0.5 + nudge, 0.5 - nudge]])[0])
+
     def test_constant_features_count_nothing(self):
         features = self.features.copy()
         features[:, :4] = [2500.0, 0.0, 0.3, 0.1]

@@ -27,3 +27,11 @@ class TestLargest(unittest.TestCase):
         values = np.array(values, dtype=float)
         np.testing.assert_array_equal(
             np.argsort(-values, kind='stable')[:report.WORST], report._largest(values))
+
+    @hypothesis.given(strategies.lists(strategies.tuples(
+        strategies.integers(1, 9), strategies.floats(-1e-13, 1e-13)), max_size=60))
+    @hypothesis.settings(deadline=None)
+    def test_rounding_does_not_order_them(self, values):
+        exact = np.array([value for value, _change in values], dtype=float)
+        changed = exact * (1 + np.array([change for _value, change in values]))
+        np.testing.assert_array_equal(report._largest(exact), report._largest(changed))

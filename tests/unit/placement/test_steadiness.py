@@ -105,17 +105,17 @@ class NoiseTestCase(unittest.TestCase):
 class BalancedTestCase(unittest.TestCase):
     """Hosts that all run the same programs."""
 
-    def test_a_thousand_audits_move_nobody(self):
+    def test_hundreds_of_audits_move_nobody(self):
         for host_type in HOST_TYPES:
             medians, ratios = measured(host_type)
             state = cluster.build([cluster.Host(f'h{host}', tuple(
                 cluster.Resident(f'vm-{host}-{name}', medians[name], limits.Limits(8.0)
                                  if name == 'web' else limits.NONE)
-                for name in ('blastn', 'dedup', 'web')), host_type) for host in range(6)])
+                for name in ('blastn', 'dedup', 'web')), host_type) for host in range(12)])
             rng = np.random.default_rng(7)
             self.assertGreater(assessment.Assessor(state, models(host_type)).exponents()[0].min(),
                                0.1, 'they do slow each other down')
-            for _audit in range(500):
+            for _audit in range(125):
                 drawn = ratios[rng.integers(len(ratios), size=len(state.uuids))]
                 found = audit(dataclasses.replace(state, profiles=state.profiles * drawn),
                               host_type)
@@ -173,12 +173,12 @@ class ConvergenceTestCase(unittest.TestCase):
         for host_type in HOST_TYPES:
             for seed in range(4):
                 journey = Journey(host_type, seed)
-                journey.go(120)
+                journey.go(60)
                 self.assertTrue(journey.moves, 'there was something to mend')
                 self.assertEqual(0, journey.returns, (host_type, seed))
                 self.assertLessEqual(len(journey.moves), len(journey.state.uuids))
-                late += sum(number >= 60 for number, _uuid in journey.moves)
-        self.assertLessEqual(late, 4)
+                late += sum(number >= 30 for number, _uuid in journey.moves)
+        self.assertLessEqual(late, 1)
 
     def test_noise_that_is_not_reckoned_with_moves_more(self):
         # Otherwise the tests here would show nothing.
