@@ -29,7 +29,7 @@ tools=$cache/tools
 work=${1:-}
 log=$cache/log/$work.log
 quick=py3,watcher,in-process
-checks=pep8,py3,watcher,lower-constraints,functional,docs
+checks=pep8,py3,watcher,long,lower-constraints,functional,docs
 
 say() {
     echo "==> $*" >&2

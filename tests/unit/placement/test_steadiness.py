@@ -103,19 +103,21 @@ class NoiseTestCase(unittest.TestCase):
 
 
 class BalancedTestCase(unittest.TestCase):
-    """Hosts that all run the same programs."""
+    """Hosts that all run the same programs; tests/long has more audits of them."""
 
-    def test_hundreds_of_audits_move_nobody(self):
+    hosts, audits = 12, 125
+
+    def test_noise_moves_nobody(self):
         for host_type in HOST_TYPES:
             medians, ratios = measured(host_type)
             state = cluster.build([cluster.Host(f'h{host}', tuple(
                 cluster.Resident(f'vm-{host}-{name}', medians[name], limits.Limits(8.0)
                                  if name == 'web' else limits.NONE)
-                for name in ('blastn', 'dedup', 'web')), host_type) for host in range(12)])
+                for name in ('blastn', 'dedup', 'web')), host_type) for host in range(self.hosts)])
             rng = np.random.default_rng(7)
             self.assertGreater(assessment.Assessor(state, models(host_type)).exponents()[0].min(),
                                0.1, 'they do slow each other down')
-            for _audit in range(125):
+            for _audit in range(self.audits):
                 drawn = ratios[rng.integers(len(ratios), size=len(state.uuids))]
                 found = audit(dataclasses.replace(state, profiles=state.profiles * drawn),
                               host_type)
@@ -168,17 +170,20 @@ class Journey:
 class ConvergenceTestCase(unittest.TestCase):
     """Plans are carried out, and the cloud audited every ten minutes."""
 
+    #: Of the second half of the audits so many may still move somebody.
+    audits, late = 60, 1
+
     def test_it_comes_to_rest_and_nobody_goes_back(self):
         late = 0
         for host_type in HOST_TYPES:
             for seed in range(4):
                 journey = Journey(host_type, seed)
-                journey.go(60)
+                journey.go(self.audits)
                 self.assertTrue(journey.moves, 'there was something to mend')
                 self.assertEqual(0, journey.returns, (host_type, seed))
                 self.assertLessEqual(len(journey.moves), len(journey.state.uuids))
-                late += sum(number >= 30 for number, _uuid in journey.moves)
-        self.assertLessEqual(late, 1)
+                late += sum(number >= self.audits // 2 for number, _uuid in journey.moves)
+        self.assertLessEqual(late, self.late)
 
     def test_noise_that_is_not_reckoned_with_moves_more(self):
         # Otherwise the tests here would show nothing.
