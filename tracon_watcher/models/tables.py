@@ -189,10 +189,14 @@ def _work(study: Study) -> Rows:
 
 def _unknown_programs(study: Study) -> Rows:
     parts = list(study.each())
-    return [dataclasses.astuple(row) for place, (points, response) in enumerate(parts)
-            for row in unknown_programs.unknown_programs(
-                points, response, lambda share, place=place: study.report(
-                    'fits', (place + share) / len(parts)))]
+    rows: Rows = []
+    for place, (points, response) in enumerate(parts):
+        def report(share: float, place: int = place) -> None:
+            study.report('fits', (place + share) / len(parts))
+
+        rows += [dataclasses.astuple(row)
+                 for row in unknown_programs.unknown_programs(points, response, report)]
+    return rows
 
 
 def _first_after(before: int, places: typing.Sequence[int]) -> float:

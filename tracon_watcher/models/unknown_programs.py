@@ -84,7 +84,8 @@ def unknown_programs(points: measured.Points, response: str,
             model.predict(measured.design(pairs.take(tested))), response)
         others = pairs.take(~_any_of(pairs, couple)).exponent(response)
         if len(others):
-            predicted[CONSTANT][tested] = measured.from_exponent(np.mean(others), response)
+            predicted[CONSTANT][tested] = measured.from_exponent(
+                np.full(int(tested.sum()), others.mean()), response)
         predicted[NONE][tested] = 1.0
     report(1.0)
     actual = pairs.response(response)
@@ -98,8 +99,8 @@ def _any_of(points: measured.Points, names: tuple[str, ...]) -> BoolArray:
 
 def _both_of(points: measured.Points, couple: tuple[str, ...]) -> BoolArray:
     one, other = couple
-    return (((points.target == one) & (points.background == other))
-            | ((points.target == other) & (points.background == one)))
+    return np.asarray(((points.target == one) & (points.background == other))
+                      | ((points.target == other) & (points.background == one)))
 
 
 def _row(host_type: str, response: str, name: str, predicted: FloatArray,
