@@ -15,8 +15,8 @@
 import unittest
 
 import hypothesis
-from hypothesis import strategies
 from hypothesis.extra import numpy as arrays
+from hypothesis import strategies
 import numpy as np
 
 from tracon_watcher import tie_breaking

@@ -41,7 +41,8 @@ class MultiCreateTest(base.BurstCase):
 
     def test_two_requests_of_fifty(self):
         server = self._build_server(networks='none', flavor_id=self.flavor_id)
-        server.update(min_count=base.CREATES // 2, max_count=base.CREATES // 2, return_reservation_id=True)
+        server.update(min_count=base.CREATES // 2, max_count=base.CREATES // 2,
+                      return_reservation_id=True)
         created = []
         for _again in range(2):
             found = self.api.post_server({'server': server})['reservation_id']
