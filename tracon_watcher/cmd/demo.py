@@ -26,7 +26,7 @@ from tracon_watcher import errors
 class Demo(lister.Lister):
     """Place the same VMs with stock Nova and with this extension, and compare by measured truth.
 
-    A real nova-scheduler, with Nova's API, conductor and Placement, places thirty VMs on twenty
+    A real nova-scheduler, with Nova's API, conductor and Placement, places 24 VMs on 16
     hosts of two slots, once for each arm. What the VMs then do to each other is looked up in
     measured pairs of programs, on which no model was fitted. Afterwards some VMs end, one changes
     its behaviour, and real Watcher audits run until they recommend nothing more. A report with
@@ -51,9 +51,9 @@ class Demo(lister.Lister):
         add('--fresh', action='store_true', help='run again what the folder has results of')
         add('--processes', type=int, default=2, metavar='N',
             help='processes with a Nova each (default: %(default)s)')
-        add('--hosts', type=int, default=20, metavar='N',
+        add('--hosts', type=int, default=16, metavar='N',
             help='compute hosts of two slots each (default: %(default)s)')
-        add('--vms', type=int, default=30, metavar='N', help='requests (default: %(default)s)')
+        add('--vms', type=int, default=24, metavar='N', help='requests (default: %(default)s)')
         add('--concentration', type=float, default=0.5, metavar='X',
             help='how alike projects are: near 0 each runs one program, so that history tells '
                  'what comes; large, all run the same mix (default: %(default)s)')

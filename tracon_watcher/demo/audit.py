@@ -140,11 +140,12 @@ def _change(telemetry: telemetries.Telemetry, truth: truths.Truth, state: State,
     if not of_kind[0][0]:
         of_kind = [max(candidates, key=lambda one: one[2])]
     chosen = of_kind[int(rng.integers(len(of_kind)))][3]
-    vm = next(one for one in telemetry.running.values() if one.request.name == chosen['name'])
-    vm.program = heaviest
-    vm.profile = workloads.one_profile(rng, truth, vm.program)
+    running = next(one for one in telemetry.running.values()
+                   if one.request.name == chosen['name'])
+    running.program = heaviest
+    running.profile = workloads.one_profile(rng, truth, heaviest)
     return {'vm': chosen['name'], 'host': chosen['host'], 'neighbour': chosen['neighbour'],
-            'from': chosen['program'], 'to': vm.program}
+            'from': chosen['program'], 'to': heaviest}
 
 
 def _moved(telemetry: telemetries.Telemetry, truth: truths.Truth, action: Mapping[str, Any],

@@ -75,11 +75,12 @@ def story(rows: Sequence[comparison.Row], repair: comparison.Repair | None,
             line, last = others
             line.plot(range(3), neighbour, '-o', color='#d9741a', linewidth=2.5, markersize=7)
             for place, value in enumerate(neighbour):
-                line.annotate(f'{value:.2f}×', (place, value), (0, 9),
+                line.annotate(f'{value:.2f}×', (place, value), (0, 9 if place == 1 else -17),
                               textcoords='offset points', ha='center', weight='bold')
             line.set_xticks(range(3), ['before', 'a VM\nchanges', 'after\naudits'])
             line.set_title(f'2. Its neighbour’s slowdown (seed {seed})')
-            line.set_ylim(0.9, max(neighbour) + 0.22 * (max(neighbour) - 0.9) + 0.1)
+            high = max(neighbour) - 1.0 + 0.2
+            line.set_ylim(1.0 - 0.25 * high, 1.0 + 1.1 * high)
             line.margins(x=0.2)
             _columns(last, ['before', 'change, if\nnothing\nis done', 'after\naudits',
                             'oracle’s\nbest'],

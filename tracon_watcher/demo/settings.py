@@ -43,8 +43,8 @@ class Settings:
     files: tuple[str, ...]
     models: tuple[str, str]
     host_type: str
-    hosts: int = 20
-    vms: int = 30
+    hosts: int = 16
+    vms: int = 24
     projects: int = 6
     history: int = 240
     concentration: float = 0.5

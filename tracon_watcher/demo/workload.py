@@ -80,7 +80,7 @@ class Workload:
     history: tuple[Request, ...]
 
 
-def draw(seed: int, truth: truths.Truth, vms: int = 30, projects: int = 6, history: int = 240,
+def draw(seed: int, truth: truths.Truth, vms: int = 24, projects: int = 6, history: int = 240,
          concentration: float = 0.5) -> Workload:
     """Draw a workload.
 
