@@ -89,10 +89,10 @@ class Demo(lister.Lister):
 
 def _table(rows: list[Any], for_people: bool) -> tuple[tuple[str, ...], list[Any]]:
     if for_people:
-        return (('scheduler', 'VMs placed', 'mean slowdown', 'against stock',
-                 'VMs in breach', 'against stock '),
-                [[row.arm, f'{row.placed:g}', f'{row.mean_slowdown:.2f}', _shown(row.slowdown),
-                  f'{row.in_breach:.3g} of {row.limited:.3g}', _shown(row.breaches)]
+        return (('scheduler', 'VMs placed', 'mean slowdown (to stock)',
+                 'VMs in breach (to stock)'),
+                [[row.arm, f'{row.placed:g}', f'{row.mean_slowdown:.2f}{_shown(row.slowdown)}',
+                  f'{row.in_breach:.3g} of {row.limited:.3g}{_shown(row.breaches)}']
                  for row in rows])
     columns = ('arm', 'seeds', 'placed', 'refused', 'mean_slowdown', 'geometric_mean',
                'worst_slowdown', 'in_breach', 'limited')
@@ -117,5 +117,5 @@ def _shown(difference: Any) -> str:
     if difference is None:
         return ''
     if math.isnan(difference.low):
-        return f'{difference.mean:+.2f}'
-    return f'{difference.mean:+.2f} ± {difference.high - difference.mean:.2f}'
+        return f'  ({difference.mean:+.2f})'
+    return f'  ({difference.mean:+.2f} ± {difference.high - difference.mean:.2f})'

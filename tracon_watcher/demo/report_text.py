@@ -225,8 +225,10 @@ def why_left(one: Mapping[str, Any]) -> str:
     oracle = ('The oracle’s assignment avoids it.' if one['oracle_avoids']
               else 'It is in breach in the oracle’s assignment too.')
     if not one['seen']:
-        said = ('' if one['predicted_slowdown'] is None
-                else f', which expect {one["predicted_slowdown"]:.2f}×')
-        return f'The models see no breach{said}. {oracle}'
+        iops = workload.FLAVORS[one['flavor']].limits.min_iops_ratio > 0
+        expected = one['predicted_iops_ratio' if iops else 'predicted_slowdown']
+        said = 'know nothing of it' if expected is None else (
+            f'expect an IOPS ratio of {expected:.0%}' if iops else f'expect {expected:.2f}×')
+        return f'The models {said}: no breach with 80 % confidence. {oracle}'
     return ('The models see it, but no single migration that is allowed is worth its cost. '
             + oracle)

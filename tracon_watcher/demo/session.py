@@ -165,7 +165,9 @@ def _told(done: Demonstration) -> list[str]:
         lines += [f'Seed {seed}: {line}' for line in report_text.story(audit)]
     if done.repair is not None and done.repair.seeds > 1:
         lines.append(report_text.repaired(done.repair))
-    lines.append(f'Report: {done.report}')
+    lines += ['Slowdown: run time beside the neighbour, as a multiple of that alone. In breach: '
+              'slower than the flavor promises, of all VMs whose flavor promises something',
+              f'Report: {done.report}']
     (done.report.parent / 'summary.json').write_text(json.dumps(
         {'settings': done.settings.to_document(),
          'rows': [dataclasses.asdict(row) for row in done.rows],

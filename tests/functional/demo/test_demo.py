@@ -74,7 +74,7 @@ class TestDemo(unittest.TestCase):
         models = session.fitted(dataset.read_all([measurements]), 'synthetic', folder)
         small = settings.Settings((measurements,), models, 'synthetic', hosts=4, vms=7)
         audited = crew.Task(2, 'enforce, history', audit=True)
-        tasks = [audited, crew.Task(2, 'stock'), crew.Task(2, 'weigh, oracle')]
+        tasks = [audited, crew.Task(2, 'stock')]
 
         def results(listed, processes, **environment):
             with mock.patch.dict(os.environ, environment):

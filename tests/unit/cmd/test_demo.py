@@ -89,8 +89,8 @@ class TestDemoCommand(folder.FolderCase):
                              comparison.Difference(0.5, -1.0, 2.0))
         columns, (line,) = demo._table([row], True)
         self.assertEqual(len(columns), len(line))
-        self.assertEqual(['weigh, oracle', '40', '1.23', '-0.20 ± 0.10', '1.5 of 8',
-                          '+0.50 ± 1.50'], line)
+        self.assertEqual(['weigh, oracle', '40', '1.23  (-0.20 ± 0.10)',
+                          '1.5 of 8  (+0.50 ± 1.50)'], line)
         columns, (line,) = demo._table([row], False)
         self.assertEqual(len(columns), len(line))
         self.assertEqual(-0.3, dict(zip(columns, line))['slowdown_low'])

@@ -128,7 +128,7 @@ class TestReport(unittest.TestCase):
                'iops_ratio': None, 'predicted_slowdown': 1.43, 'predicted_iops_ratio': None,
                'seen': False, 'oracle_avoids': True}
         text = self.audited(moves=[], left=[one, {**one, 'seen': True, 'oracle_avoids': False}])
-        for part in ('recommends no migration', 'The models see no breach, which expect 1.43×',
+        for part in ('recommends no migration', 'The models expect 1.43×: no breach',
                      'no single migration that is allowed', 'oracle’s assignment too'):
             with self.subTest(part=part):
                 self.assertIn(part, text)
