@@ -91,7 +91,7 @@ def _table(rows: list[Any], for_people: bool) -> tuple[tuple[str, ...], list[Any
     if for_people:
         return (('scheduler', 'VMs placed', 'mean slowdown (to stock)',
                  'VMs in breach (to stock)'),
-                [[row.arm, f'{row.placed:g}', f'{row.mean_slowdown:.2f}{_shown(row.slowdown)}',
+                [[row.arm, f'{row.placed:.3g}', f'{row.mean_slowdown:.2f}{_shown(row.slowdown)}',
                   f'{row.in_breach:.3g} of {row.limited:.3g}{_shown(row.breaches)}']
                  for row in rows])
     columns = ('arm', 'seeds', 'placed', 'refused', 'mean_slowdown', 'geometric_mean',
