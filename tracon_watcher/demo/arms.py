@@ -49,9 +49,11 @@ ARMS = {arm.name: arm for arm in (
 
 
 def run(box: nova_box.NovaBox, arm: Arm, workload: workloads.Workload,
-        telemetry: telemetries.Telemetry, on_all_refused: str,
+        telemetry: telemetries.Telemetry, on_all_refused: str, seed: int,
         progress: Progress) -> dict[str, Any]:
     """Have Nova place all requests, and tell who runs where and what was refused.
+
+    :param seed: draws which of equally good hosts a request gets, the same in every arm
 
     :returns: JSON: ``vms``, one a request in its order, and ``refusals``
     """
@@ -64,7 +66,7 @@ def run(box: nova_box.NovaBox, arm: Arm, workload: workloads.Workload,
         progress(number)
         if arm.mode is not None:
             box.snapshot_written(telemetry.write(request if arm.oracle else None))
-        server = box.boot(request.name, request.flavor, request.project)
+        server = box.boot(request.name, request.flavor, request.project, seed)
         names[server.uuid] = request.name
         if server.host is not None:
             telemetry.running[server.uuid] = telemetries.Running(

@@ -95,6 +95,74 @@ class Row:
     breaches: Difference | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class Repair:
+    """What audits did after a VM changed its behaviour: means over seeds.
+
+    VMs in breach and mean slowdowns are measured: before the change, during it (which is also the
+    outcome of doing nothing), after all audits, and in the best assignment that an oracle finds.
+
+    :param seeds: with audits
+    :param healed: seeds in which the neighbour of the VM that changed is as fast as before the
+        change again, and not in breach
+    :param put_in_breach: seeds in which the change puts that neighbour in breach of its limit
+    :param released: of these, in which it is not in breach after the audits
+    :param quiet: seeds in which the last audit recommended nothing more
+    :param migrations: that the audits recommended and carried out
+    :param oracle_migrations: that the oracle's best assignment takes
+    :param audits: until quiet, the last one without a recommendation
+    :param vms: that run
+    :param not_healed: by seed, the slowdown after the audits of a neighbour that is not healed
+    """
+
+    seeds: int
+    healed: int
+    put_in_breach: int
+    released: int
+    quiet: int
+    audits: float
+    migrations: float
+    oracle_migrations: float
+    vms: float
+    breaches: dict[str, float]
+    slowdowns: dict[str, float]
+    not_healed: dict[int, float]
+
+
+#: States of an audited cloud, in the order in which they are told.
+STATES = ('before', 'during', 'after', 'oracle')
+
+
+def repair(results: Mapping[int, Mapping[str, Mapping[str, Any]]], arm: str) -> Repair | None:
+    """Sum up the audits after the change of behaviour; None where there were none.
+
+    :param results: by seed and arm
+    :param arm: the one that audits follow
+    """
+    found = {seed: one[arm]['audit'] for seed, one in results.items()
+             if one.get(arm, {}).get('audit')}
+    if not found:
+        return None
+    audits = list(found.values())
+    scores = {name: [outcome.score(one[name]) for one in audits] for name in STATES}
+    neighbours = {seed: {name: next(vm for vm in one[name]
+                                    if vm['name'] == one['changed']['neighbour'])
+                         for name in STATES} for seed, one in found.items()}
+    hit = [one for one in neighbours.values()
+           if one['during']['in_breach'] and not one['before']['in_breach']]
+    return Repair(
+        len(audits), sum(one['healed'] for one in audits), len(hit),
+        sum(not one['after']['in_breach'] for one in hit), sum(one['quiet'] for one in audits),
+        _mean([len(one['audits']) for one in audits]),
+        _mean([len(one['moves']) for one in audits]),
+        _mean([one['oracle_migrations'] for one in audits]),
+        _mean([one.vms for one in scores['before']]),
+        {name: _mean([one.in_breach for one in scores[name]]) for name in STATES},
+        {name: _mean([one.mean_slowdown for one in scores[name]]) for name in STATES},
+        {seed: neighbours[seed]['after']['slowdown'] for seed, one in found.items()
+         if not one['healed']})
+
+
 def rows(results: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> list[Row]:
     """Compare the arms.
 

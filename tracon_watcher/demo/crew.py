@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Processes with a Nova each, which work a list of tasks off; results are kept as they come."""
+"""Worker processes, which perform a list of tasks; results are kept as they come."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ import json
 import os
 import pathlib
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -30,8 +31,6 @@ from tracon_watcher.demo import arms
 from tracon_watcher.demo import settings as settings_module
 from tracon_watcher import errors
 
-#: Tasks after which a process makes room for a new one: deleted servers slow Nova's database.
-_TASKS_EACH = 10
 _MEMORY = '/dev/shm'
 
 
@@ -108,13 +107,16 @@ class _Worker:
         self._log = folder / f'nova-{number}.log'
         environment = {key: value for key, value in os.environ.items()
                        if key.lower() not in ('http_proxy', 'https_proxy', 'all_proxy')}
+        # The order of sets decides here and there in Nova and Watcher; it must be the same again.
+        environment['PYTHONHASHSEED'] = '0'
         if os.access(_MEMORY, os.W_OK):
             # Nova's databases live as long as the process; no disk has to hear of each commit.
             environment['TMPDIR'] = _MEMORY
         with self._log.open('a', encoding='utf-8') as stderr:
             self._process = subprocess.Popen(
                 [sys.executable, '-m', 'tracon_watcher.demo.worker'], stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment)
+                stdout=subprocess.PIPE, stderr=stderr, text=True, env=environment,
+                start_new_session=True)
         self._send(settings.to_document())
         self.listen(lambda *_progress: None)
 
@@ -141,9 +143,11 @@ class _Worker:
         with contextlib.suppress(OSError):
             self._process.stdin.close()
         try:
-            self._process.wait(20)
+            self._process.wait(5)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            # Its forks are in the session that was started for it, and nothing else is.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         self._process.stdout.close()
 
@@ -195,7 +199,6 @@ def _serve(number: int, waiting: queue.Queue[Task], done: queue.Queue[Any],
            stop: threading.Event, settings: settings_module.Settings, folder: pathlib.Path,
            report: Callable[[Task, float], None]) -> None:
     worker: _Worker | None = None
-    performed = 0
 
     def progress(task: Task, count: int, of: int) -> None:
         if stop.is_set():
@@ -213,10 +216,6 @@ def _serve(number: int, waiting: queue.Queue[Task], done: queue.Queue[Any],
                 worker = _Worker(number, folder, settings)
             result = worker.perform(task, lambda count, of, task=task: progress(task, count, of))
             done.put((task, result))
-            performed += 1
-            if performed % _TASKS_EACH == 0:
-                worker.close()
-                worker = None
     except BaseException as error:
         done.put(error)
     finally:

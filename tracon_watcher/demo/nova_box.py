@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import json
 import logging
 import os
@@ -29,8 +30,9 @@ import tempfile
 import threading
 import time
 import unittest
+import uuid
 import warnings
-from typing import Any, Callable, Iterator, Mapping
+from typing import Any, Callable, Collection, Iterable, Iterator, Mapping
 
 # Before anything imports Nova: its threads, and those of the door, are native ones.
 os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', 'true')
@@ -40,6 +42,8 @@ warnings.filterwarnings('ignore')
 import fixtures  # noqa: E402
 from nova import conf  # noqa: E402
 from nova.tests.functional import integrated_helpers  # noqa: E402
+from oslo_utils.fixture import uuidsentinel  # noqa: E402
+from oslo_utils import uuidutils  # noqa: E402
 import sqlalchemy.exc  # noqa: E402
 
 from nova_filters import worker  # noqa: E402
@@ -69,6 +73,37 @@ class Server:
     uuid: str
     host: str | None
     fault: str = ''
+
+
+def fixed_uuid(*parts: object) -> str:
+    """Return a UUID that is the same for the same names in every process."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, 'tracon-demo:' + '/'.join(map(str, parts))))
+
+
+def drawn_order(hosts: Iterable[Any], request: str) -> list[Any]:
+    """Return host states in an order that the request's UUID and the hosts' names determine.
+
+    Nova takes the first of equally good hosts, in the order of Placement's answer, which UUIDs
+    and hash values decide. Here a digest draws the order, for each request another one.
+
+    :param hosts: with an attribute ``host``
+    """
+    return sorted(hosts, key=lambda one: hashlib.sha256(
+        f'{request}/{one.host}'.encode()).digest())
+
+
+class _ServerUuids:
+    """What nova-api draws UUIDs with; those of servers are told beforehand."""
+
+    def __init__(self) -> None:
+        self.next: str | None = None
+
+    def generate_uuid(self) -> str:
+        chosen, self.next = self.next, None
+        return chosen or str(uuidutils.generate_uuid())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(uuidutils, name)
 
 
 class _Log(logging.Handler):
@@ -166,11 +201,15 @@ class NovaBox:
         if self._mode is not None and self._judging:
             self._log.wait_for(version, _LIMIT_SECONDS)
 
-    def boot(self, name: str, flavor: str, project: str) -> Server:
-        """Ask for one server, as a member of ``project``, and wait for what becomes of it."""
+    def boot(self, name: str, flavor: str, project: str, seed: int = 0) -> Server:
+        """Ask for one server, as a member of ``project``, and wait until it runs or has failed.
+
+        Seed and name determine its UUID, and with that which of equally good hosts it gets.
+        """
         api = self._case.api_fixture.alternative_admin_api
         api.microversion = 'latest'
         api.project_id = project
+        self._case.server_uuids.next = fixed_uuid('server', seed, name)
         asked = api.post_server({'server': {
             'name': name, 'flavorRef': self._flavors[flavor], 'imageRef': self.image,
             'networks': 'none'}})
@@ -196,19 +235,23 @@ class NovaBox:
         return {one['id']: one['OS-EXT-SRV-ATTR:host']
                 for one in self._case.admin_api.get_servers(search_opts={'all_tenants': 1})}
 
-    def clear(self) -> None:
-        """Delete all servers."""
+    def delete(self, uuids: Collection[str]) -> None:
+        """Delete servers that run and wait until Placement has their room back."""
         api = self._case.admin_api
-        left = [one['id'] for one in api.get_servers(detail=False,
-                                                     search_opts={'all_tenants': 1})]
-        for uuid in left:
-            api.delete_server(uuid)
+        # A server that found no host is there too, and has no slot.
+        expected = self._case.slots_used() - len(uuids)
+        for one in uuids:
+            api.delete_server(one)
         end = time.monotonic() + _LIMIT_SECONDS
-        while api.get_servers(detail=False, search_opts={'all_tenants': 1}):
+        while True:
+            left = {one['id'] for one in api.get_servers(
+                detail=False, search_opts={'all_tenants': 1})}
+            if left.isdisjoint(uuids) and self._case.slots_used() == expected:
+                return
             if time.monotonic() > end:
-                raise NovaFailed(f'Nova has not deleted {len(left)} servers within '
+                raise NovaFailed(f'Nova has not deleted {len(uuids)} servers within '
                                  f'{_LIMIT_SECONDS:g} s')
-            time.sleep(0.5)
+            time.sleep(0.2)
 
     @contextlib.contextmanager
     def door(self) -> Iterator[door.Door]:
@@ -265,6 +308,7 @@ class _Cloud(integrated_helpers.ProviderUsageBaseTestCase):  # type: ignore[misc
         super().__init__('runTest')
         self._hosts = hosts
         self._use = use
+        self.server_uuids = _ServerUuids()
 
     def setUp(self) -> None:
         options.register_opts(conf.CONF)
@@ -289,8 +333,31 @@ class _Cloud(integrated_helpers.ProviderUsageBaseTestCase):  # type: ignore[misc
         warnings.filterwarnings('ignore', category=sqlalchemy.exc.SADeprecationWarning)
         # Nova's tests format every debug message; half of the time would go into that.
         logging.getLogger().setLevel(logging.INFO)
+        self._fix_chance()
         for name in self._hosts:
             self._start_compute(name)
+
+    def _fix_chance(self) -> None:
+        """Have a seed determine what stock Nova leaves to UUIDs and to the order of a set."""
+        for name in self._hosts:
+            # Nova's fake driver takes its nodes' UUIDs from there.
+            setattr(uuidsentinel, f'node_{name}', fixed_uuid('node', name))
+        self.useFixture(fixtures.MonkeyPatch('nova.compute.api.uuidutils', self.server_uuids))
+        # Imported before Nova's fixtures, it would bring eventlet along.
+        from nova.scheduler import host_manager
+        usual = host_manager.HostManager.get_host_states_by_uuids
+
+        def ordered(manager: Any, context: Any, compute_uuids: Any, spec_obj: Any) -> Any:
+            return iter(drawn_order(usual(manager, context, compute_uuids, spec_obj),
+                                    spec_obj.instance_uuid if spec_obj else ''))
+
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.scheduler.host_manager.HostManager.get_host_states_by_uuids', ordered))
+
+    def slots_used(self) -> int:
+        """Return how many virtual CPUs Placement counts as taken, of all hosts."""
+        return sum(self._get_provider_usages(fixed_uuid('node', name)).get('VCPU', 0)
+                   for name in self._hosts)
 
     def runTest(self) -> None:
         self._use(self)

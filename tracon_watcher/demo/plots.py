@@ -57,6 +57,54 @@ def _svg(figure: matplotlib.figure.Figure, said: str) -> str:
         '<svg', f'<svg role="img" aria-label="{said}"', 1)
 
 
+def story(rows: Sequence[comparison.Row], repair: comparison.Repair | None,
+          neighbour: Sequence[float] | None, seed: int) -> str:
+    """Draw the first picture: placement, one neighbour's slowdown, and breaches until repaired.
+
+    :param neighbour: its measured slowdown before the change, during it and after the audits;
+        None without an audit
+    """
+    with matplotlib.rc_context(_STYLE):
+        figure = _figure(10.2, 2.9)
+        axes = figure.subplots(1, 3 if repair is not None and neighbour is not None else 1)
+        first, *others = np.atleast_1d(axes)
+        _columns(first, [row.arm.replace(', ', '\n') for row in rows],
+                 [row.in_breach for row in rows], [COLOURS[row.arm] for row in rows],
+                 '1. Placement: VMs in breach')
+        if others and repair is not None and neighbour is not None:
+            line, last = others
+            line.plot(range(3), neighbour, '-o', color='#d9741a', linewidth=2.5, markersize=7)
+            for place, value in enumerate(neighbour):
+                line.annotate(f'{value:.2f}×', (place, value), (0, 9 if place == 1 else -17),
+                              textcoords='offset points', ha='center', weight='bold')
+            line.set_xticks(range(3), ['before', 'a VM\nchanges', 'after\naudits'])
+            line.set_title(f'2. Its neighbour’s slowdown (seed {seed})')
+            high = max(neighbour) - 1.0 + 0.2
+            line.set_ylim(1.0 - 0.25 * high, 1.0 + 1.1 * high)
+            line.margins(x=0.2)
+            _columns(last, ['before', 'change, if\nnothing\nis done', 'after\naudits',
+                            'oracle’s\nbest'],
+                     [repair.breaches[state] for state in comparison.STATES],
+                     [COLOURS[arms.STOCK], _BAD, '#d9741a', '#2f6fb3'],
+                     '3. Repair: VMs in breach')
+        return _svg(figure, 'VMs in breach by arm; the slowdown of the neighbour of a VM that '
+                            'changes; VMs in breach before and after the audits')
+
+
+def _columns(axis: matplotlib.axes.Axes, names: Sequence[str], values: Sequence[float],
+             colours: Sequence[str], title: str) -> None:
+    axis.bar(range(len(names)), values, color=colours, width=0.66)
+    for place, value in enumerate(values):
+        axis.annotate(f'{value:.3g}', (place, value), (0, 3), textcoords='offset points',
+                      ha='center', weight='bold')
+    axis.set_xticks(range(len(names)), names)
+    axis.set_title(title)
+    axis.set_ylim(0, max([*values, 1.0]) * 1.18)
+    axis.set_yticks([])
+    axis.spines['left'].set_visible(False)
+    axis.tick_params(bottom=False)
+
+
 def bars(rows: Sequence[comparison.Row], per_seed: Mapping[str, Sequence[tuple[float, int]]],
          ) -> str:
     """Draw mean slowdown and VMs in breach by arm, a dot a seed where there are several.

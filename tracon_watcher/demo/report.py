@@ -38,7 +38,8 @@ Results = Mapping[int, Mapping[str, Mapping[str, Any]]]
 
 def write(path: pathlib.Path, settings: settings_module.Settings, truth: truths.Truth,
           header: Mapping[str, str], results: Results,
-          rows: Sequence[comparison.Row]) -> None:
+          rows: Sequence[comparison.Row],
+          repair: comparison.Repair | None = None) -> None:
     """Write the report.
 
     :param header: what the file of measurements says of itself
@@ -47,29 +48,58 @@ def write(path: pathlib.Path, settings: settings_module.Settings, truth: truths.
     seed = min(results)
     first = results[seed]
     audit = first.get(AUDITED, {}).get('audit')
-    parts = [report_text.head(settings, header, len(results)), _tiles(rows), _arms(rows, results),
-             _where(first, settings, seed), _refusals(first, seed)]
+    parts = [report_text.head(settings, header, len(results)),
+             _story(rows, repair, audit, seed, settings)]
     if 'audit_failure' in first.get(AUDITED, {}):
         parts.append('<section><h2>The audit has failed</h2><p>'
                      + html.escape(first[AUDITED]['audit_failure']) + '</p></section>')
     if audit:
-        parts.append(_migration(audit, settings))
+        parts.append(_migration(audit, settings, seed))
+    if repair is not None and repair.seeds > 1:
+        parts.append(_repair(results, repair))
+    parts += [_arms(rows, results), _where(first, settings, seed), _refusals(first, seed)]
     parts += [_predicted(results, truth), report_text.fairness(settings), page.END]
     path.write_text('\n'.join(parts), encoding='utf-8')
 
 
-def _tiles(rows: Sequence[comparison.Row]) -> str:
+def _story(rows: Sequence[comparison.Row], repair: comparison.Repair | None,
+           audit: Mapping[str, Any] | None, seed: int,
+           settings: settings_module.Settings) -> str:
+    """Return what a reader should know after the first screen: a few sentences and a picture."""
     by_name = {row.arm: row for row in rows}
     stock, ours = by_name.get(arms.STOCK), by_name.get(AUDITED)
-    if stock is None or ours is None:
-        return ''
-    tiles = [('Mean slowdown, measured', f'{stock.mean_slowdown:.2f}×',
-              f'{ours.mean_slowdown:.2f}×'),
-             ('VMs in breach of their limit', f'{stock.in_breach:.3g}', f'{ours.in_breach:.3g}'),
-             ('VMs placed', f'{stock.placed:.3g}', f'{ours.placed:.3g}')]
-    return '<div class="tiles">' + ''.join(
-        f'<div class="tile"><p>{html.escape(name)}</p><b>{before} → {after}</b>'
-        f'<small>stock → {AUDITED}</small></div>' for name, before, after in tiles) + '</div>'
+    said = []
+    if stock is not None and ours is not None:
+        said.append(report_text.placed(stock, ours))
+    if audit and repair is not None:
+        said.append(report_text.changed(audit, seed, settings))
+        said.append(report_text.gained(repair))
+    text = '</li><li>'.join(said)
+    return ('<section>' + (f'<ul><li>{text}</li></ul>' if said else '')
+            + plots.story(rows, repair, report_text.slowdowns(
+                audit, audit['changed']['neighbour']) if audit else None, seed) + '</section>')
+
+
+def _repair(results: Results, repair: comparison.Repair) -> str:
+    lines: list[list[object]] = []
+    for seed, one in sorted(results.items()):
+        audit = one.get(AUDITED, {}).get('audit')
+        if not audit:
+            continue
+        breaches = [outcome.score(audit[state]).in_breach for state in comparison.STATES]
+        slow = report_text.slowdowns(audit, audit['changed']['neighbour'])
+        lines.append([seed, ' → '.join(f'{value:.2f}' for value in slow),
+                      'yes' if audit['healed'] else 'no', *breaches,
+                      outcome.score(audit['during']).mean_slowdown,
+                      outcome.score(audit['after']).mean_slowdown,
+                      outcome.score(audit['oracle']).mean_slowdown,
+                      len(audit['moves']), audit['oracle_migrations']])
+    return ('<section><h2>The change and its repair, seed by seed</h2>'
+            f'<p>{html.escape(report_text.repaired(repair))}.</p>'
+            + page.table(('seed', 'neighbour before → then → after', 'healed',
+                          'in breach before', 'then', 'after audits', 'oracle',
+                          'mean slowdown then', 'after audits', 'oracle', 'migrations',
+                          'oracle’s'), lines) + '</section>')
 
 
 def _arms(rows: Sequence[comparison.Row], results: Results) -> str:
@@ -147,38 +177,66 @@ def _refusals(first: Mapping[str, Mapping[str, Any]], seed: int) -> str:
     return ''.join(text) + '</section>'
 
 
-def _migration(audit: Mapping[str, Any], settings: settings_module.Settings) -> str:
+def _migration(audit: Mapping[str, Any], settings: settings_module.Settings, seed: int) -> str:
     changed = audit['changed']
-    states = [audit[name] for name in ('before', 'after_change', 'after')]
-    scores = [outcome.score(state) for state in states]
-    at = [{vm['name']: vm['slowdown'] for vm in state} for state in states]
-    moves = [[move['vm'], move['source'], move['destination'], move['predicted_gain'],
-              '; '.join(f'{vm} {a:.2f} → {b:.2f}' for vm, (a, b) in move['predicted'].items()),
-              '; '.join(f'{vm} {at[1][vm]:.2f} → {at[2][vm]:.2f}' for vm in move['predicted'])]
+    neighbour = changed['neighbour']
+    healing = report_text.healing(audit)
+    moves = [[str(move['audit']), move['vm'], f'{move["source"]} → {move["destination"]}',
+              'the neighbour' if move in healing else 'others',
+              move['predicted_gain'],
+              '; '.join(f'{vm} {a:.2f} → {b:.2f}' for vm, (a, b) in move['measured'].items())]
              for move in audit['moves']]
-    marked = [changed['vm'], *(move['vm'] for move in audit['moves'])]
-    text = ['<section><h2>One VM changes its behaviour, and Watcher audits</h2>',
-            f'<p><b>{changed["vm"]}</b> on {changed["host"]} turns from {changed["from"]} to '
-            f'<b>{changed["to"]}</b>. Its neighbour {changed["neighbour"]} is slowed down '
-            f'{at[0][changed["neighbour"]]:.2f} times before, '
-            f'{at[1][changed["neighbour"]]:.2f} times afterwards, and '
-            f'{at[2][changed["neighbour"]]:.2f} times after the audit. The snapshot is written '
-            'anew, and a Watcher audit of the goal <i>interference</i> runs on Nova’s own '
-            'cluster model. ']
+    marked = [changed['vm'], neighbour, *(move['vm'] for move in audit['moves'])]
+    text = [f'<section><h2>One VM changes, and Watcher audits until it is quiet (seed {seed})'
+            '</h2>', report_text.audits(audit)]
     if moves:
-        text += ['It recommends the live migrations below, and Watcher’s applier carries them '
-                 'out through Nova’s API.</p>',
-                 page.table(('VM', 'from', 'to', 'predicted gain', 'predicted slowdowns',
-                             'measured slowdowns, whole plan'), moves)]
+        text.append(page.table(('audit', 'VM', 'migrates', 'helps', 'predicted gain',
+                                'measured slowdowns, before → after this migration'), moves))
     else:
-        text.append('It recommends no migration: none would gain more than it costs.</p>')
-    phases = ('before the change', 'after the change', 'after the action plan')
-    text += [page.table(('', 'mean slowdown', 'worst slowdown', 'VMs in breach'),
-                        [[name, one.mean_slowdown, one.worst_slowdown, one.in_breach]
-                         for name, one in zip(phases, scores)]),
-             plots.hosts([('after the change', states[1]), ('after the action plan', states[2])],
-                         settings.host_names, marked), '</section>']
+        text.append('<p>It recommends no migration: none would gain more than it costs.</p>')
+    text += [report_text.AFFECTED, page.table(
+        ('VM', 'limit', 'before', 'after the change', 'after the audits', 'oracle',
+         'in breach'), _affected(audit)),
+        _states(audit), _left(audit),
+        plots.hosts([('after the change', audit['during']),
+                     ('after the audits', audit['after'])], settings.host_names, marked),
+        '</section>']
     return ''.join(text)
+
+
+def _affected(audit: Mapping[str, Any]) -> list[list[object]]:
+    """Return a line for each VM whose slowdown or breach is not the same in all states."""
+    by_name = {state: {vm['name']: vm for vm in audit[state]} for state in comparison.STATES}
+    lines: list[list[object]] = []
+    for name in sorted(by_name['before']):
+        vms = [by_name[state][name] for state in ('before', 'during', 'after')]
+        if len({(vm['slowdown'], vm['in_breach']) for vm in vms}) == 1:
+            continue
+        who = {audit['changed']['vm']: ' (changed)',
+               audit['changed']['neighbour']: ' (its neighbour)'}.get(name, '')
+        lines.append([name + who, report_text.limit(vms[0]['flavor']),
+                      *(vm['slowdown'] for vm in vms), by_name['oracle'][name]['slowdown'],
+                      ' → '.join('yes' if vm['in_breach'] else 'no' for vm in vms)])
+    return lines
+
+
+def _states(audit: Mapping[str, Any]) -> str:
+    names = ('before the change', 'after it, and if nothing is done',
+             f'after {len(audit["audits"])} audits, {len(audit["moves"])} migrations',
+             f'the oracle’s best, {audit["oracle_migrations"]} migrations')
+    scores = [outcome.score(audit[state]) for state in comparison.STATES]
+    return page.table(('', 'mean slowdown', 'worst slowdown', 'VMs in breach'),
+                      [[name, one.mean_slowdown, one.worst_slowdown, one.in_breach]
+                       for name, one in zip(names, scores)])
+
+
+def _left(audit: Mapping[str, Any]) -> str:
+    if not audit['left']:
+        return '<p>No VM is in breach after the audits.</p>'
+    return '<p>Still in breach after the audits:</p>' + page.table(
+        ('VM', 'beside', 'limit', 'measured slowdown', 'why'),
+        [[one['vm'], one['neighbour'], report_text.limit(one['flavor']), one['slowdown'],
+          report_text.why_left(one)] for one in audit['left']])
 
 
 def _predicted(results: Results, truth: truths.Truth) -> str:

@@ -20,10 +20,10 @@ import pathlib
 from typing import Any, Sequence
 
 from tracon_watcher.characteristics import RESPONSES
-from tracon_watcher.demo import arms
 from tracon_watcher.demo import comparison
 from tracon_watcher.demo import crew
 from tracon_watcher.demo import report
+from tracon_watcher.demo import report_text
 from tracon_watcher.demo import settings as settings_module
 from tracon_watcher import errors
 from tracon_watcher.models import dataset
@@ -43,7 +43,8 @@ class Wish:
     :param host_type: None for the one with the most pair rows
     :param folder: for results, models, logs and the report
     :param fresh: run again what there are results of
-    :param audits: seeds that end with an audit: first, all or none
+    :param audits: seeds after which audits run: first, all or none
+    :param audits_only: run no other arm than the one that audits follow
     :param options: further arguments of :class:`.settings.Settings`
     """
 
@@ -54,6 +55,7 @@ class Wish:
     fresh: bool
     processes: int
     audits: str
+    audits_only: bool
     options: dict[str, Any]
 
 
@@ -69,6 +71,7 @@ class Demonstration:
     results: dict[int, dict[str, dict[str, Any]]]
     rows: list[comparison.Row]
     report: pathlib.Path
+    repair: comparison.Repair | None = None
 
 
 def run(wish: Wish) -> Demonstration:
@@ -84,10 +87,11 @@ def run(wish: Wish) -> Demonstration:
     host_type = _host_type(datasets, wish.host_type)
     truth = truths.of(datasets, host_type)
     notes = progresses.Progress(1)
-    notes.say(f'Fitting the models of {host_type}; pair rows are left out of it')
+    notes.say(f'Fitting the models of {host_type}')
     settings = settings_module.Settings(
         tuple(wish.files), fitted(datasets, host_type, wish.folder), host_type, **wish.options)
-    listed = crew.tasks(wish.seeds, _audited(wish), AUDITED)
+    listed = [task for task in crew.tasks(wish.seeds, _audited(wish), AUDITED)
+              if task.arm == AUDITED or not wish.audits_only]
     kept = crew.Results(wish.folder, settings.fingerprint())
     results: dict[int, dict[str, dict[str, Any]]] = {seed: {} for seed in wish.seeds}
     for task in listed:
@@ -100,8 +104,8 @@ def run(wish: Wish) -> Demonstration:
                   f'in {wish.folder}; --fresh runs them again')
     if missing:
         notes = progresses.Progress(len(missing))
-        notes.say(f'{len(missing)} times {settings.vms} VMs on {settings.hosts} hosts, in '
-                  f'{wish.processes} processes; the logs of Nova are in {wish.folder}')
+        notes.say(f'Nova places {settings.vms} VMs on {settings.hosts} hosts, {len(missing)} '
+                  f'times; its logs are in {wish.folder}')
         for task, result in crew.run(missing, settings, wish.folder, wish.processes,
                                      notes.report):
             kept.keep(task, result)
@@ -109,9 +113,9 @@ def run(wish: Wish) -> Demonstration:
             notes.report(task, 1.0)
     rows = comparison.rows(results)
     path = wish.folder / 'report.html'
-    done = Demonstration(settings, truth, results, rows, path)
+    done = Demonstration(settings, truth, results, rows, path, comparison.repair(results, AUDITED))
     report.write(path, settings, truth, next(
-        one.header for one in datasets if one.host_type == host_type), results, rows)
+        one.header for one in datasets if one.host_type == host_type), results, rows, done.repair)
     for line in _told(done):
         notes.say(line)
     return done
@@ -149,41 +153,23 @@ def _audited(wish: Wish) -> Sequence[int]:
 
 
 def _told(done: Demonstration) -> list[str]:
-    """Return what a reader of the table wants to know beside it."""
-    seed = min(done.results)
+    """Return what a reader of the table wants to know beside it; write ``summary.json``."""
     lines = []
-    for name in arms.ARMS:
-        for refusal in done.results[seed].get(name, {}).get('refusals', ()):
-            first = refusal['worst'][0]
-            if refusal['outcome'] == 'refused' and refusal['breached'] == refusal['hosts']:
-                lines.append(
-                    f'Refused (seed {seed}; {name}): {refusal["vm"]} on all '
-                    f'{refusal["hosts"]} hosts with room; worst on {first["host"]}: '
-                    f'{first["vm"]}, {first["response"]} {first["predicted_bound"]:.2f} beyond '
-                    f'its limit {first["limit"]:g}')
-    audited = done.results[seed].get(AUDITED, {})
-    if 'audit_failure' in audited:
-        lines.append(f'The audit has failed: {audited["audit_failure"]}')
-    audit = audited.get('audit')
+    seed = min(done.results)
+    for number in sorted(done.results):
+        audited = done.results[number].get(AUDITED, {})
+        if 'audit_failure' in audited:
+            lines.append(f'Seed {number}: the audit has failed: {audited["audit_failure"]}')
+    audit = done.results[seed].get(AUDITED, {}).get('audit')
     if audit:
-        changed = audit['changed']
-        before, measured, after = ({vm['name']: vm['slowdown'] for vm in audit[when]}
-                                   for when in ('before', 'after_change', 'after'))
-        lines.append(f'{changed["vm"]} on {changed["host"]} turns from {changed["from"]} to '
-                     f'{changed["to"]}; its neighbour {changed["neighbour"]} suffers '
-                     f'{before[changed["neighbour"]]:.2f}, then '
-                     f'{measured[changed["neighbour"]]:.2f}, and '
-                     f'{after[changed["neighbour"]]:.2f} after the audit')
-        for move in audit['moves']:
-            effect = ', '.join(f'{name} {measured[name]:.2f} to {after[name]:.2f}'
-                               for name in move['predicted'])
-            lines.append(f'Watcher migrates {move["vm"]} from {move["source"]} to '
-                         f'{move["destination"]}; predicted gain {move["predicted_gain"]:.2f}; '
-                         f'measured slowdowns {effect}')
-        if not audit['moves']:
-            lines.append('Watcher recommends no migration: none would gain more than it costs')
-    lines.append(f'Report: {done.report}')
+        lines += [f'Seed {seed}: {line}' for line in report_text.story(audit)]
+    if done.repair is not None and done.repair.seeds > 1:
+        lines.append(report_text.repaired(done.repair))
+    lines += ['Slowdown: run time beside the neighbour, as a multiple of that alone. In breach: '
+              'slower than the flavor promises, of all VMs whose flavor promises something',
+              f'Report: {done.report}']
     (done.report.parent / 'summary.json').write_text(json.dumps(
         {'settings': done.settings.to_document(),
-         'rows': [dataclasses.asdict(row) for row in done.rows]}, indent=1), encoding='utf-8')
+         'rows': [dataclasses.asdict(row) for row in done.rows],
+         'repair': done.repair and dataclasses.asdict(done.repair)}, indent=1), encoding='utf-8')
     return lines

@@ -35,6 +35,7 @@ class Settings:
     :param models: JSON files of the slowdown and the IOPS ratio model
     :param hosts: compute hosts of two slots each
     :param vms: requests
+    :param departing: share of the VMs that end before one changes its behaviour
     :param concentration: how different projects are, see :func:`.workload.draw`
     :param on_all_refused: the option of that name, in the arms of this extension
     """
@@ -42,12 +43,13 @@ class Settings:
     files: tuple[str, ...]
     models: tuple[str, str]
     host_type: str
-    hosts: int = 24
-    vms: int = 40
+    hosts: int = 16
+    vms: int = 24
     projects: int = 6
     history: int = 240
     concentration: float = 0.5
     on_all_refused: str = 'refuse'
+    departing: float = 0.2
 
     def __post_init__(self) -> None:
         if self.hosts < 2:
@@ -56,6 +58,9 @@ class Settings:
             raise errors.InvalidOption(
                 '--vms', self.vms, f'{self.hosts} hosts have room for 1 to '
                                    f'{self.hosts * SLOTS} VMs')
+        if not 0 <= self.departing < 1:
+            raise errors.InvalidOption('--departing', self.departing,
+                                       'expected a share from 0 to below 1')
         if not 0 < self.concentration < 1e6:
             raise errors.InvalidOption('--concentration', self.concentration,
                                        'expected a number above 0')

@@ -55,7 +55,7 @@ class Telemetry:
                  models: assessment.Models, image: str,
                  earlier: tuple[workload.Request, ...]) -> None:
         self._path = path
-        self._hosts = hosts
+        self.hosts = hosts
         self._host_type = host_type
         self.models = models
         self._image = image
@@ -86,7 +86,7 @@ class Telemetry:
         return cluster.build([cluster.Host(
             host, tuple(cluster.Resident(vm.uuid, vm.profile, vm.request.limits)
                         for vm in self.running.values() if vm.host == host),
-            self._host_type, cluster.LOCAL, now) for host in self._hosts],
+            self._host_type, cluster.LOCAL, now) for host in self.hosts],
             history, self._version, now)
 
     def write(self, foretold: workload.Request | None = None) -> int:

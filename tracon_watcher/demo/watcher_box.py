@@ -51,6 +51,10 @@ http_retries = 1
 migration_interval = 0.2
 migration_max_retries = 100
 
+[watcher_workflow_engines.taskflow]
+# SQLite has one writer: of two actions that begin at once, one would find the database locked.
+max_workers = 1
+
 [collector]
 collector_plugins = compute
 api_query_max_retries = 1

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The requests: forty VMs one by one, and the VMs there were before them."""
+"""The requests: VMs that arrive one by one, and the VMs there were before them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Workload:
     history: tuple[Request, ...]
 
 
-def draw(seed: int, truth: truths.Truth, vms: int = 40, projects: int = 6, history: int = 240,
+def draw(seed: int, truth: truths.Truth, vms: int = 24, projects: int = 6, history: int = 240,
          concentration: float = 0.5) -> Workload:
     """Draw a workload.
 

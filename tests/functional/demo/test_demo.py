@@ -20,6 +20,7 @@ from unittest import mock
 
 from tests.unit.models import synthetic
 from tracon_watcher.demo import crew
+from tracon_watcher.demo import oracle
 from tracon_watcher.demo import session
 from tracon_watcher.demo import settings
 from tracon_watcher.models import dataset
@@ -52,9 +53,46 @@ class TestDemo(unittest.TestCase):
                         self.assertEqual(1.0, vm['predicted_slowdown'])
         self.assertTrue(all(0 <= share <= 1 for share in shares))
         audit = found[crew.Task(1, 'enforce, history', audit=True)]['audit']
-        self.assertEqual(len(audit['moves']), audit['efficacy']['live_migrations_count'])
+        self.assertTrue(audit['quiet'])
+        self.assertEqual(0, audit['audits'][-1]['migrations'])
+        self.assertEqual(len(audit['moves']), sum(one['efficacy']['live_migrations_count']
+                                                  for one in audit['audits']))
+        self.assertEqual(6 - len(audit['ended']), len(audit['after']))
         for move in audit['moves']:
             self.assertGreater(move['predicted_gain'], 0)
-        after = {vm['name']: vm['host'] for vm in audit['after']}
+        hosts = {vm['name']: vm['host'] for vm in audit['during']}
         for move in audit['moves']:
-            self.assertEqual(move['destination'], after[move['vm']])
+            self.assertEqual(move['source'], hosts[move['vm']])
+            hosts[move['vm']] = move['destination']
+        self.assertEqual(hosts, {vm['name']: vm['host'] for vm in audit['after']})
+        self.assertGreaterEqual(oracle.harm(audit['after']) + 1e-9, oracle.harm(audit['oracle']))
+
+    def test_a_seed_has_one_result(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        measurements = os.path.join(folder, 'synthetic.csv')
+        synthetic.write(measurements, synthetic.build(generator=16, backgrounds=12))
+        models = session.fitted(dataset.read_all([measurements]), 'synthetic', folder)
+        small = settings.Settings((measurements,), models, 'synthetic', hosts=4, vms=7)
+        audited = crew.Task(2, 'enforce, history', audit=True)
+        tasks = [audited, crew.Task(2, 'stock')]
+
+        def results(listed, processes, **environment):
+            with mock.patch.dict(os.environ, environment):
+                return {task: {**result, 'seconds': None} for task, result in crew.run(
+                    listed, small, folder, processes, lambda task, share: None)}
+
+        first = results(tasks, 1)
+        # In another order, spread over other processes, and with another CPU's linear algebra.
+        again = results(tasks[::-1], 2, PYTHONHASHSEED='7', OPENBLAS_CORETYPE='Haswell')
+        for task in tasks:
+            with self.subTest(task=task):
+                self.assertEqual(_rounded(first[task]), _rounded(again[task]))
+
+
+def _rounded(value):
+    """Return a result in which numbers that differ by rounding alone are the same."""
+    if isinstance(value, dict):
+        return {key: _rounded(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_rounded(one) for one in value]
+    return float(f'{value:.8g}') if isinstance(value, float) else value

@@ -51,7 +51,7 @@ class TestDemoCommand(folder.FolderCase):
     def run_demo(self, *arguments):
         return test_model.run('demo', '--measurements', self.measurements, '--output',
                               str(self.folder), '--hosts', '2', '--vms', '2', '--audits', 'none',
-                              *arguments)
+                              '--seeds', '2', *arguments)
 
     def test_results_that_are_there_are_not_run_again(self):
         code, out, err = self.run_demo('--seeds', '2', '-f', 'json')
@@ -77,15 +77,20 @@ class TestDemoCommand(folder.FolderCase):
                 self.assertEqual((2, ''), (code, out))
                 self.assertIn(text, err)
 
-    def test_the_table_for_people_has_intervals(self):
-        row = comparison.Row('weigh, oracle', 3, 40.0, 0.0, 0.0, 1.2, 1.1, 2.0, 8.0, 1.0,
+    def test_audits_only_leaves_the_other_arms_out(self):
+        code, out, err = self.run_demo('--audits-only', '-f', 'json')
+        self.assertEqual(0, code, err)
+        self.assertEqual(['enforce, history'], [row['arm'] for row in json.loads(out)])
+
+    def test_the_table_for_people_is_short(self):
+        row = comparison.Row('weigh, oracle', 3, 40.0, 0.0, 0.0, 1.234, 1.1, 2.0, 8.0, 1.5,
                              comparison.Difference(-0.2, -0.3, -0.1),
                              comparison.Difference(-0.1, -0.2, -0.05),
                              comparison.Difference(0.5, -1.0, 2.0))
         columns, (line,) = demo._table([row], True)
         self.assertEqual(len(columns), len(line))
-        self.assertEqual(['-0.20 [-0.30, -0.10] better',
-                          '+0.50 [-1.00, +2.00] no difference seen'], line[-2:])
+        self.assertEqual(['weigh, oracle', '40', '1.23  (-0.20 ± 0.10)',
+                          '1.5 of 8  (+0.50 ± 1.50)'], line)
         columns, (line,) = demo._table([row], False)
         self.assertEqual(len(columns), len(line))
         self.assertEqual(-0.3, dict(zip(columns, line))['slowdown_low'])

@@ -43,3 +43,17 @@ def refusal(name, breached, hosts, **worst):
             'expected_from': 'own', 'worst': [{
                 'host': 'host01', 'vm': 'newcomer', 'response': 'slowdown',
                 'predicted_bound': 2.5, 'limit': 1.5, **worst}]}
+
+
+def audit(before, during, after, best, **more):
+    """Return the result of audits in which ``b``, the neighbour of ``a``, changes."""
+    migrates = {'audit': 1, 'vm': 'b', 'source': 'host01', 'destination': 'host02',
+                'predicted_gain': 0.75, 'predicted': {'a': [3.5, 1.0]},
+                'measured': {'a': [4.0, 1.0], 'b': [1.3, 1.1]}}
+    return {'ended': ['z'], 'changed': {'vm': 'b', 'host': 'host01', 'neighbour': 'a',
+                                        'from': 'calm', 'to': 'loud'},
+            'audits': [{'migrations': 1, 'message': '', 'efficacy': {}},
+                       {'migrations': 0, 'message': '', 'efficacy': {}}],
+            'quiet': True, 'moves': [migrates], 'before': before, 'during': during,
+            'after': after, 'oracle': best, 'oracle_migrations': 1, 'left': [], 'healed': True,
+            **more}

@@ -90,3 +90,28 @@ class TestRows(unittest.TestCase):
                                      rows[1].slowdown.high))
         self.assertEqual('no difference seen', rows[1].breaches.verdict)
         self.assertEqual(3, rows[1].seeds)
+
+
+class TestRepair(unittest.TestCase):
+
+    def state(self, host, program='loud'):
+        return outcome.judged([synthetic.vm('a', 'touchy', 'host01', 'swift'),
+                               synthetic.vm('b', program, host)], synthetic.small_truth())
+
+    def test_audits_are_summed_up_over_seeds(self):
+        healed = synthetic.audit(self.state('host01', 'calm'), self.state('host01'),
+                                 self.state('host02'), self.state('host02'))
+        left = synthetic.audit(self.state('host01', 'calm'), self.state('host01'),
+                               self.state('host01'), self.state('host02'), healed=False,
+                               moves=[])
+        found = comparison.repair({1: {'arm': {'audit': healed}}, 2: {'arm': {'audit': left}},
+                                   3: {'arm': {}}, 4: {}}, 'arm')
+        self.assertEqual((2, 1, 2, 1, 2), (found.seeds, found.healed, found.put_in_breach,
+                                           found.released, found.quiet))
+        self.assertEqual({'before': 0, 'during': 1, 'after': 0.5, 'oracle': 0}, found.breaches)
+        self.assertAlmostEqual((1.2 + 1.1) / 2, found.slowdowns['before'])
+        self.assertAlmostEqual((1.0 + (4.0 + 1.3) / 2) / 2, found.slowdowns['after'])
+        self.assertEqual((0.5, {2: 4.0}), (found.migrations, found.not_healed))
+
+    def test_without_audits_there_is_nothing_to_sum_up(self):
+        self.assertIsNone(comparison.repair({1: {'arm': {'vms': []}}}, 'arm'))

@@ -67,8 +67,9 @@ class TestResults(unittest.TestCase):
 class TestSettings(unittest.TestCase):
 
     def test_wrong_ones_are_refused(self):
-        for options, name in (({'vms': 49}, '--vms=49: 24 hosts have room for 1 to 48 VMs'),
+        for options, name in (({'vms': 33}, '--vms=33: 16 hosts have room for 1 to 32 VMs'),
                               ({'hosts': 1}, '--hosts=1'),
+                              ({'departing': 1.0}, '--departing=1.0'),
                               ({'concentration': 0.0}, '--concentration=0.0')):
             with self.subTest(options=options):
                 with self.assertRaisesRegex(errors.InvalidOption, name):

@@ -78,7 +78,8 @@ class TestReport(unittest.TestCase):
                    for seed in range(1, seeds + 1)}
         report.write(self.path, settings.Settings((), ('', ''), 'synthetic', hosts=2, vms=3),
                      self.truth, {'emulated': 'yes: one <slow> spindle', 'date': '2026-01-01'},
-                     results, comparison.rows(results))
+                     results, comparison.rows(results),
+                     comparison.repair(results, report.AUDITED))
         found = Checker(self.path.read_text(encoding='utf-8'))
         self.assertEqual([], found.open, 'tags that are not closed')
         self.assertEqual([], found.references, 'it needs other files')
@@ -90,8 +91,8 @@ class TestReport(unittest.TestCase):
             enforce_history=self.arm(('host01', None, 'host01'),
                                      refusals=[synthetic.refusal('b', 2, 2)]))
         text = ' '.join(found.text)
-        self.assertEqual(4, found.drawings)
-        for part in ('one seed', '2.10×', 'Refusals', 'not placed', '2 of 2', 'SYNTHETIC',
+        self.assertEqual(5, found.drawings)
+        for part in ('one seed', '2.10 times', 'Refusals', 'not placed', '2 of 2', 'SYNTHETIC',
                      'one <slow> spindle', 'better than stock'):
             with self.subTest(part=part):
                 self.assertEqual(part != 'better than stock', part in text)
@@ -100,25 +101,39 @@ class TestReport(unittest.TestCase):
         found = self.written(seeds=3, **{name.replace(', ', '_'): self.arm(
             ('host01', 'host01', 'host02')) for name in arms.ARMS})
         text = ' '.join(found.text)
-        self.assertEqual(5, found.drawings)
+        self.assertEqual(6, found.drawings)
         self.assertIn('no difference seen', text)
         self.assertIn('3 seeds', text)
         self.assertIn('No host was refused', text)
 
-    def test_the_migration_is_shown_with_what_was_measured(self):
-        before = self.arm(('host01', 'host01', 'host02'))['vms']
+    def audited(self, seeds=1, **more):
+        before = self.arm(('host01', 'host02', 'host01'))['vms']
+        during = self.arm(('host01', 'host01', 'host02'))['vms']
         after = self.arm(('host01', 'host02', 'host02'))['vms']
-        audit = {'changed': {'vm': 'b', 'host': 'host01', 'neighbour': 'a', 'from': 'calm',
-                             'to': 'loud'},
-                 'moves': [{'vm': 'b', 'source': 'host01', 'destination': 'host02',
-                            'predicted_gain': 0.75, 'predicted': {'a': [3.5, 1.0]}}],
-                 'before': before, 'after_change': before, 'after': after, 'efficacy': {},
-                 'log': []}
-        text = ' '.join(self.written(
-            stock=self.arm(('host01', 'host01', 'host02')),
+        audit = synthetic.audit(before, during, after, after, **more)
+        return ' '.join(self.written(
+            seeds, stock=self.arm(('host01', 'host01', 'host02')),
             enforce_history=self.arm(('host01', 'host01', 'host02'), audit=audit)).text)
-        for part in ('0.75', 'a 3.50 → 1.00', 'a 4.00 → 1.00', 'after the action plan'):
-            self.assertIn(part, text)
-        audit['moves'] = []
-        self.assertIn('recommends no migration', ' '.join(self.written(
-            enforce_history=self.arm(('host01', 'host01', 'host02'), audit=audit)).text))
+
+    def test_the_migration_that_heals_is_named(self):
+        text = self.audited()
+        for part in ('b from host01 to host02', 'a 4.00 → 1.00', '0.75', 'after 2 audits, 1 migr',
+                     'oracle’s best, 1 migr', 'healed in 1 of 1 seed',
+                     'No VM is in breach after the audits'):
+            with self.subTest(part=part):
+                self.assertIn(part, text)
+
+    def test_what_is_left_has_a_reason(self):
+        one = {'vm': 'a', 'neighbour': 'b', 'flavor': 'swift', 'slowdown': 1.6,
+               'iops_ratio': None, 'predicted_slowdown': 1.43, 'predicted_iops_ratio': None,
+               'seen': False, 'oracle_avoids': True}
+        text = self.audited(moves=[], left=[one, {**one, 'seen': True, 'oracle_avoids': False}])
+        for part in ('recommends no migration', 'The models expect 1.43×: no breach',
+                     'no single migration that is allowed', 'oracle’s assignment too'):
+            with self.subTest(part=part):
+                self.assertIn(part, text)
+
+    def test_several_seeds_are_listed(self):
+        text = self.audited(3)
+        self.assertIn('seed by seed', text)
+        self.assertIn('the neighbour is healed in 3', text)
