@@ -35,6 +35,7 @@ from tracon_watcher.scheduling import configurations as configuration
 from tracon_watcher.scheduling import objective as objectives
 from tracon_watcher.scheduling import performance as performances
 from tracon_watcher.scheduling import pool as pools
+from tracon_watcher import tie_breaking
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +80,8 @@ def solve(space: configuration.Configurations, hosts: IntArray, tasks: IntArray,
     :raises tracon_watcher.errors.InvalidOption: when the solver finds nothing in that time
     """
     columns = _columns(space, hosts, tasks)
+    # The same program on every CPU: where several plans are best, the solver finds the same one.
+    cost = tie_breaking.rounded(cost)
     change = np.array([cost[one.after] - cost[one.before] for one in columns])
     count = len(columns)
     groups = np.flatnonzero(hosts)
@@ -134,7 +137,7 @@ class Matching:
     :param objective: ``RT`` or ``IO``
     """
 
-    batch = False
+    batch = None
     order: str | None = None
     patient = False
 

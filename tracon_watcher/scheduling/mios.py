@@ -29,7 +29,7 @@ class Mios:
     """
 
     window = 1
-    batch = False
+    batch = None
     order: str | None = None
     patient = False
 

@@ -43,6 +43,7 @@ from tracon_watcher.scheduling import configurations as configuration
 from tracon_watcher.scheduling import performance as performances
 from tracon_watcher.scheduling import pool as pools
 from tracon_watcher.scheduling import saturation
+from tracon_watcher import tie_breaking
 
 #: θ and the weight of a class's surplus in the window, in what a slot earns; chosen on three mixes
 #: and two host types.
@@ -67,7 +68,7 @@ class Priced:
     :param surplus: weight of a class's surplus in the window
     """
 
-    batch = False
+    batch = None
     order: str | None = None
 
     def __init__(self, performance: performances.Performance, window: int = 8,
@@ -125,7 +126,7 @@ class Priced:
             if waiting >= self.window:
                 more = self._surplus * (number / waiting - self._shares[task])
             worth, index = self._best_of(task, more, pool.hosts)
-            if index >= 0 and worth > most:
+            if index >= 0 and worth > most + tie_breaking.TOLERANCE:
                 best, most = (task, index), worth
         return best
 
@@ -156,11 +157,13 @@ class Priced:
         value = self._performance.completions @ optimum.price
         earned = (optimum.earned / np.array(space.slots))[space.host_type]
         added = np.array(space.added)
-        worth = np.where(added == configuration.NONE, -np.inf,
-                         (value[added] - value[:, None]) / earned[:, None])
-        self._shares = shares.tolist()
+        # Compared with a threshold and with each other, so rounding must not decide.
+        worth = tie_breaking.rounded(np.where(
+            added == configuration.NONE, -np.inf,
+            (value[added] - value[:, None]) / earned[:, None]), 8)
+        self._shares = tie_breaking.rounded(shares).tolist()
         self._ranked = [[(float(column[index]), int(index))
-                         for index in np.argsort(-column, kind='stable')
+                         for index in tie_breaking.argsort(-column)
                          if np.isfinite(column[index])] for column in worth.T]
         self._alone = [[one for one in ranked if not space.size[one[1]]]
                        for ranked in self._ranked]
