@@ -113,13 +113,17 @@ class Preference:
     preferred, then the one that is numbered first; equality has a tolerance, so that rounding
     decides nothing (:mod:`tracon_watcher.tie_breaking`).
 
+    :param residents: count what residents lose as well, which TRACON does not
+
     Attributes: ``ranked[task]`` configurations, the best first; ``cost[index][task]`` of a
     newcomer, ``lost[index][task]`` by its neighbours, ``pair[one][other]`` slowdown of one class
     beside another, or minus its IOPS ratio.
     """
 
-    def __init__(self, performance: performances.Performance, objective: str) -> None:
-        cost = objectives.newcomer_cost(performance, objective)
+    def __init__(self, performance: performances.Performance, objective: str,
+                 residents: bool = False) -> None:
+        cost = (objectives.total_cost if residents else objectives.newcomer_cost)(
+            performance, objective)
         slowdown = objectives.newcomer_slowdown(performance)
         self.ranked = [_ranked(column, slow) for column, slow in zip(cost.T, slowdown.T)]
         self.cost = _listed(cost)

@@ -34,11 +34,12 @@ USUAL = ('FIFO-packed', 'FIFO-spread', 'FIFO-single', 'MIOS', 'MIBS_8', 'MIX_8',
          'PRICED_8')
 _NAME = re.compile(r'(?P<family>[A-Z]+|matching)(?:_(?P<window>\d+))?'
                    r'(?P<words>(?:-[a-z]+)*)(?P<values>(?::[^:]*)*)$')
-_KNOWN = ('FIFO-packed, FIFO-spread, FIFO-single, MIOS, MIBS, MIBS_q, MIX_q, MINMIN_q (with '
+_KNOWN = ('FIFO-packed, FIFO-spread, FIFO-single, MIOS, MIOS-residents, MIBS, MIBS_q, MIX_q, MINMIN_q (with '
           '-paired, but for MINMIN, and -partial or -eager behind it, or :wait=s), PRICED_q (with '
-          ':threshold=θ and :surplus=s behind it) or matching; q is the length of the queue')
+          ':threshold=θ and :surplus=s behind it), matching or matching-spread; q is the length of the queue')
 _MOST = 4096
 _PAIRED, _PARTIAL, _EAGER = 'paired', 'partial', 'eager'
+_RESIDENTS, _SPREAD = 'residents', 'spread'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +57,8 @@ class _Family:
 
 
 _FAMILIES = {
-    'FIFO': _Family(words=fifo.ORDERS), 'MIOS': _Family(), 'matching': _Family(),
+    'FIFO': _Family(words=fifo.ORDERS), 'MIOS': _Family(words=(_RESIDENTS,)),
+    'matching': _Family(words=(_SPREAD,)),
     'MIBS': _Family('may', (_PAIRED, _PARTIAL, _EAGER), ('wait',)),
     'MIX': _Family('must', (_PAIRED, _PARTIAL, _EAGER), ('wait',)),
     'MINMIN': _Family('must', (_PARTIAL, _EAGER), ('wait',)),
@@ -99,7 +101,7 @@ def build(name: str, performance: performances.Performance, objective: str) -> b
     if parts.family == 'FIFO':
         return fifo.Fifo(parts.words[0])
     if parts.family == 'MIOS':
-        return mios.Mios(performance, objective)
+        return mios.Mios(performance, objective, bool(parts.words))
     if parts.family == 'MIBS':
         return mibs.Mibs(performance, objective, parts.reading)
     if parts.family == 'MIX':
@@ -107,7 +109,7 @@ def build(name: str, performance: performances.Performance, objective: str) -> b
     if parts.family == 'MINMIN':
         return minmin.MinMin(performance, objective, parts.reading)
     if parts.family == 'matching':
-        return matching.Matching(performance, objective)
+        return matching.Matching(performance, objective, bool(parts.words))
     scheduler = priced.Priced(performance, parts.window or 1, **parts.values)
     scheduler.name = name
     return scheduler
@@ -125,7 +127,7 @@ def _taken_apart(name: str) -> _Name:
     if not set(words) <= set(family.words) or len(set(words)) < len(words):
         raise _unknown(name)
     # FIFO has one order; a batch that does not wait has nothing to be partial.
-    if (family.words == fifo.ORDERS) != (len(words) == 1 and words[0] in fifo.ORDERS) or (
+    if (family.words == fifo.ORDERS and len(words) != 1) or (
             {_PARTIAL, _EAGER} <= set(words)):
         raise _unknown(name)
     values = _values(name, found['values'], family.values)

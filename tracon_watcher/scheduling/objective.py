@@ -78,6 +78,16 @@ def newcomer_cost(performance: performances.Performance, objective: str) -> Floa
     return _of_newcomers(performance, task_cost(performance, objective))
 
 
+def total_cost(performance: performances.Performance, objective: str) -> FloatArray:
+    """Return what a task of a class and all residents cost more, (n, c), when it comes.
+
+    Infinite where it cannot.
+    """
+    cost = host_cost(performance, objective)
+    added = np.array(performance.configurations.added)
+    return np.where(added == configuration.NONE, np.inf, cost[added] - cost[:, None])
+
+
 def newcomer_slowdown(performance: performances.Performance) -> FloatArray:
     """Return the slowdown of a task of a class when it comes to each configuration, (n, c).
 

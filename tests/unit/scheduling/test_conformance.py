@@ -26,7 +26,7 @@ from tracon_watcher.scheduling import pool as pools
 
 NAMES = (*catalogue.USUAL, 'MIBS', 'MIBS_2', 'MIBS_8-paired', 'MIBS_8-paired-partial', 'MIX_2',
          'MIX_8-paired', 'MIX_8-eager', 'MINMIN_2:wait=5', 'PRICED_32', 'PRICED_8:threshold=-inf',
-         'matching')
+         'MIOS-residents', 'matching', 'matching-spread')
 _SLOTS = (2, 3)
 _PERFORMANCE = synthetic.harmful(_SLOTS)
 
@@ -151,6 +151,15 @@ class TestWhatEachPrefers(unittest.TestCase):
     def test_mios_asks_what_the_newcomer_suffers_and_not_what_it_does(self):
         # loud suffers less beside touchy (1.3) than beside loud (2.0), and ruins it (6.0).
         self.assertEqual([(0, 1)], self.place('MIOS', [1], [[1], [2]]))
+
+    def test_residents_are_counted_where_that_is_asked_for(self):
+        # loud costs itself 2.0 and the other 2.0 beside loud; beside touchy 1.3 and 6.0.
+        self.assertEqual([(0, 0)], self.place('MIOS-residents', [1], [[1], [2]]))
+
+    def test_matching_spread_leaves_no_host_empty_first(self):
+        # touchy and calm are best together, but each takes a host first; loud goes to calm.
+        self.assertEqual([(0, 0), (1, 1), (2, 1)],
+                         self.place('matching-spread', [2, 0, 1], [[], []]))
 
     def test_priced_counts_the_resident(self):
         self.assertEqual([(0, 0)], self.place('PRICED_8:threshold=-inf', [1], [[1], [2]]))

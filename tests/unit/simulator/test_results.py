@@ -97,11 +97,11 @@ class TestFigures(unittest.TestCase):
 
     def test_every_figure_has_cases_that_can_be_built_and_a_baseline(self):
         found = figures.all_figures(SETUP, 2, 1, 10.0, 1024)
-        self.assertEqual(['4', '8', '9', '10', '11', '12', 'sigma', 'cost'],
+        self.assertEqual(['4', '8', '9', '10', '11', '12', 'table1', 'sigma', 'cost'],
                          [one.name for one in found])
         for one in found:
             names = {case.scheduler for case in one.cases}
-            self.assertTrue(any(name.startswith('FIFO') for name in names), one.name)
+            self.assertIn(results.BASELINE, names, one.name)
             self.assertEqual(len(set(one.cases)), len(one.cases), one.name)
             for name in names - {'optimum'}:
                 catalogue.check(name)
@@ -109,18 +109,30 @@ class TestFigures(unittest.TestCase):
     def test_published_numbers_stand_at_their_place(self):
         figure = next(one for one in figures.all_figures(SETUP, 1, 1, 10.0, 1024)
                       if one.name == '8')
-        row = results.rows([static('MIBS_8', 1, 1000.0)])[0]
+        row = results.rows([static('MIBS', 1, 1000.0)])[0]
         found = [[one.value for one in figure.published if one.belongs(figure, at)] for at in (
             row, dataclasses.replace(row, objective='IO', machines=1024),
             dataclasses.replace(row, scheduler='MIX_8'), dataclasses.replace(row, mix='heavy'))]
         self.assertEqual([[1.4], [1.4, 1.5], [], []], found)
 
     def test_words_tell_where_the_order_does_not_hold(self):
-        rows = results.rows([dynamic('FIFO-spread', 1, 400), dynamic('MIX_8', 1, 410),
-                             dynamic('PRICED_8', 1, 380)])
+        rows = results.rows(dynamic(name, seed, tasks + 2 * seed) for name, tasks in (
+            ('FIFO-spread', 400), ('MIX_8-eager', 410), ('PRICED_8', 380), ('FIFO-single', 200))
+            for seed in (1, 2, 3))
         said = ' '.join(words.of_figure('9', rows))
-        self.assertIn('PRICED_8 against MIX_8, beyond noise: ahead at none, behind at 10', said)
-        self.assertIn('PRICED_8 -5.0 %', said)
+        self.assertIn('PRICED_8 against MIX_8-eager, intervals apart: ahead at none, behind at 10',
+                      said)
+        self.assertIn('PRICED_8 against FIFO-single, intervals apart: ahead at 10, behind', said)
+        self.assertIn('PRICED_8 -5.0 % ± 0.1', said)
+        self.assertIn('possible at most +23.8 %', said)
+        self.assertIn(words.WHY, said)
+
+    def test_nothing_is_said_of_another_machine_where_the_interference_is_the_papers(self):
+        rows = [dataclasses.replace(row, host_type='table1') for row in results.rows(
+            [dynamic('FIFO-spread', 1, 400), dynamic('MIBS_8', 1, 560), dynamic('MIBS_4', 1, 500)])]
+        said = ' '.join(words.of_figure('table1', rows))
+        self.assertIn('MIBS_8 against MIBS_4 +12.0 % (published: about +10 %)', said)
+        self.assertNotIn(words.WHY, said)
 
     def test_too_few_machines(self):
         with self.assertRaisesRegex(errors.InvalidOption, 'largest=4'):
