@@ -42,14 +42,15 @@ class Tune(lister.Lister):
         add = parser.add_argument
         add('--rate', type=float, default=60.0, metavar='λ',
             help='tasks a minute (default: %(default)s)')
-        add('--hours', type=float, default=3.0, help='simulated (default: %(default)s)')
+        add('--hours', type=float, default=2.0, help='simulated (default: %(default)s)')
         add('--machines', type=int, default=64, metavar='N', help='hosts (default: %(default)s)')
         add('--mix', type=simulate.words, default=['light', 'medium', 'heavy'],
             metavar='NAME[,NAME…]', help='of the tasks by I/O intensity (default: '
                                          'light,medium,heavy)')
-        add('--runs', type=int, default=10, metavar='N',
-            help='runs from which settings are chosen; as many others are shown (default: '
-                 '%(default)s)')
+        add('--runs', type=int, default=20, metavar='N',
+            help='runs, whose mean is shown with its 95 %% interval (default: %(default)s)')
+        add('--choice-runs', type=int, default=5, metavar='N',
+            help='runs before these, from which settings are chosen (default: %(default)s)')
         add('--seed', type=int, default=1, help='of the first run (default: %(default)s)')
         add('--processes', type=int, default=2, metavar='N',
             help='that work at the same time (default: %(default)s)')
@@ -60,7 +61,8 @@ class Tune(lister.Lister):
         from tracon_watcher.cmd import simulate_run
         from tracon_watcher.simulator import experiment
         from tracon_watcher.simulator import tuning
-        common.require_at_least(parsed_args, runs=2, processes=1, seed=0)
+        common.require_at_least(parsed_args, runs=2, choice_runs=1, processes=1,
+                                seed=0)
         setups = {name: _setup(parsed_args, name)
                   for name in parsed_args.host_type or _HOST_TYPES}
         if len(setups) < 2:
@@ -75,7 +77,8 @@ class Tune(lister.Lister):
             raise errors.InvalidOption('--rate', case.rate, 'tasks must come at a rate above 0')
         experiment.check(case)
         found = tuning.tune(setups, tuning.settings(), case,
-                            list(dict.fromkeys(parsed_args.mix)), parsed_args.runs,
+                            list(dict.fromkeys(parsed_args.mix)), parsed_args.choice_runs,
+                            parsed_args.runs,
                             lambda cases: simulate_run.run(cases, parsed_args.processes))
         return COLUMNS, [_listed(one, parsed_args) for one in found]
 

@@ -84,20 +84,21 @@ def choose(name: str, rows: Sequence[results.Row], tried: Sequence[Setting]) -> 
 
 
 def tune(setups: Mapping[str, experiment.Setup], tried: Sequence[Setting], case: experiment.Case,
-         mixes: Sequence[str], runs: int, run: Runner) -> list[Shown]:
+         mixes: Sequence[str], choice_runs: int, runs: int, run: Runner) -> list[Shown]:
     """Choose a setting on each host type and show each on all of them.
 
     :param setups: by name of the host type
     :param tried: settings to choose from
     :param case: machines, arrivals, hours and the first seed
-    :param runs: seeds from which settings are chosen; as many others are shown
+    :param choice_runs: seeds from which settings are chosen
+    :param runs: seeds after these, that are shown
     :param run: runs cases
     """
     names = [one.scheduler for one in tried]
     chosen = []
     for name, setup in setups.items():
         found = results.rows(run(_cases(case, setup, (results.BASELINE, *names), mixes,
-                                        range(case.seed, case.seed + runs))))
+                                        range(case.seed, case.seed + choice_runs))))
         chosen.append(choose(name, found, tried))
     chosen.append(Setting(DEFAULT))
     others = ('FIFO-single', 'PRICED_8:threshold=-inf')
@@ -106,7 +107,7 @@ def tune(setups: Mapping[str, experiment.Setup], tried: Sequence[Setting], case:
         schedulers = dict.fromkeys((results.BASELINE, *others,
                                     *(one.scheduler for one in chosen)))
         found = results.rows(run(_cases(case, setup, tuple(schedulers), mixes, range(
-            case.seed + runs, case.seed + 2 * runs))))
+            case.seed + choice_runs, case.seed + choice_runs + runs))))
         of_scheduler = {(row.scheduler, row.mix): row for row in found}
         shown += [Shown(None, name, of_scheduler[other, mix]) for other in others
                   for mix in mixes]
