@@ -31,8 +31,9 @@ _MIXES = ('light', 'medium', 'heavy', 'uniform')
 _STREAM = 'FIFO-packed,FIFO-spread,FIFO-single,MIOS,MIBS_8,MIX_8,PRICED_8'
 _BATCH = 'FIFO-packed,FIFO-spread,MIOS,MIBS,MIBS_8,MIX_8,matching,optimum'
 _SCHEDULERS = (
-    'FIFO-packed, FIFO-spread (the baseline of ratios), FIFO-single (one VM a host), MIOS, MIBS_q, '
-    'MIX_q, MINMIN_q, PRICED_q, MIBS (all waiting tasks), matching; q is the length of the queue. '
+    'FIFO-packed, FIFO-spread (the baseline of ratios), FIFO-single (one VM a host), MIOS, '
+    'MIOS-residents, MIBS_q, MIX_q, MINMIN_q, PRICED_q, MIBS (all waiting tasks), matching, '
+    'matching-spread; q is the length of the queue. '
     'A batch is decided when its queue is full and as many slots are free; with -partial behind '
     'the name when the queue is full and one slot is free, with -eager when one slot is free; '
     ':wait=S behind it bounds the seconds that a task waits for a full queue. -paired places the '
@@ -44,8 +45,9 @@ COLUMNS = ('scheduler', 'machines', 'mix', 'objective', 'lambda', 'rho', 'speedu
 MORE = ('deviation', 'runs', 'tasks_per_minute', 'runtime_seconds', 'waiting_seconds',
         'overtaken_by', 'migrations', 'sigma', 'model', 'host_type', 'event_seconds')
 _FIELDS = ('scheduler', 'machines', 'mix', 'objective', 'rate', 'load', 'speedup', 'io_boost',
-           'throughput', 'interval', 'distance', 'ceiling', 'occupied', 'scheduling', 'deviation', 'runs', 'per_minute', 'runtime',
-           'waited', 'overtaken', 'migrations', 'sigma', 'model', 'host_type', 'event_cost')
+           'throughput', 'interval', 'distance', 'ceiling', 'occupied', 'scheduling', 'deviation',
+           'runs', 'per_minute', 'runtime', 'waited', 'overtaken', 'migrations', 'sigma',
+           'model', 'host_type', 'event_cost')
 
 
 def add_world(parser: argparse.ArgumentParser) -> None:

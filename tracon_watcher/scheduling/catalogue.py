@@ -34,9 +34,10 @@ USUAL = ('FIFO-packed', 'FIFO-spread', 'FIFO-single', 'MIOS', 'MIBS_8', 'MIX_8',
          'PRICED_8')
 _NAME = re.compile(r'(?P<family>[A-Z]+|matching)(?:_(?P<window>\d+))?'
                    r'(?P<words>(?:-[a-z]+)*)(?P<values>(?::[^:]*)*)$')
-_KNOWN = ('FIFO-packed, FIFO-spread, FIFO-single, MIOS, MIOS-residents, MIBS, MIBS_q, MIX_q, MINMIN_q (with '
-          '-paired, but for MINMIN, and -partial or -eager behind it, or :wait=s), PRICED_q (with '
-          ':threshold=θ and :surplus=s behind it), matching or matching-spread; q is the length of the queue')
+_KNOWN = ('FIFO-packed, FIFO-spread, FIFO-single, MIOS, MIOS-residents, MIBS, MIBS_q, MIX_q, '
+          'MINMIN_q (with -paired, but for MINMIN, and -partial or -eager behind it, or :wait=s), '
+          'PRICED_q (with :threshold=θ and :surplus=s behind it), matching or matching-spread; q '
+          'is the length of the queue')
 _MOST = 4096
 _PAIRED, _PARTIAL, _EAGER = 'paired', 'partial', 'eager'
 _RESIDENTS, _SPREAD = 'residents', 'spread'

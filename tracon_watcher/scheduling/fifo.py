@@ -32,7 +32,7 @@ class Fifo:
     """
 
     window = 1
-    batch = None
+    batch: base.Batch | None = None
 
     def __init__(self, order: str = pools.SPREAD) -> None:
         self._single = order == SINGLE

@@ -139,7 +139,7 @@ class Matching:
         the rest at once; tells what it costs that each task prefers to be alone
     """
 
-    batch = None
+    batch: base.Batch | None = None
     order: str | None = None
     patient = False
 

@@ -30,7 +30,7 @@ class Mios:
     """
 
     window = 1
-    batch = None
+    batch: base.Batch | None = None
     order: str | None = None
     patient = False
 

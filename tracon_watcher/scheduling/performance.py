@@ -52,9 +52,11 @@ class Performance:
         The last bits of what models predict, and of means and logarithms, differ between CPUs.
         Whatever is chosen by performance starts from here, so that it is the same on all of them.
         """
-        return dataclasses.replace(
-            self, **{name: tie_breaking.rounded(getattr(self, name), digits)
-                     for name in ('solo_seconds', 'solo_iops', 'slowdown', 'iops_ratio')})
+        solo_seconds, solo_iops, slowdown, iops_ratio = (
+            tie_breaking.rounded(one, digits)
+            for one in (self.solo_seconds, self.solo_iops, self.slowdown, self.iops_ratio))
+        return dataclasses.replace(self, solo_seconds=solo_seconds, solo_iops=solo_iops,
+                                   slowdown=slowdown, iops_ratio=iops_ratio)
 
     @functools.cached_property
     def speed(self) -> FloatArray:

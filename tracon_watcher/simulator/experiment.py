@@ -269,7 +269,8 @@ def _dynamic(case: Case, world: worlds.World, hosts: IntArray, shares: FloatArra
     return Result(case, int(found.completed.sum()), found.arrived,
                   found.mean_runtime(world.truth), found.mean_iops(world.truth), most=most,
                   valued=valued, load=float(load), waited=found.waited / max(found.started, 1),
-                  occupied=_occupied(found, world, numbers), overtaken=found.overtaken, migrations=found.migrations,
+                  occupied=_occupied(found, world, numbers), overtaken=found.overtaken,
+                  migrations=found.migrations,
                   scheduling=found.scheduling, events=found.events, elapsed=elapsed,
                   factor=world.factor)
 

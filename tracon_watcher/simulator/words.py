@@ -77,8 +77,8 @@ def _figure_4(rows: Sequence[results.Row]) -> list[str]:
 def _figure_8(rows: Sequence[results.Row]) -> list[str]:
     most = _last(rows, 'machines')
     said = []
-    for mix, published in (('light', 'about 30 %'), ('medium', 'over 40 %'),
-                           ('heavy', 'limited')):
+    for mix, told in (('light', 'about 30 %'), ('medium', 'over 40 %'),
+                      ('heavy', 'limited')):
         for objective, value in (('RT', 'speedup'), ('IO', 'io_boost')):
             own, best, new = (_find(rows, name, mix=mix, objective=objective, machines=most)
                               for name in ('MIBS', 'optimum', 'matching'))
@@ -86,7 +86,7 @@ def _figure_8(rows: Sequence[results.Row]) -> list[str]:
                 continue
             said.append(
                 f'{mix}, {objective}, {most:,} machines: MIBS {_gain(own, value)} '
-                f'(published: {published}), where the optimum gains {_gain(best, value)}; '
+                f'(published: {told}), where the optimum gains {_gain(best, value)}; '
                 f'matching by predictions {_gain(new, value)}.')
     return [*said, WHY, SPREAD]
 

@@ -86,10 +86,11 @@ class TestSimulateCommands(folder.FolderCase):
     def test_progress_reaches_the_end_of_many_cases(self):
         setup = experiment.Setup((), ('table1',), model='truth', truth=experiment.PUBLISHED)
         cases = [experiment.Case(setup, 'FIFO-spread', 8, seed=seed) for seed in range(30)]
-        with mock.patch.object(simulate_run.progresses.Progress, 'report') as report:
+        with mock.patch.object(simulate_run.progresses.Progress, 'report',
+                               autospec=True) as report:
             found = simulate_run.run(cases, 2)
         self.assertEqual(cases, [one.case for one in found])
-        ended = [call.args[0] for call in report.call_args_list if call.args[1] == 1.0]
+        ended = [call.args[1] for call in report.call_args_list if call.args[2] == 1.0]
         self.assertEqual((30, 30), (len(ended), len(set(ended))))
 
     def test_the_same_on_one_process_and_on_two(self):
@@ -124,8 +125,8 @@ class TestSimulateCommands(folder.FolderCase):
 
     def test_figures(self):
         output = self.folder / 'figures'
-        rows = self.rows('figures', '--figures', '4,9,table1,cost', '--runs', '1', '--hours', '0.2',
-                         '--largest', '8', '--processes', '1', '--output', str(output))
+        rows = self.rows('figures', '--figures', '4,9,table1,cost', '--runs', '1', '--hours',
+                         '0.2', '--largest', '8', '--processes', '1', '--output', str(output))
         self.assertEqual({'4', '9', 'table1', 'cost'}, {row['figure'] for row in rows})
         for name in ('4', '9', 'table1', 'cost'):
             self.assertEqual(b'\x89PNG', (output / f'figure-{name}.png').read_bytes()[:4])

@@ -142,7 +142,8 @@ class TestPhysics(unittest.TestCase):
         for slots in ((2,), (4,), (2, 3)):
             performance = synthetic.harmful(slots, solo_seconds=[100.0, 70.0, 30.0])
             hosts = [index % len(slots) for index in range(6)]
-            for name in ('FIFO-packed', 'FIFO-single', 'MIOS', 'MIBS_8', 'MIX_4-eager', 'PRICED_8'):
+            for name in ('FIFO-packed', 'FIFO-single', 'MIOS', 'MIBS_8', 'MIX_4-eager',
+                         'PRICED_8'):
                 for rate in (0.02, 0.5):
                     with self.subTest(scheduler=name, slots=slots, rate=rate):
                         found = run(performance, hosts, name, self.source(rate), 5000.0)

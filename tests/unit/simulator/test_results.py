@@ -129,7 +129,8 @@ class TestFigures(unittest.TestCase):
 
     def test_nothing_is_said_of_another_machine_where_the_interference_is_the_papers(self):
         rows = [dataclasses.replace(row, host_type='table1') for row in results.rows(
-            [dynamic('FIFO-spread', 1, 400), dynamic('MIBS_8', 1, 560), dynamic('MIBS_4', 1, 500)])]
+            dynamic(name, 1, tasks) for name, tasks in (
+                ('FIFO-spread', 400), ('MIBS_8', 560), ('MIBS_4', 500)))]
         said = ' '.join(words.of_figure('table1', rows))
         self.assertIn('MIBS_8 against MIBS_4 +12.0 % (published: about +10 %)', said)
         self.assertNotIn(words.WHY, said)

@@ -74,7 +74,8 @@ class TestTune(unittest.TestCase):
                   for name in ('same-core-raw-disk', 'shared-slow-device')}
         case = experiment.Case(setups['same-core-raw-disk'], 'PRICED_8', 16, rate=30.0, hours=1.0)
         shown = tuning.tune(setups, tuning.settings((-float('inf'), 0.4), (2.0,)), case,
-                            ('medium',), 1, 2, lambda cases: [experiment.run(one) for one in cases])
+                            ('medium',), 1, 2,
+                            lambda cases: [experiment.run(one) for one in cases])
         for one in shown:
             if one.setting is not None and one.setting.chosen_on == 'shared-slow-device':
                 # Waiting is worth it there, and no harm elsewhere.
