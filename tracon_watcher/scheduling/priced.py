@@ -139,7 +139,7 @@ class Priced:
                 break
             if hosts[index]:
                 return worth + more, index
-        # Beside nobody it need not be worth it.
+        # On an empty host it need not be worth it.
         for worth, index in self._alone[task]:
             if hosts[index]:
                 return worth + more, index

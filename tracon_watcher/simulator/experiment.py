@@ -38,7 +38,7 @@ from tracon_watcher.simulator import workload
 from tracon_watcher.simulator import world as worlds
 from tracon_watcher import tie_breaking
 
-#: Name of the row that is no scheduler: what nobody can beat.
+#: Name of the row that is no scheduler: the best that is possible.
 OPTIMUM = 'optimum'
 #: Where the truth comes from.
 MEASURED, PUBLISHED = 'measured', published.NAME
@@ -142,7 +142,7 @@ class Result:
         optimum
     :param valued: dynamic: what was completed of that; above saturation tasks count by the prices
         of their classes in the optimum, which no scheduler can exceed (weak duality)
-    :param load: ρ, what arrives over what all slots complete where nobody interferes
+    :param load: ρ, what arrives over what all slots complete without interference
     :param waited: mean seconds before the start
     :param occupied: dynamic: mean share of the slots in which a task runs
     :param scheduling: seconds of computing

@@ -38,7 +38,7 @@ from tracon_watcher.simulator import truth as truths
 from tracon_watcher import tie_breaking
 
 #: By what schedulers decide: TRACON's own models of each application; the NLM with both responses
-#: of closed loops linked; the model of production for programs nobody knows; the mean of the
+#: of closed loops linked; the model of production for unknown programs; the mean of the
 #: exponents of this and the NLM; or the truth itself, which tells what errors of the models cost.
 MODELS = ('wmm', 'lm', 'nlm', 'linked', 'production', 'both', 'truth')
 #: What a task is: the work of one measured window, or the same number of units of each program.
