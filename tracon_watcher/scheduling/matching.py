@@ -81,8 +81,8 @@ def solve(space: configuration.Configurations, hosts: IntArray, tasks: IntArray,
     """
     columns = _columns(space, hosts, tasks)
     # The same program on every CPU: where several plans are best, the solver finds the same one.
-    cost = tie_breaking.rounded(cost)
-    change = np.array([cost[one.after] - cost[one.before] for one in columns])
+    even = tie_breaking.rounded(cost)
+    change = np.array([even[one.after] - even[one.before] for one in columns])
     count = len(columns)
     groups = np.flatnonzero(hosts)
     place = {int(index): row for row, index in enumerate(groups)}
@@ -112,7 +112,8 @@ def solve(space: configuration.Configurations, hosts: IntArray, tasks: IntArray,
     chosen = np.rint(found.x).astype(np.intp)
     used = np.flatnonzero(chosen)
     return Plan(tuple(columns[index] for index in used), tuple(int(n) for n in chosen[used]),
-                float(change @ chosen), float(found.mip_dual_bound))
+                float(sum((cost[columns[index].after] - cost[columns[index].before])
+                          * chosen[index] for index in used)), float(found.mip_dual_bound))
 
 
 def _columns(space: configuration.Configurations, hosts: IntArray,
