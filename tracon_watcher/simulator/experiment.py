@@ -227,7 +227,7 @@ def _static(case: Case, world: worlds.World, hosts: IntArray, shares: FloatArray
                   scheduling=found.scheduling, factor=world.factor)
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=256)
 def _best(setup: Setup, machines: int, objective: str, tasks: tuple[int, ...]) -> static.Outcome:
     return static.optimum(world_of(setup).truth, setup.hosts(machines).tolist(),
                           np.array(tasks, dtype=np.intp), objective)
