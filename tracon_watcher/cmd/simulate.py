@@ -28,21 +28,37 @@ from tracon_watcher.cmd import packaged
 from tracon_watcher import errors
 
 _MIXES = ('light', 'medium', 'heavy', 'uniform')
-_STREAM = 'FIFO-packed,FIFO-spread,MIOS,MIBS_8,MIX_8,PRICED_8'
-_BATCH = 'FIFO-packed,FIFO-spread,MIOS,MIBS_8,MIX_8,matching,optimum'
+_STREAM = 'FIFO-packed,FIFO-spread,FIFO-single,MIOS,MIBS_8,MIX_8,PRICED_8'
+_BATCH = 'FIFO-packed,FIFO-spread,MIOS,MIBS,MIBS_8,MIX_8,matching,optimum'
+_SCHEDULERS = (
+    'FIFO-packed, FIFO-spread (the baseline of ratios), FIFO-single (one VM a host), MIOS, '
+    'MIOS-residents, MIBS_q, MIX_q, MINMIN_q, PRICED_q, MIBS (all waiting tasks), matching, '
+    'matching-spread; q is the length of the queue. '
+    'A batch is decided when its queue is full and as many slots are free; with -partial behind '
+    'the name when the queue is full and one slot is free, with -eager when one slot is free; '
+    ':wait=S behind it bounds the seconds that a task waits for a full queue. -paired places the '
+    'second of two tasks beside the first. PRICED_q:threshold=θ:surplus=s has other settings')
 #: Of a row: what stands in the table, and what else in JSON.
 COLUMNS = ('scheduler', 'machines', 'mix', 'objective', 'lambda', 'rho', 'speedup', 'io_boost',
-           'normalised_throughput', 'distance_to_optimum', 'scheduling_seconds')
+           'normalised_throughput', 'interval_95', 'distance_to_optimum', 'ceiling',
+           'occupied_slots', 'scheduling_seconds')
 MORE = ('deviation', 'runs', 'tasks_per_minute', 'runtime_seconds', 'waiting_seconds',
         'overtaken_by', 'migrations', 'sigma', 'model', 'host_type', 'event_seconds')
 _FIELDS = ('scheduler', 'machines', 'mix', 'objective', 'rate', 'load', 'speedup', 'io_boost',
-           'throughput', 'distance', 'scheduling', 'deviation', 'runs', 'per_minute', 'runtime',
-           'waited', 'overtaken', 'migrations', 'sigma', 'model', 'host_type', 'event_cost')
+           'throughput', 'interval', 'distance', 'ceiling', 'occupied', 'scheduling', 'deviation',
+           'runs', 'per_minute', 'runtime', 'waited', 'overtaken', 'migrations', 'sigma',
+           'model', 'host_type', 'event_cost')
 
 
 def add_world(parser: argparse.ArgumentParser) -> None:
     """Add the options that say what the simulated world is made of."""
     add = parser.add_argument
+    add('--truth', default='measured', metavar='NAME',
+        help='what programs do to each other: measured, or table1 (Table 1 of the TRACON paper; '
+             'the model is the truth then) (default: %(default)s)')
+    add('--calc-ranks', type=int, default=3, metavar='N',
+        help='applications of the lowest ranks of I/O intensity that behave as Calc of Table 1, '
+             'the others as SeqRead; the paper does not say (default: %(default)s)')
     add('--measurements', action='append', default=[], metavar='FILE',
         help='measurements (CSV), may be repeated; by default those that come with the package')
     add('--host-type', action='append', default=[], metavar='NAME[=PARTS]',
@@ -54,11 +70,11 @@ def add_world(parser: argparse.ArgumentParser) -> None:
     add('--plan', default='', metavar='NAME',
         help='of the measurements, whose programs are the tasks: by default "full", or '
              '"applications"')
-    add('--model', default='linked', metavar='NAME',
+    add('--model', metavar='NAME',
         help='by which schedulers decide: wmm, lm or nlm (TRACON\'s, of each application), '
              'linked (nlm, where slowdown and IOPS ratio of closed loops are one), production '
-             '(for programs nobody knows), both (the mean of nlm and production), truth '
-             '(default: %(default)s)')
+             '(for unknown programs), both (the mean of nlm and production) or truth (default: '
+             'linked)')
     add('--solo-minutes', type=float, default=3.0, metavar='M',
         help='mean runtime alone; one factor brings what was measured there (default: '
              '%(default)s)')
@@ -74,12 +90,12 @@ def add_runs(parser: argparse.ArgumentParser, schedulers: str) -> None:
     add('--machines', type=numbers(int), default=[64], metavar='N[,N…]',
         help='hosts (default: 64)')
     add('--schedulers', type=words, default=words(schedulers), metavar='NAME[,NAME…]',
-        help=f'(default: {schedulers})')
+        help=f'{_SCHEDULERS} (default: {schedulers})')
     add('--objective', type=words, default=['RT'], metavar='NAME[,NAME]',
         help='RT, least total runtime, or IO, most IOPS (default: RT)')
     add('--seed', type=int, default=1, help='of the first run (default: %(default)s)')
-    add('--runs', type=int, default=3, metavar='N',
-        help='runs, whose mean is shown (default: %(default)s)')
+    add('--runs', type=int, default=20, metavar='N',
+        help='runs, whose mean is shown with its 95 %% interval (default: %(default)s)')
     add('--processes', type=int, default=2, metavar='N',
         help='that work at the same time; results do not depend on it (default: %(default)s)')
 
@@ -180,7 +196,10 @@ class Convert(command.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         from tracon_watcher.simulator import convert
         from tracon_watcher.simulator import experiment
-        world = experiment.world_of(setup(parsed_args))
+        found = setup(parsed_args)
+        if found.truth != experiment.MEASURED:
+            raise errors.InvalidOption('--truth', found.truth, 'its applications have no CPU use')
+        world = experiment.world_of(found)
         arguments = (parsed_args.file, parsed_args.layout, world.classes,
                      world.profiles[0, :, 2])
         if not parsed_args.output:
@@ -227,6 +246,11 @@ def setup(arguments: argparse.Namespace) -> Any:
     from tracon_watcher.models import dataset
     from tracon_watcher.simulator import experiment
     from tracon_watcher.simulator import truth
+    if arguments.truth not in experiment.TRUTHS:
+        raise errors.InvalidOption('--truth', arguments.truth,
+                                   f'expected one of {", ".join(experiment.TRUTHS)}')
+    if arguments.truth == experiment.PUBLISHED:
+        return _published(arguments)
     files = tuple(arguments.measurements or packaged.measurements())
     names, parts = [], []
     for text in arguments.host_type:
@@ -248,8 +272,28 @@ def setup(arguments: argparse.Namespace) -> Any:
         raise errors.InvalidOption('--slots', ','.join(map(str, arguments.slots)),
                                    f'one number, or one for each of {len(names)} host types')
     return experiment.Setup(files, tuple(names), tuple(parts), tuple(slots),
-                            arguments.solo_minutes, arguments.model, arguments.work,
-                            arguments.plan)
+                            arguments.solo_minutes, arguments.model or 'linked',
+                            arguments.work, arguments.plan)
+
+
+def _published(arguments: argparse.Namespace) -> Any:
+    """Return the world of Table 1, which has one host type and no measurements."""
+    from tracon_watcher.simulator import experiment
+    from tracon_watcher.simulator import published
+    for name, value, allowed in (('--model', arguments.model, (None, 'truth')),
+                                 ('--work', arguments.work, ('window',)),
+                                 ('--plan', arguments.plan, ('',)),
+                                 ('--host-type', arguments.host_type, ([],)),
+                                 ('--measurements', arguments.measurements, ([],))):
+        if value not in allowed:
+            raise errors.InvalidOption(name, value, f'the truth {published.NAME} has no such '
+                                                    f'choice; leave it out')
+    if len(arguments.slots) != 1:
+        raise errors.InvalidOption('--slots', ','.join(map(str, arguments.slots)), 'one number')
+    published.truth(arguments.calc_ranks)
+    return experiment.Setup((), (published.NAME,), slots=tuple(arguments.slots),
+                            minutes=arguments.solo_minutes, model='truth',
+                            truth=published.NAME, calc_ranks=arguments.calc_ranks)
 
 
 def cases(arguments: argparse.Namespace, **more: Any) -> list[Any]:
@@ -285,11 +329,19 @@ def simulate(arguments: argparse.Namespace, found: Sequence[Any],
     done = simulate_run.run(found, arguments.processes)
     people = arguments.formatter == 'table'
     if people and done:
-        world = ' and '.join(done[0].case.setup.host_types)
-        print(f'Truth: pairs measured on {world}, times multiplied by {done[0].factor:.3g}; '
-              f'decisions by model "{done[0].case.setup.model}".', file=sys.stderr)
+        print(world_in_words(done[0].case.setup, done[0].factor), file=sys.stderr)
     columns = COLUMNS if people else COLUMNS + MORE
     return columns, [listed(row, arguments, mix)[:len(columns)] for row in results.rows(done)]
+
+
+def world_in_words(setup: Any, factor: float) -> str:
+    """Return a sentence on what the truth is and by what schedulers decide."""
+    if setup.truth != 'measured':
+        return (f'Truth: Table 1 of the TRACON paper, ranks 1 to {setup.calc_ranks} as Calc, the '
+                f'others as SeqRead; decisions by the truth.')
+    world = ' and '.join(setup.host_types)
+    return (f'Truth: pairs measured on {world}, times multiplied by {factor:.3g}; decisions by '
+            f'model "{setup.model}".')
 
 
 def listed(row: Any, arguments: argparse.Namespace, mix: str = '') -> tuple[Any, ...]:

@@ -27,7 +27,7 @@ from tracon_watcher.cmd import simulate
 from tracon_watcher import errors
 from tracon_watcher import page
 
-_NAMES = ('4', '8', '9', '10', '11', '12', 'sigma', 'cost')
+_NAMES = ('4', '8', '9', '10', '11', '12', 'table1', 'sigma', 'cost')
 
 
 class Figures(lister.Lister):
@@ -44,10 +44,13 @@ class Figures(lister.Lister):
             help='folder (default: %(default)s)')
         add('--figures', type=simulate.words, default=list(_NAMES), metavar='NAME[,NAME…]',
             help=f'(default: {",".join(_NAMES)})')
-        add('--runs', type=int, default=3, metavar='N',
-            help='of each setting (default: %(default)s)')
+        add('--runs', type=int, default=20, metavar='N',
+            help='of each setting; of Figure 4 twice as many batches, with 512 machines and more '
+                 'half as many, of "cost" one (default: '
+                 '%(default)s)')
         add('--seed', type=int, default=1, help='of the first run (default: %(default)s)')
-        add('--hours', type=float, default=10.0, help='simulated (default: %(default)s)')
+        add('--hours', type=float, default=4.0,
+            help='simulated; less with many machines (default: %(default)s)')
         add('--largest', type=int, default=1024, metavar='N',
             help='most machines; of the figure "cost" up to ten times as many (default: '
                  '%(default)s)')
@@ -91,7 +94,8 @@ def _make(arguments: argparse.Namespace, folder: pathlib.Path) -> list[tuple[str
     for one in wanted:
         if one.name == 'cost':
             done.update(zip(one.cases, simulate_run.run(one.cases, 1)))
-    parts = [_head(setup, next(iter(done.values())).factor, arguments)]
+    parts = [_head(setup, next(one.factor for one in done.values()
+                               if one.case.setup.truth == setup.truth), arguments)]
     found = []
     for one in wanted:
         rows = results.rows(done[case] for case in one.cases)
@@ -120,15 +124,14 @@ def _write(path: pathlib.Path, figure: Any, rows: Any, arguments: argparse.Names
 
 
 def _head(setup: Any, factor: float, arguments: argparse.Namespace) -> str:
-    names = html.escape(' and '.join(setup.host_types))
+    from tracon_watcher.simulator import results
+    world = html.escape(simulate.world_in_words(setup, factor))
     return (page.begin('TRACON\'s schedulers on measured interference')
             + '<h1>TRACON\'s schedulers on measured interference</h1><p class="lead">'
-            f'What programs do to each other was measured on {names}; measured times are '
-            f'multiplied by {factor:.3g}, which makes a task take {setup.minutes:g} minutes alone '
-            f'on average. Schedulers decide by model "{html.escape(setup.model)}", which has seen '
-            f'none of these pairs. Means of {arguments.runs} runs, against the better of both '
-            f'FIFOs, beside what Chiang &amp; Huang (SC\'11) published. PRICED and matching are '
-            f'this product\'s.</p>')
+            f'{world} A task takes {setup.minutes:g} minutes alone on average; models have seen '
+            f'none of the pairs. Means of {arguments.runs} runs with their 95 % intervals, as '
+            f'ratios to {results.BASELINE}, beside what Chiang &amp; Huang (SC\'11) published. '
+            f'PRICED and matching are this product\'s.</p>')
 
 
 def _section(figure: Any, rows: Any, said: list[str], drawing: str,

@@ -25,13 +25,17 @@ import matplotlib.ticker
 from tracon_watcher.simulator import figures
 from tracon_watcher.simulator import results
 
-_COLOURS = {'FIFO-packed': '#c9ced6', 'FIFO-spread': '#8a8f98', 'MIOS': '#7fb2e5',
-            'MIBS_2': '#cfe8c9', 'MIBS_4': '#86c279', 'MIBS_8': '#3b8a3e', 'MIX_8': '#f2b266',
-            'PRICED_8': '#b3261e', 'matching': '#b3261e', 'optimum': '#22272e'}
+_COLOURS = {'FIFO-packed': '#c9ced6', 'FIFO-spread': '#8a8f98', 'FIFO-single': '#7b5a3a',
+            'MIOS': '#7fb2e5', 'MIBS': '#3b8a3e', 'MIBS_2': '#b5dcae', 'MIBS_4': '#77bb69',
+            'MIBS_8': '#3b8a3e', 'MIX_8': '#e8952f', 'PRICED_8': '#b3261e', 'matching': '#b3261e',
+            'optimum': '#22272e'}
+_DASHES = {'-residents': '-.', '-paired': '--', '-eager': ':', '-partial': '-.'}
 _LABELS = {'speedup': 'speedup', 'io_boost': 'IOBoost', 'throughput': 'normalised throughput',
            'distance': 'distance to the optimum', 'machines': 'machines', 'model': 'model',
            'rate': 'tasks a minute', 'sigma': 'standard deviation of the mix',
-           'event_cost': 'µs an event'}
+           'event_cost': 'µs an event', 'occupied': 'slots in use'}
+#: Ratios beyond it are drawn on a logarithmic axis.
+_WIDE = 4.0
 _LOGARITHMIC = ('machines',)
 
 
@@ -40,7 +44,7 @@ def draw(figure: figures.Figure, rows: Sequence[results.Row]) -> matplotlib.figu
     columns = list(dict.fromkeys(getattr(row, figure.panels) for row in rows))
     drawing = matplotlib.figure.Figure(
         figsize=(max(4.0 * len(columns), 6.0), 3.3 * len(figure.y)), layout='constrained')
-    axes = drawing.subplots(len(figure.y), len(columns), squeeze=False, sharey='row')
+    axes = drawing.subplots(len(figure.y), len(columns), squeeze=False)
     for line, value in enumerate(figure.y):
         for place, column in enumerate(columns):
             own = [row for row in rows if getattr(row, figure.panels) == column
@@ -54,7 +58,7 @@ def draw(figure: figures.Figure, rows: Sequence[results.Row]) -> matplotlib.figu
         axes[line, 0].set_ylabel(_LABELS[value])
     labelled = {label: handle for axis in axes.flat
                 for handle, label in zip(*axis.get_legend_handles_labels())}
-    drawing.legend(labelled.values(), labelled.keys(), loc='outside lower center', ncols=5,
+    drawing.legend(labelled.values(), labelled.keys(), loc='outside lower center', ncols=6,
                    fontsize='small', frameon=False)
     return drawing
 
@@ -78,12 +82,14 @@ def _panel(axis: matplotlib.axes.Axes, figure: figures.Figure, value: str,
            rows: Sequence[results.Row]) -> None:
     names = list(dict.fromkeys(row.scheduler for row in rows))
     categories = list(dict.fromkeys(getattr(row, figure.x) for row in rows))
+    highest = 0.0
     for place, name in enumerate(names):
         own = [row for row in rows if row.scheduler == name]
-        bare = name.removesuffix('-full')
+        ending = next((one for one in _DASHES if name.endswith(one)), '')
+        bare = name.removesuffix(ending)
         style: dict[str, Any] = {'color': _COLOURS.get(bare, '#6a4c93'), 'label': name,
-                                 'linewidth': 1.6 if bare.startswith(('PRICED', 'match')) else 1.1,
-                                 'linestyle': '--' if name != bare else '-'}
+                                 'linewidth': 1.8 if bare.startswith(('PRICED', 'match')) else 1.3,
+                                 'linestyle': _DASHES.get(ending, '-')}
         if figure.x == 'model':
             # Beside each other: between models there is nothing.
             style['linestyle'] = 'none'
@@ -92,29 +98,35 @@ def _panel(axis: matplotlib.axes.Axes, figure: figures.Figure, value: str,
         else:
             x = [getattr(row, figure.x) for row in own]
         y = [getattr(row, value) * (1e6 if value == 'event_cost' else 1) for row in own]
-        spread = [row.deviation if _deviates(row, value) else 0.0 for row in own]
-        axis.errorbar(x, y, yerr=spread, marker='o', markersize=3, elinewidth=0.6, **style)
+        highest = max([highest, *(one for one in y if math.isfinite(one))])
+        spread = [row.interval if _has_interval(row, value) else 0.0 for row in own]
+        axis.errorbar(x, y, yerr=spread, marker='o', markersize=3, elinewidth=0.8, capsize=2,
+                      **style)
     if figure.x == 'model':
         axis.set_xticks(range(len(categories)), categories)
     elif figure.x in _LOGARITHMIC:
         axis.set_xscale('log', base=2)
         axis.set_xticks(categories, [f'{number:,}' for number in categories], rotation=45)
         axis.xaxis.set_minor_locator(matplotlib.ticker.NullLocator())
-    if value == 'distance':
+    if value in ('distance', 'occupied'):
         axis.yaxis.set_major_formatter(matplotlib.ticker.PercentFormatter(1.0))
-    if value in ('distance', 'event_cost'):
+    if value in ('distance', 'event_cost', 'occupied'):
         axis.set_ylim(bottom=0)
+    elif highest > _WIDE:
+        # Ratios around 1, and one that is many times larger.
+        axis.set_yscale('log', base=2)
+        axis.yaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter('%g'))
     axis.set_xlabel(_LABELS[figure.x])
     axis.grid(axis='y', color='#eceef2')
     for side in ('top', 'right'):
         axis.spines[side].set_visible(False)
 
 
-def _deviates(row: results.Row, value: str) -> bool:
-    """Say whether a row's deviation is that of the value shown."""
+def _has_interval(row: results.Row, value: str) -> bool:
+    """Say whether a row's interval is that of the value shown."""
     shown = 'throughput' if not math.isnan(row.throughput) else (
         'speedup' if row.objective == 'RT' else 'io_boost')
-    return value == shown and not math.isnan(row.deviation)
+    return value == shown and not math.isnan(row.interval)
 
 
 def _published(axis: matplotlib.axes.Axes, at: float | None, value: float) -> None:

@@ -51,12 +51,19 @@ def run(cases: Sequence[experiment.Case], processes: int) -> list[experiment.Res
         order = sorted(range(len(cases)), key=lambda index: -cases[index].weight)
         futures = {index: pool.submit(_work, index, cases[index]) for index in order}
         waiting = set(futures.values())
+        # Only of those that move: thousands of cases would keep this process busy.
+        moving, reported = set(order), [0.0] * len(cases)
         try:
             while waiting:
                 done, waiting = concurrent.futures.wait(
                     waiting, _POLL_SECONDS, concurrent.futures.FIRST_EXCEPTION)
-                for index, future in futures.items():
-                    _Report(shown, index, cases[index])(1.0 if future.done() else shares[index])
+                for index in list(moving):
+                    share = 1.0 if futures[index].done() else shares[index]
+                    if share != reported[index]:
+                        reported[index] = share
+                        _Report(shown, index, cases[index])(share)
+                    if share == 1.0 and futures[index].done():
+                        moving.discard(index)
                 for future in done:
                     future.result()
         except BaseException:

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.optimize
 
 from tracon_watcher.characteristics import FloatArray, IntArray
+from tracon_watcher import tie_breaking
 
 
 def least_cost(cost: FloatArray) -> IntArray | None:
@@ -27,7 +28,7 @@ def least_cost(cost: FloatArray) -> IntArray | None:
     :returns: (k,) columns, None where there is no way
     """
     try:
-        rows, columns = scipy.optimize.linear_sum_assignment(cost)
+        rows, columns = scipy.optimize.linear_sum_assignment(tie_breaking.rounded(cost))
     except ValueError:
         return None
     if len(rows) < len(cost):

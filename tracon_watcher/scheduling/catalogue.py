@@ -23,18 +23,47 @@ from tracon_watcher.scheduling import base
 from tracon_watcher.scheduling import fifo
 from tracon_watcher.scheduling import matching
 from tracon_watcher.scheduling import mibs
+from tracon_watcher.scheduling import minmin
 from tracon_watcher.scheduling import mios
 from tracon_watcher.scheduling import mix
 from tracon_watcher.scheduling import performance as performances
 from tracon_watcher.scheduling import priced
 
-#: One of each family, as they are shown. The baseline of ratios is the better of the FIFOs.
-USUAL = ('FIFO-packed', 'FIFO-spread', 'MIOS', 'MIBS_8', 'MIX_8', 'PRICED_8')
-_NAME = re.compile(r'(?P<family>[A-Z]+|matching)(?:-(?P<order>packed|spread))?'
-                   r'(?:_(?P<window>\d+))?(?P<full>-full)?(?::(?P<more>.*))?$')
-_KNOWN = ('FIFO-packed, FIFO-spread, MIOS, MIBS_q, MIBS_q-full, MIX_q, MIX_q-full, PRICED_q (with '
-          ':threshold=θ and :surplus=s behind it) or matching; q is the length of the queue')
+#: One of each family, as they are shown.
+USUAL = ('FIFO-packed', 'FIFO-spread', 'FIFO-single', 'MIOS', 'MIBS_8', 'MIX_8', 'MINMIN_8',
+         'PRICED_8')
+_NAME = re.compile(r'(?P<family>[A-Z]+|matching)(?:_(?P<window>\d+))?'
+                   r'(?P<words>(?:-[a-z]+)*)(?P<values>(?::[^:]*)*)$')
+_KNOWN = ('FIFO-packed, FIFO-spread, FIFO-single, MIOS, MIOS-residents, MIBS, MIBS_q, MIX_q, '
+          'MINMIN_q (with -paired, but for MINMIN, and -partial or -eager behind it, or :wait=s), '
+          'PRICED_q (with :threshold=θ and :surplus=s behind it), matching or matching-spread; q '
+          'is the length of the queue')
 _MOST = 4096
+_PAIRED, _PARTIAL, _EAGER = 'paired', 'partial', 'eager'
+_RESIDENTS, _SPREAD = 'residents', 'spread'
+
+
+@dataclasses.dataclass(frozen=True)
+class _Family:
+    """Parts that names of a family may have.
+
+    :param queue: ``must``, ``may`` or ``never`` have a length of the queue
+    :param words: behind hyphens, each no more than once
+    :param values: keys of values behind colons
+    """
+
+    queue: str = 'never'
+    words: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+
+_FAMILIES = {
+    'FIFO': _Family(words=fifo.ORDERS), 'MIOS': _Family(words=(_RESIDENTS,)),
+    'matching': _Family(words=(_SPREAD,)),
+    'MIBS': _Family('may', (_PAIRED, _PARTIAL, _EAGER), ('wait',)),
+    'MIX': _Family('must', (_PAIRED, _PARTIAL, _EAGER), ('wait',)),
+    'MINMIN': _Family('must', (_PARTIAL, _EAGER), ('wait',)),
+    'PRICED': _Family('must', (), ('threshold', 'surplus'))}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,16 +71,22 @@ class _Name:
     """A name, taken apart."""
 
     family: str
-    order: str
-    window: int
-    full: bool
-    more: dict[str, float]
+    window: int | None
+    words: tuple[str, ...]
+    values: dict[str, float]
+
+    @property
+    def reading(self) -> base.Reading:
+        batch = None
+        if self.window is not None and _EAGER not in self.words:
+            batch = base.Batch(_PARTIAL not in self.words, self.values.get('wait', math.inf))
+        return base.Reading(self.window, batch, _PAIRED in self.words)
 
 
 def check(name: str) -> None:
-    """See that a scheduler has this name.
+    """Check that a scheduler has this name.
 
-    :raises tracon_watcher.errors.InvalidOption: for a name that is none
+    :raises tracon_watcher.errors.InvalidOption: for any other
     """
     _taken_apart(name)
 
@@ -65,50 +100,62 @@ def build(name: str, performance: performances.Performance, objective: str) -> b
     """
     parts = _taken_apart(name)
     if parts.family == 'FIFO':
-        return fifo.Fifo(parts.order)
+        return fifo.Fifo(parts.words[0])
     if parts.family == 'MIOS':
-        return mios.Mios(performance, objective)
+        return mios.Mios(performance, objective, bool(parts.words))
     if parts.family == 'MIBS':
-        return mibs.Mibs(performance, objective, parts.window, parts.full)
+        return mibs.Mibs(performance, objective, parts.reading)
     if parts.family == 'MIX':
-        return mix.Mix(performance, objective, parts.window, parts.full)
+        return mix.Mix(performance, objective, parts.reading)
+    if parts.family == 'MINMIN':
+        return minmin.MinMin(performance, objective, parts.reading)
     if parts.family == 'matching':
-        return matching.Matching(performance, objective)
-    scheduler = priced.Priced(performance, parts.window, **parts.more)
+        return matching.Matching(performance, objective, bool(parts.words))
+    scheduler = priced.Priced(performance, parts.window or 1, **parts.values)
     scheduler.name = name
     return scheduler
 
 
 def _taken_apart(name: str) -> _Name:
     found = _NAME.match(name)
-    if found is None:
-        raise errors.InvalidOption('scheduler', name, f'expected {_KNOWN}')
-    family, order, full = found['family'], found['order'], bool(found['full'])
+    family = _FAMILIES.get(found['family']) if found is not None else None
+    if found is None or family is None:
+        raise _unknown(name)
     window = int(found['window']) if found['window'] else None
-    takes = {'window': window is not None, 'order': order is not None, 'full': full,
-             'more': found['more'] is not None}
-    expected = {'FIFO': {'order'}, 'MIOS': set(), 'MIBS': {'window'}, 'MIX': {'window'},
-                'PRICED': {'window'}, 'matching': set()}.get(family)
-    allowed = {'MIBS': {'full'}, 'MIX': {'full'}, 'PRICED': {'more'}}.get(family, set())
-    given = {part for part, there in takes.items() if there}
-    if expected is None or not expected <= given <= expected | allowed:
-        raise errors.InvalidOption('scheduler', name, f'expected {_KNOWN}')
+    words = tuple(found['words'].split('-')[1:])
+    if family.queue == ('must' if window is None else 'never'):
+        raise _unknown(name)
+    if not set(words) <= set(family.words) or len(set(words)) < len(words):
+        raise _unknown(name)
+    # FIFO has one order; a batch that does not wait has nothing to be partial.
+    if (family.words == fifo.ORDERS and len(words) != 1) or (
+            {_PARTIAL, _EAGER} <= set(words)):
+        raise _unknown(name)
+    values = _values(name, found['values'], family.values)
+    # All waiting tasks are never a full queue.
+    if (window is None or _EAGER in words) and 'wait' in values or (
+            window is None and {_PARTIAL, _EAGER} & set(words)):
+        raise _unknown(name)
     if window is not None and not 1 <= window <= _MOST:
         raise errors.InvalidOption('scheduler', name,
                                    f'the queue holds from 1 to {_MOST} tasks')
-    return _Name(family, order or '', window or 1, full, _more(name, found['more']))
+    return _Name(found['family'], window, words, values)
 
 
-def _more(name: str, text: str | None) -> dict[str, float]:
+def _values(name: str, text: str, known: tuple[str, ...]) -> dict[str, float]:
     values: dict[str, float] = {}
-    for part in (text or '').split(':') if text is not None else ():
+    for part in text.split(':')[1:]:
         key, _equals, value = part.partition('=')
         try:
             values[key] = float(value)
         except ValueError:
             values[key] = math.nan
         # Without a threshold no task waits. There is no such thing as an endless surplus.
-        if not (math.isfinite(values[key]) and key in ('threshold', 'surplus')
-                or values[key] == -math.inf and key == 'threshold'):
-            raise errors.InvalidOption('scheduler', name, f'expected {_KNOWN}')
+        fits = math.isfinite(values[key]) and not (key == 'wait' and values[key] < 0)
+        if key not in known or not (fits or (key == 'threshold' and values[key] == -math.inf)):
+            raise _unknown(name)
     return values
+
+
+def _unknown(name: str) -> errors.InvalidOption:
+    return errors.InvalidOption('scheduler', name, f'expected {_KNOWN}')

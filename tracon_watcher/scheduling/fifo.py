@@ -19,19 +19,25 @@ from typing import Sequence
 from tracon_watcher.scheduling import base
 from tracon_watcher.scheduling import pool as pools
 
+#: One VM a host: the other slots stay empty.
+SINGLE = 'single'
+ORDERS = (*pools.ORDERS, SINGLE)
+
 
 class Fifo:
     """The baseline of TRACON's evaluation (Chiang & Huang, SC'11, §4.2).
 
-    :param order: over free slots, which the paper does not tell: ``packed`` or ``spread``
+    :param order: over free slots, which the paper does not tell: ``packed`` or ``spread``;
+        ``single`` places tasks on empty hosts only, so that no task has a neighbour
     """
 
     window = 1
-    batch = False
-    patient = False
+    batch: base.Batch | None = None
 
     def __init__(self, order: str = pools.SPREAD) -> None:
-        self.order: str | None = order
+        self._single = order == SINGLE
+        self.order: str | None = pools.SPREAD if self._single else order
+        self.patient = self._single
         self.name = f'FIFO-{order}'
 
     def schedule(self, queue: Sequence[int], pool: pools.Pool) -> base.Placements:
@@ -41,6 +47,9 @@ class Fifo:
             if not pool.free:
                 break
             host = pool.first()
+            # The emptiest host comes first.
+            if self._single and pool.configurations.size[pool.of[host]]:
+                break
             pool.add(host, task)
             placed.append((position, host))
         return placed

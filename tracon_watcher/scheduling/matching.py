@@ -35,6 +35,7 @@ from tracon_watcher.scheduling import configurations as configuration
 from tracon_watcher.scheduling import objective as objectives
 from tracon_watcher.scheduling import performance as performances
 from tracon_watcher.scheduling import pool as pools
+from tracon_watcher import tie_breaking
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +80,9 @@ def solve(space: configuration.Configurations, hosts: IntArray, tasks: IntArray,
     :raises tracon_watcher.errors.InvalidOption: when the solver finds nothing in that time
     """
     columns = _columns(space, hosts, tasks)
-    change = np.array([cost[one.after] - cost[one.before] for one in columns])
+    # The same program on every CPU: where several plans are best, the solver finds the same one.
+    even = tie_breaking.rounded(cost)
+    change = np.array([even[one.after] - even[one.before] for one in columns])
     count = len(columns)
     groups = np.flatnonzero(hosts)
     place = {int(index): row for row, index in enumerate(groups)}
@@ -109,7 +112,8 @@ def solve(space: configuration.Configurations, hosts: IntArray, tasks: IntArray,
     chosen = np.rint(found.x).astype(np.intp)
     used = np.flatnonzero(chosen)
     return Plan(tuple(columns[index] for index in used), tuple(int(n) for n in chosen[used]),
-                float(change @ chosen), float(found.mip_dual_bound))
+                float(sum((cost[columns[index].after] - cost[columns[index].before])
+                          * chosen[index] for index in used)), float(found.mip_dual_bound))
 
 
 def _columns(space: configuration.Configurations, hosts: IntArray,
@@ -132,16 +136,19 @@ class Matching:
 
     :param performance: as predicted
     :param objective: ``RT`` or ``IO``
+    :param spread: give every empty host one of the tasks first, in their order, and place only
+        the rest at once; tells what it costs that each task prefers to be alone
     """
 
-    batch = False
+    batch: base.Batch | None = None
     order: str | None = None
     patient = False
 
     def __init__(self, performance: performances.Performance, objective: str,
-                 window: int = 1 << 30) -> None:
-        self.name = 'matching'
-        self.window = window
+                 spread: bool = False) -> None:
+        self.name = 'matching-spread' if spread else 'matching'
+        self.window = base.ALL_WAITING
+        self._spread = spread
         self._cost = _comparable(performance, objective)
 
     def schedule(self, queue: Sequence[int], pool: pools.Pool) -> base.Placements:
@@ -149,20 +156,32 @@ class Matching:
         space = pool.configurations
         if not queue or not pool.free:
             return []
+        placed = self._alone(queue, pool) if self._spread else []
+        if len(placed) == len(queue) or not pool.free:
+            return placed
         hosts = np.array([len(members) for members in pool.hosts], dtype=np.intp)
-        tasks = np.bincount(queue, minlength=len(space.classes)).astype(np.intp)
+        tasks = np.bincount(queue[len(placed):], minlength=len(space.classes)).astype(np.intp)
         plan = solve(space, hosts, tasks, self._cost)
         waiting: list[list[int]] = [[] for _one in space.classes]
-        for position in range(len(queue) - 1, -1, -1):
+        for position in range(len(queue) - 1, len(placed) - 1, -1):
             waiting[queue[position]].append(position)
         members = [list(one) for one in pool.hosts]
-        placed = []
         for column, number in zip(plan.columns, plan.hosts):
             for _host in range(number):
                 host = members[column.before].pop()
                 for task in column.tasks:
                     pool.add(host, task)
                     placed.append((waiting[task].pop(), host))
+        return placed
+
+    @staticmethod
+    def _alone(queue: Sequence[int], pool: pools.Pool) -> base.Placements:
+        placed: base.Placements = []
+        for index in pool.configurations.empty:
+            while pool.hosts[index] and len(placed) < len(queue):
+                host = pool.hosts[index][-1]
+                pool.add(host, queue[len(placed)])
+                placed.append((len(placed), host))
         return placed
 
 

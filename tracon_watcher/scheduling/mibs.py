@@ -10,11 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""MIBS: the first of the queue, then whoever interferes least with it, and so on."""
+"""MIBS: the first of the queue, then the task that interferes least with it, and so on."""
 
 from __future__ import annotations
 
-from typing import Sequence
+import collections
+from typing import Iterator, Sequence
 
 from tracon_watcher.scheduling import base
 from tracon_watcher.scheduling import performance as performances
@@ -26,50 +27,73 @@ class Mibs:
 
     :param performance: as predicted
     :param objective: ``RT`` or ``IO``
-    :param window: length of the queue
-    :param batch: decide when the queue is full and as many slots are free (§3.2); False: as soon
-        as a slot is (§4.2), which makes it FIFO where one at a time becomes free
+    :param reading: length of the queue, when a batch is decided and where candidate 2 goes
     """
 
     order: str | None = None
     patient = False
 
-    def __init__(self, performance: performances.Performance, objective: str, window: int = 8,
-                 batch: bool = False) -> None:
-        self.name = f'MIBS_{window}' + (base.FULL if batch else '')
-        self.window = window
-        self.batch = batch
+    def __init__(self, performance: performances.Performance, objective: str,
+                 reading: base.Reading = base.Reading()) -> None:
+        self.name = reading.name('MIBS')
+        self.window = reading.length
+        self.batch = reading.batch
+        self._paired = reading.paired
         self._preference = base.Preference(performance, objective)
 
     def schedule(self, queue: Sequence[int], pool: pools.Pool) -> base.Placements:
         """Place tasks, two by two; see :class:`~.base.Scheduler`."""
-        placed = []
-        for position in pairwise_order(self._preference, queue, 0):
-            index = self._preference.best(queue[position], pool.hosts)
-            if index < 0:
+        placed: base.Placements = []
+        full, host = pool.configurations.full, -1
+        for position, second in pairwise_order(self._preference, queue, 0):
+            if not (second and self._paired and host >= 0 and not full[pool.of[host]]):
+                index = self._preference.best(queue[position], pool.hosts)
+                host = pool.hosts[index][-1] if index >= 0 else -1
+            if host < 0:
                 continue
-            host = pool.hosts[index][-1]
             pool.add(host, queue[position])
             placed.append((position, host))
+            if not pool.free:
+                break
         return placed
 
 
-def pairwise_order(preference: base.Preference, queue: Sequence[int], first: int) -> list[int]:
-    """Return the positions of a queue in the order in which MIBS places them.
+def pairwise_order(preference: base.Preference, queue: Sequence[int],
+                   first: int) -> Iterator[tuple[int, bool]]:
+    """Yield positions of a queue in the order in which MIBS places them, in O(n c).
+
+    With each comes whether the task is candidate 2 of the one before it. Of equal candidates the
+    longest waiting one is taken.
 
     :param first: position of the task that is taken first of all
     """
-    left = list(range(len(queue)))
-    order: list[int] = []
-    if not left:
-        return order
-    left.insert(0, left.pop(first))
-    while left:
-        one = left.pop(0)
-        order.append(one)
-        if left:
-            beside = queue[one]
-            other = min(left, key=lambda position: preference.pair[queue[position]][beside])
-            left.remove(other)
-            order.append(other)
-    return order
+    waiting: dict[int, collections.deque[int]] = {}
+    for position, task in enumerate(queue):
+        if position != first:
+            waiting.setdefault(task, collections.deque()).append(position)
+    taken = [False] * len(queue)
+    one, start = first, 0
+    while queue:
+        taken[one] = True
+        yield one, False
+        beside = queue[one]
+        if not waiting:
+            return
+        _score, other = min((preference.pair[task][beside], positions[0])
+                            for task, positions in waiting.items())
+        _take(waiting, queue[other])
+        taken[other] = True
+        yield other, True
+        if not waiting:
+            return
+        while taken[start]:
+            start += 1
+        one = start
+        _take(waiting, queue[one])
+
+
+def _take(waiting: dict[int, collections.deque[int]], task: int) -> None:
+    positions = waiting[task]
+    positions.popleft()
+    if not positions:
+        del waiting[task]

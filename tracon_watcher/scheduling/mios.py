@@ -26,16 +26,18 @@ class Mios:
 
     :param performance: as predicted
     :param objective: ``RT`` or ``IO``
+    :param residents: add what residents lose to the score, which the paper does not
     """
 
     window = 1
-    batch = False
+    batch: base.Batch | None = None
     order: str | None = None
     patient = False
 
-    def __init__(self, performance: performances.Performance, objective: str) -> None:
-        self.name = 'MIOS'
-        self._preference = base.Preference(performance, objective)
+    def __init__(self, performance: performances.Performance, objective: str,
+                 residents: bool = False) -> None:
+        self.name = 'MIOS-residents' if residents else 'MIOS'
+        self._preference = base.Preference(performance, objective, residents)
 
     def schedule(self, queue: Sequence[int], pool: pools.Pool) -> base.Placements:
         """Place tasks in their order; see :class:`~.base.Scheduler`."""

@@ -20,6 +20,7 @@ from tracon_watcher.scheduling import base
 from tracon_watcher.scheduling import mibs
 from tracon_watcher.scheduling import performance as performances
 from tracon_watcher.scheduling import pool as pools
+from tracon_watcher import tie_breaking
 
 
 class Mix:
@@ -32,19 +33,18 @@ class Mix:
 
     :param performance: as predicted
     :param objective: ``RT`` or ``IO``
-    :param window: length of the queue
-    :param batch: decide when the queue is full and as many slots are free (§3.2); False: as soon
-        as a slot is (§4.2)
+    :param reading: length of the queue, when a batch is decided and where candidate 2 goes
     """
 
     order: str | None = None
     patient = False
 
-    def __init__(self, performance: performances.Performance, objective: str, window: int = 8,
-                 batch: bool = False) -> None:
-        self.name = f'MIX_{window}' + (base.FULL if batch else '')
-        self.window = window
-        self.batch = batch
+    def __init__(self, performance: performances.Performance, objective: str,
+                 reading: base.Reading = base.Reading()) -> None:
+        self.name = reading.name('MIX')
+        self.window = reading.length
+        self.batch = reading.batch
+        self._paired = reading.paired
         self._preference = base.Preference(performance, objective)
 
     def schedule(self, queue: Sequence[int], pool: pools.Pool) -> base.Placements:
@@ -58,7 +58,9 @@ class Mix:
                 continue
             tried.add(order)
             plan, lost = self._attempt(queue, first, pool)
-            if len(plan) > len(best) or (len(plan) == len(best) and lost < least - 1e-12):
+            # The earlier of equals is kept; rounding makes none better.
+            less = lost < least - tie_breaking.TOLERANCE * max(1.0, abs(lost))
+            if len(plan) > len(best) or (len(plan) == len(best) and less):
                 best, least = plan, lost
         placed = []
         for position, index in best:
@@ -77,15 +79,21 @@ class Mix:
         together: dict[int, list[list[int]]] = {}
         plan: list[tuple[int, int]] = []
         free = pool.free
-        for position in mibs.pairwise_order(preference, queue, first):
+        grown = -1
+        for position, second in mibs.pairwise_order(preference, queue, first):
             if not free:
                 break
             task = queue[position]
-            for index in preference.ranked[task]:
-                if len(pool.hosts[index]) + change.get(index, 0) > 0:
-                    break
+            if second and self._paired and grown >= 0 and not space.full[grown]:
+                # Candidate 1's host was changed last, so it stands last among its equals.
+                index = grown
             else:
-                continue
+                grown = -1
+                for index in preference.ranked[task]:
+                    if len(pool.hosts[index]) + change.get(index, 0) > 0:
+                        break
+                else:
+                    continue
             grown = space.added[index][task]
             change[index] = change.get(index, 0) - 1
             if not space.full[grown]:

@@ -73,13 +73,32 @@ def host_cost(performance: performances.Performance, objective: str) -> FloatArr
 def newcomer_cost(performance: performances.Performance, objective: str) -> FloatArray:
     """Return what a task of a class costs when it comes to each configuration, (n, c).
 
-    Infinite where it cannot. Of equal ones the one with the smaller slowdown costs a trifle less.
+    Infinite where it cannot.
     """
-    cost = task_cost(performance, objective)
+    return _of_newcomers(performance, task_cost(performance, objective))
+
+
+def total_cost(performance: performances.Performance, objective: str) -> FloatArray:
+    """Return what a task of a class and all residents cost more, (n, c), when it comes.
+
+    Infinite where it cannot.
+    """
+    cost = host_cost(performance, objective)
     added = np.array(performance.configurations.added)
-    columns = np.arange(added.shape[1])
-    found = cost[added, columns] + 1e-9 * performance.slowdown[added, columns]
-    return np.where(added == configuration.NONE, np.inf, found)
+    return np.where(added == configuration.NONE, np.inf, cost[added] - cost[:, None])
+
+
+def newcomer_slowdown(performance: performances.Performance) -> FloatArray:
+    """Return the slowdown of a task of a class when it comes to each configuration, (n, c).
+
+    Infinite where it cannot.
+    """
+    return _of_newcomers(performance, performance.slowdown)
+
+
+def _of_newcomers(performance: performances.Performance, table: FloatArray) -> FloatArray:
+    added = np.array(performance.configurations.added)
+    return np.where(added == configuration.NONE, np.inf, table[added, np.arange(added.shape[1])])
 
 
 def pair_interference(performance: performances.Performance, objective: str) -> FloatArray:

@@ -24,6 +24,10 @@ import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.scheduling import configurations as configuration
+from tracon_watcher import tie_breaking
+
+#: Significant digits of a performance: far more than are measured, far fewer than rounding needs.
+DIGITS = 7
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +45,18 @@ class Performance:
     solo_iops: FloatArray
     slowdown: FloatArray
     iops_ratio: FloatArray
+
+    def rounded(self, digits: int = DIGITS) -> Performance:
+        """Return the same with so many significant digits.
+
+        The last bits of what models predict, and of means and logarithms, differ between CPUs.
+        Whatever is chosen by performance starts from here, so that it is the same on all of them.
+        """
+        solo_seconds, solo_iops, slowdown, iops_ratio = (
+            tie_breaking.rounded(one, digits)
+            for one in (self.solo_seconds, self.solo_iops, self.slowdown, self.iops_ratio))
+        return dataclasses.replace(self, solo_seconds=solo_seconds, solo_iops=solo_iops,
+                                   slowdown=slowdown, iops_ratio=iops_ratio)
 
     @functools.cached_property
     def speed(self) -> FloatArray:

@@ -10,24 +10,25 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Tasks as they come, by what a host is worth with them: prices from the saturated optimum.
+"""PRICED: an online scheduler that values hosts by the prices of the saturated optimum.
 
-MIOS asks what a newcomer will suffer. It does not ask what residents will, nor whether the slot
-had better wait for another task. Here every configuration has a value, Σ_a price_a r_a(m), what it
-completes a second at the prices of :mod:`~tracon_watcher.scheduling.saturation`; a task is worth
-what it adds to the value of the host that it comes to. That counts the newcomer and the residents
-in one sum, and the prices hold what classes of tasks are expected to come: those of the tasks
-placed so far. Four rules follow from it:
+MIOS counts what a newcomer will suffer. It counts neither what residents will, nor what another
+task in the same slot would be worth. Here every configuration has a value, Σ_a price_a r_a(m): its
+completions a second at the prices of :mod:`~tracon_watcher.scheduling.saturation`. A task is worth
+what it adds to the value of its host. That counts the newcomer and the residents in one sum; the
+prices reflect the mix of tasks that is expected, which is that of the tasks placed so far. Four
+rules follow from it:
 
 * Of all tasks in the window and all free slots the two are put together that add most.
-* What adds less than a share θ of what a slot earns in the optimum waits, even beside a free slot:
-  the residents there are worth more without it, or with another one. Beside nobody it never waits.
+* A task that adds less than a share θ of what a slot earns in the optimum waits, even beside a
+  free slot: the residents there are worth more without it, or with another one. It never waits
+  where a host is empty.
 * When the window is full, the share of a class in it beyond its share among all tasks adds to its
-  worth. So tasks that nobody wants do not block the window: in the end what comes must be done.
-* Whoever has been overtaken by a full window many times over is placed at the next chance, beside
-  whomever it may be, so that nobody waits for ever.
+  worth. So tasks that suit no host do not block the window: in the end all must be done.
+* A task that was overtaken by a full window many times is placed at the next chance, beside any
+  resident, so that no task waits for ever.
 
-Where nobody interferes, every task adds what a slot earns, and none ever waits beside a free slot.
+Without interference every task adds what a slot earns, and none waits beside a free slot.
 
 Ranks are kept by class and configuration, so a decision looks at no hosts.
 """
@@ -43,12 +44,13 @@ from tracon_watcher.scheduling import configurations as configuration
 from tracon_watcher.scheduling import performance as performances
 from tracon_watcher.scheduling import pool as pools
 from tracon_watcher.scheduling import saturation
+from tracon_watcher import tie_breaking
 
-#: θ and the weight of a class's surplus in the window, in what a slot earns; chosen on three mixes
-#: and two host types.
+#: θ and the weight of a class's surplus in the window, in what a slot earns. Chosen on three mixes
+#: and two host types; ``tracon simulate tune`` shows what a choice on one is worth on the other.
 THRESHOLD = 0.4
 SURPLUS = 2.0
-#: Prices are computed anew when twice as many tasks were placed, and every so many.
+#: Prices are computed again when twice as many tasks were placed, and every so many.
 _PERIOD = 4096
 _FIRST = 32
 #: Windows by which the longest waiting task may be overtaken.
@@ -67,7 +69,7 @@ class Priced:
     :param surplus: weight of a class's surplus in the window
     """
 
-    batch = False
+    batch: base.Batch | None = None
     order: str | None = None
 
     def __init__(self, performance: performances.Performance, window: int = 8,
@@ -125,7 +127,7 @@ class Priced:
             if waiting >= self.window:
                 more = self._surplus * (number / waiting - self._shares[task])
             worth, index = self._best_of(task, more, pool.hosts)
-            if index >= 0 and worth > most:
+            if index >= 0 and worth > most + tie_breaking.TOLERANCE:
                 best, most = (task, index), worth
         return best
 
@@ -137,7 +139,7 @@ class Priced:
                 break
             if hosts[index]:
                 return worth + more, index
-        # Beside nobody it need not be worth it.
+        # On an empty host it need not be worth it.
         for worth, index in self._alone[task]:
             if hosts[index]:
                 return worth + more, index
@@ -156,11 +158,13 @@ class Priced:
         value = self._performance.completions @ optimum.price
         earned = (optimum.earned / np.array(space.slots))[space.host_type]
         added = np.array(space.added)
-        worth = np.where(added == configuration.NONE, -np.inf,
-                         (value[added] - value[:, None]) / earned[:, None])
-        self._shares = shares.tolist()
+        # Compared with a threshold and with each other, so rounding must not decide.
+        worth = tie_breaking.rounded(np.where(
+            added == configuration.NONE, -np.inf,
+            (value[added] - value[:, None]) / earned[:, None]), 8)
+        self._shares = tie_breaking.rounded(shares).tolist()
         self._ranked = [[(float(column[index]), int(index))
-                         for index in np.argsort(-column, kind='stable')
+                         for index in tie_breaking.argsort(-column)
                          if np.isfinite(column[index])] for column in worth.T]
         self._alone = [[one for one in ranked if not space.size[one[1]]]
                        for ranked in self._ranked]

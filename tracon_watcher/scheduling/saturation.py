@@ -32,6 +32,7 @@ import scipy.optimize
 
 from tracon_watcher.characteristics import FloatArray, IntArray
 from tracon_watcher.scheduling import performance as performances
+from tracon_watcher import tie_breaking
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +64,8 @@ def solve(performance: performances.Performance, mix: FloatArray,
     kinds = (space.host_type[None, :] == np.arange(len(space.slots))[:, None]).astype(np.float64)
     # In units of what hosts would do alone, so that the solver's tolerances mean something.
     scale = float(np.median(1 / performance.solo_seconds))
-    rates = performance.completions / scale
+    rates = tie_breaking.rounded(performance.completions / scale)
+    mix = tie_breaking.rounded(mix)
     found = scipy.optimize.linprog(
         np.concatenate([np.zeros(count), [-1.0]]),
         A_ub=np.hstack([-rates.T, mix[:, None]]), b_ub=np.zeros(classes),

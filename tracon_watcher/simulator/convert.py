@@ -37,6 +37,7 @@ import numpy as np
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher import errors
 from tracon_watcher.simulator import trace
+from tracon_watcher import tie_breaking
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +103,7 @@ def convert(path: str | os.PathLike[str], layout: str, classes: Sequence[str],
     table = table[np.argsort(table[:, 0], kind='stable')]
     rank = np.empty(len(table), dtype=np.intp)
     rank[np.argsort(table[:, 2], kind='stable')] = np.arange(len(table))
-    by_cpu = np.argsort(guest_cpu, kind='stable')
+    by_cpu = tie_breaking.argsort(guest_cpu)
     kinds = by_cpu[rank * len(classes) // len(table)]
     writer = csv.writer(output, lineterminator='\n')
     writer.writerow(trace.COLUMNS)

@@ -37,8 +37,6 @@ from tracon_watcher.scheduling import pool as pools
 from tracon_watcher.simulator import queue as queues
 from tracon_watcher.simulator import workload
 
-#: A batch scheduler waits no longer than that for a full queue, seconds.
-PATIENCE = 60.0
 _SHOWN_EVERY = 20_000
 
 
@@ -169,8 +167,8 @@ class _Simulation:
             arrival = pool.free and len(queue.classes) < window and queue.next < now
             if arrival:
                 now = queue.next
-            if self._scheduler.batch and self._deadline() < now:
-                now, arrival = self._deadline(), True
+            if (deadline := self._deadline()) < now:
+                now, arrival = deadline, True
             if audit_at < now:
                 now, arrival = audit_at, True
             if now > self._seconds:
@@ -196,18 +194,21 @@ class _Simulation:
         return self._outcome()
 
     def _ready(self, now: float) -> bool:
-        if not self._scheduler.batch:
+        batch, queue = self._scheduler.batch, self._queue
+        if batch is None:
             return True
-        if len(self._queue.classes) == self._scheduler.window:
-            return self._pool.free >= min(self._scheduler.window, self._slots)
-        return now >= self._deadline()
+        if len(queue.classes) == self._scheduler.window:
+            return not batch.whole or self._pool.free >= min(self._scheduler.window, self._slots)
+        # What no task can follow would wait for ever.
+        return queue.next == math.inf or now >= self._deadline()
 
     def _deadline(self) -> float:
         """Return when a batch scheduler stops waiting for a full queue."""
-        queue = self._queue
-        if not self._pool.free or not 0 < len(queue.classes) < self._scheduler.window:
+        batch, queue = self._scheduler.batch, self._queue
+        if batch is None or not self._pool.free or not (
+                0 < len(queue.classes) < self._scheduler.window):
             return math.inf
-        return queue.times[0] + PATIENCE
+        return queue.times[0] + batch.wait
 
     def _settle(self, host: int, now: float) -> None:
         """Book the time since the host's last change."""

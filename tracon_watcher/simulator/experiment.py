@@ -31,13 +31,18 @@ from tracon_watcher.scheduling import objective as objectives
 from tracon_watcher.scheduling import saturation
 from tracon_watcher.simulator import audit as audits
 from tracon_watcher.simulator import dynamic
+from tracon_watcher.simulator import published
 from tracon_watcher.simulator import static
 from tracon_watcher.simulator import trace
 from tracon_watcher.simulator import workload
 from tracon_watcher.simulator import world as worlds
+from tracon_watcher import tie_breaking
 
-#: Name of the row that is no scheduler: what nobody can beat.
+#: Name of the row that is no scheduler: the best that is possible.
 OPTIMUM = 'optimum'
+#: Where the truth comes from.
+MEASURED, PUBLISHED = 'measured', published.NAME
+TRUTHS = (MEASURED, PUBLISHED)
 #: Numbers of hosts and tasks beyond these are a slip of the pen.
 MOST_MACHINES = 1_000_000
 MOST_TASKS = 1e9
@@ -52,6 +57,9 @@ class Setup:
     :param host_types: names
     :param parts: of each host type, in any unit
     :param slots: of a host of each type
+    :param truth: :data:`MEASURED`, or the paper's Table 1 (:data:`PUBLISHED`), where schedulers
+        know the truth
+    :param calc_ranks: of Table 1, see :func:`tracon_watcher.simulator.published.truth`
     """
 
     files: tuple[str, ...]
@@ -62,6 +70,8 @@ class Setup:
     model: str = 'linked'
     work: str = worlds.WINDOW
     plan: str = ''
+    truth: str = MEASURED
+    calc_ranks: int = published.CALC_RANKS
 
     def hosts(self, machines: int) -> IntArray:
         """Return (m,) the index of each host's type, types alternating by their parts.
@@ -75,7 +85,7 @@ class Setup:
         kinds = np.empty(machines, dtype=np.intp)
         shares = np.array(self.parts) / sum(self.parts)
         for host in range(machines):
-            kinds[host] = int(np.argmin((served + 0.5) / shares))
+            kinds[host] = tie_breaking.argmin((served + 0.5) / shares)
             served[kinds[host]] += 1
         return kinds
 
@@ -109,7 +119,7 @@ class Case:
         """How long it takes, roughly and in any unit."""
         if not self.rate and not self.trace:
             return float(self.machines)
-        slow = 3.0 if self.scheduler.startswith(('MIX', 'MIBS', 'PRICED')) else 1.0
+        slow = 3.0 if self.scheduler.startswith(('MIX', 'MIBS', 'MINMIN', 'PRICED')) else 1.0
         return slow * self.machines * max(self.hours, 0.01) * 20
 
     @property
@@ -132,8 +142,9 @@ class Result:
         optimum
     :param valued: dynamic: what was completed of that; above saturation tasks count by the prices
         of their classes in the optimum, which no scheduler can exceed (weak duality)
-    :param load: ρ, what arrives over what all slots complete where nobody interferes
+    :param load: ρ, what arrives over what all slots complete without interference
     :param waited: mean seconds before the start
+    :param occupied: dynamic: mean share of the slots in which a task runs
     :param scheduling: seconds of computing
     :param events: of the event loop, and ``elapsed`` the seconds of computing that it took
     """
@@ -149,6 +160,7 @@ class Result:
     valued: float = float('nan')
     load: float = float('nan')
     waited: float = 0.0
+    occupied: float = float('nan')
     overtaken: int = 0
     migrations: int = 0
     scheduling: float = 0.0
@@ -160,6 +172,8 @@ class Result:
 @functools.lru_cache(maxsize=4)
 def world_of(setup: Setup) -> worlds.World:
     """Return the world of a set-up; the last few are kept."""
+    if setup.truth == PUBLISHED:
+        return worlds.build_published(setup.slots, setup.minutes, setup.calc_ranks)
     return worlds.build(dataset.read_all(setup.files), setup.host_types, setup.slots,
                         setup.minutes, setup.model, setup.work, setup.plan)
 
@@ -167,6 +181,9 @@ def world_of(setup: Setup) -> worlds.World:
 @functools.lru_cache(maxsize=4)
 def _audit_models(setup: Setup) -> dict[str, assessment.Models]:
     """Return the models of production, by which audits judge whatever schedulers decide by."""
+    if setup.truth == PUBLISHED:
+        raise errors.InvalidOption('audit_minutes', '', 'audits need models of production, which '
+                                   f'the truth {PUBLISHED} has none of')
     return worlds.production_models(dataset.read_all(setup.files), setup.host_types)
 
 
@@ -210,7 +227,7 @@ def _static(case: Case, world: worlds.World, hosts: IntArray, shares: FloatArray
                   scheduling=found.scheduling, factor=world.factor)
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=256)
 def _best(setup: Setup, machines: int, objective: str, tasks: tuple[int, ...]) -> static.Outcome:
     return static.optimum(world_of(setup).truth, setup.hosts(machines).tolist(),
                           np.array(tasks, dtype=np.intp), objective)
@@ -252,6 +269,13 @@ def _dynamic(case: Case, world: worlds.World, hosts: IntArray, shares: FloatArra
     return Result(case, int(found.completed.sum()), found.arrived,
                   found.mean_runtime(world.truth), found.mean_iops(world.truth), most=most,
                   valued=valued, load=float(load), waited=found.waited / max(found.started, 1),
-                  overtaken=found.overtaken, migrations=found.migrations,
+                  occupied=_occupied(found, world, numbers), overtaken=found.overtaken,
+                  migrations=found.migrations,
                   scheduling=found.scheduling, events=found.events, elapsed=elapsed,
                   factor=world.factor)
+
+
+def _occupied(found: dynamic.Outcome, world: worlds.World, hosts: IntArray) -> float:
+    slots = float(hosts @ np.array(world.configurations.slots))
+    busy = float(found.spent @ world.configurations.residents.sum(axis=1))
+    return busy / (slots * found.seconds)

@@ -12,8 +12,9 @@
 
 """TRACON's figures of schedulers (Chiang & Huang, SC'11): what to run for each of them.
 
-Figures 4 and 8 are static, 9 to 12 dynamic. Two more are ours: what the standard deviation of the
-mixes and FIFO's order do, which the paper does not tell, and what an event costs.
+Figures 4 and 8 are static, 9 to 12 dynamic. Three more are ours: what the schedulers do where the
+interference is the paper's own Table 1; what the standard deviation of the mixes and FIFO's order
+do, which the paper does not tell; and what an event costs.
 """
 
 from __future__ import annotations
@@ -27,28 +28,35 @@ from tracon_watcher.simulator import experiment
 from tracon_watcher.simulator import results
 from tracon_watcher.simulator import workload
 
-_FIFOS = ('FIFO-packed', 'FIFO-spread')
 _MIXES = tuple(workload.MIXES)
 _MACHINES = (8, 16, 32, 64, 128, 256, 512, 1024)
+#: Of the dynamic figures.
+_FEWER_MACHINES = (8, 32, 128, 512, 1024)
 #: The paper's largest data centre, with as many tasks a minute.
 _MOST = 10_000
-_RATES = (10.0, 20.0, 25.0, 30.0, 40.0, 60.0, 80.0, 100.0)
+_RATES = (20.0, 25.0, 30.0, 40.0, 60.0, 100.0)
+#: Machine hours of a run of Figures 11 and 12, and the least hours: with many machines a short run
+#: completes as many tasks as a long one with few.
+_MACHINE_HOURS, _LEAST_HOURS = 512.0, 1.0
+#: From so many machines on, half as many runs are enough for as small an interval.
+_MANY_MACHINES = 512
 _MIBS = ('MIBS_2', 'MIBS_4', 'MIBS_8')
-_MIBS_FULL = tuple(name + '-full' for name in _MIBS)
-_ONLINE = ('MIOS', 'MIBS_8', 'MIX_8', 'PRICED_8')
+_ONLINE = ('FIFO-single', 'MIOS', 'MIBS_8', 'MIX_8', 'MIX_8-eager', 'PRICED_8')
 #: Batches of 32 tasks differ much; the paper shows their standard deviation.
-_BATCHES = 10
+_BATCHES = 2
 
 
 @dataclasses.dataclass(frozen=True)
 class Published:
-    """A number of the paper, always of MIBS_8.
+    """A number of the paper.
 
+    :param scheduler: that it is of
     :param panel: value of the figure's ``panels``
     :param value: of ``field``
     :param at: value of the figure's ``x``, None for all
     """
 
+    scheduler: str
     panel: str
     field: str
     value: float
@@ -57,7 +65,7 @@ class Published:
     def belongs(self, figure: Figure, row: results.Row) -> bool:
         """Say whether a row has this number's place."""
         objective = {'speedup': objectives.RT, 'io_boost': objectives.IO}.get(self.field)
-        return (row.scheduler == 'MIBS_8' and getattr(row, figure.panels) == self.panel
+        return (row.scheduler == self.scheduler and getattr(row, figure.panels) == self.panel
                 and self.at in (None, getattr(row, figure.x))
                 and objective in (None, row.objective))
 
@@ -110,9 +118,23 @@ def all_figures(setup: experiment.Setup, runs: int, seed: int, hours: float,
                                 sigma=sigma, seed=one)
                 for number in sizes for rate in rates for scheduler in schedulers for one in many]
 
+    def table_1() -> list[experiment.Case]:
+        world = experiment.Setup((), (experiment.PUBLISHED,), minutes=setup.minutes, model='truth',
+                                 truth=experiment.PUBLISHED, calc_ranks=setup.calc_ranks)
+        return [dataclasses.replace(case, setup=world) for mix in _MIXES for case in dynamic(
+            [64], mix, (30.0, 45.0, 60.0, 100.0),
+            (results.BASELINE, 'FIFO-single', 'MIOS', *_MIBS, 'MIX_8', 'MIX_8-eager'))]
+
+    def by_machines(mix: str, schedulers: Sequence[str]) -> list[experiment.Case]:
+        sizes = [number for number in _FEWER_MACHINES if number <= largest]
+        return [case for number in sizes for case in dynamic(
+            [number], mix, [1000.0], schedulers,
+            many=seeds if number < _MANY_MACHINES else seeds[:(runs + 1) // 2],
+            hours=min(hours, max(_LEAST_HOURS, _MACHINE_HOURS / number)))]
+
     batches = range(seed, seed + runs * _BATCHES)
-    rest = (*_FIFOS, *_ONLINE, 'MIBS_8-full', 'MIX_8-full')
-    queues = (*_FIFOS, *_MIBS, *_MIBS_FULL)
+    online = (results.BASELINE, *_ONLINE)
+    queues = (results.BASELINE, *_MIBS)
     return [
         Figure('4', 'A batch of 32 tasks on 16 machines, by model', 'model',
                ('speedup', 'io_boost'), 'objective', (),
@@ -120,45 +142,57 @@ def all_figures(setup: experiment.Setup, runs: int, seed: int, hours: float,
                tuple(case for model in ('wmm', 'lm', 'nlm', 'linked', 'both')
                      for objective in objectives.ALL
                      for case in static([16], workload.UNIFORM, objective,
-                                        (*_FIFOS, 'MIBS_8', 'matching', 'optimum'), batches,
-                                        model=model))),
+                                        (results.BASELINE, 'MIBS', 'MIX_8-paired', 'matching',
+                                         'optimum'), batches, model=model))),
         Figure('8', 'Static: one task for each slot', 'machines', ('speedup', 'io_boost'), 'mix',
-               (Published('light', 'speedup', 1.3), Published('light', 'io_boost', 1.3),
-                Published('medium', 'speedup', 1.4), Published('medium', 'io_boost', 1.4),
-                Published('medium', 'io_boost', 1.5, 1024)),
+               (Published('MIBS', 'light', 'speedup', 1.3),
+                Published('MIBS', 'light', 'io_boost', 1.3),
+                Published('MIBS', 'medium', 'speedup', 1.4),
+                Published('MIBS', 'medium', 'io_boost', 1.4),
+                Published('MIBS', 'medium', 'io_boost', 1.5, 1024)),
                'MIBS gains over 40 % with the medium mix, about 30 % with the light one and '
                'little with the heavy one; for IOPS 1.5 times on 1,024 machines.',
                tuple(case for mix in _MIXES for objective in objectives.ALL
                      for case in static(machines, mix, objective,
-                                        (*_FIFOS, 'MIOS', 'MIBS_8', 'MIX_8', 'matching',
-                                         'optimum')))),
+                                        (results.BASELINE, 'MIOS', 'MIOS-residents', 'MIBS',
+                                         'MIX_8', 'MIX_8-paired', 'matching', 'optimum')))),
         Figure('9', 'Dynamic: throughput on 64 machines by arrivals', 'rate', ('throughput',),
                'mix', (),
                'At few arrivals all are alike; above, MIX_8 is best, MIBS_8 close to it, MIOS '
                'least; most is gained with the medium mix.',
-               tuple(case for mix in _MIXES for case in dynamic([64], mix, _RATES, rest))),
+               tuple(case for mix in _MIXES for case in dynamic([64], mix, _RATES, online))),
         Figure('10', 'Dynamic: MIBS on 64 machines by arrivals and length of the queue', 'rate',
                ('throughput',), 'mix', (),
                'The longer the queue, the better: at 100 tasks a minute MIBS_8 completes about '
                '10 % more than MIBS_4 and MIBS_2.',
-               tuple(case for mix in _MIXES for case in dynamic([64], mix, _RATES, queues))),
+               tuple(case for mix in _MIXES for case in dynamic(
+                   [64], mix, _RATES, (*queues, 'MIBS_8-paired')))),
         Figure('11', 'Dynamic: throughput at 1,000 tasks a minute by machines', 'machines',
-               ('throughput',), 'mix', (Published('medium', 'throughput', 1.4, _MOST),),
+               ('throughput',), 'mix',
+               (Published('MIBS_8', 'medium', 'throughput', 1.4, _MOST),),
                'MIX_8 is best, MIBS_8 comes ever closer to it with more machines, MIOS gains '
                'least; with 10,000 machines at 10,000 tasks a minute MIBS_8 gains 40 %.',
                tuple(case for mix in _MIXES for case in (
-                   *dynamic(machines, mix, [1000.0], rest),
-                   *(dynamic([_MOST], mix, [float(_MOST)], rest) if largest >= _MOST else ())))),
+                   *by_machines(mix, online),
+                   *(dynamic([_MOST], mix, [float(_MOST)], online, many=seeds[:1],
+                             hours=min(hours, _LEAST_HOURS)) if largest >= _MOST else ())))),
         Figure('12', 'Dynamic: MIBS at 1,000 tasks a minute by machines and length of the queue',
                'machines', ('throughput',), 'mix', (),
                'The longer the queue, the better, at every number of machines.',
-               tuple(case for mix in _MIXES
-                     for case in dynamic(machines, mix, [1000.0], queues))),
+               tuple(case for mix in _MIXES for case in by_machines(mix, queues))),
+        Figure('table1', 'Dynamic, with the interference of the paper\'s Table 1: 64 machines by '
+               'arrivals', 'rate', ('throughput', 'occupied'), 'mix',
+               (Published('MIBS_8', 'medium', 'throughput', 1.4),),
+               'Figures 9 and 10: MIX_8 is best, MIBS_8 close to it, shorter queues gain less, '
+               'MIOS least; most with the medium mix, 40 % with 10,000 machines.',
+               tuple(table_1())),
         Figure('sigma', 'What the standard deviation of the mixes does: 64 machines, 100 tasks a '
                'minute', 'sigma', ('throughput', 'distance'), 'mix', (),
                'Not published.',
-               tuple(case for mix in _MIXES for sigma in (0.75, 1.0, 1.5, 2.0, 3.0)
-                     for case in dynamic([64], mix, [100.0], (*_FIFOS, *_ONLINE), sigma))),
+               tuple(case for mix in _MIXES for sigma in (0.75, 1.5, 3.0)
+                     for case in dynamic([64], mix, [100.0], (
+                         results.BASELINE, 'FIFO-packed', 'FIFO-single', 'MIBS_8', 'MIX_8-eager',
+                         'PRICED_8'), sigma))),
         Figure('cost', 'What an event costs: as many tasks a minute as machines', 'machines',
                ('event_cost',), 'mix', (),
                'Not published; computing for each arrival or completion should not depend on '
@@ -166,7 +200,8 @@ def all_figures(setup: experiment.Setup, runs: int, seed: int, hours: float,
                tuple(case for number in (100, 300, 1000, 3000, 10000)
                      if number <= max(largest * 10, 300)
                      for case in dynamic([number], 'medium', [float(number)],
-                                         ('FIFO-spread', 'MIOS', 'MIBS_8', 'MIX_8', 'PRICED_8'),
+                                         (results.BASELINE, 'MIOS', 'MIBS_8', 'MIX_8-eager',
+                                          'PRICED_8'),
                                          many=[seed], hours=min(hours, max(
-                                             0.5, 2000 / number))))),
+                                             0.5, 1000 / number))))),
     ]

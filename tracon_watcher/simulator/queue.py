@@ -23,7 +23,7 @@ from tracon_watcher.simulator import workload
 class Queue:
     """The window over what has arrived.
 
-    Whoever waits beyond the window is not even looked at, so that a data centre may be overloaded
+    Tasks beyond the window are not looked at, so that a data centre may be overloaded
     by millions of tasks and each event takes the same time.
 
     :param source: of the tasks
@@ -75,7 +75,7 @@ class Queue:
             self.overtaken = max(self.overtaken, self._taken - self._numbers[0])
 
     def arrived(self, until: float) -> int:
-        """Return how many tasks come until a moment, and let nobody in any more."""
+        """Return how many tasks come until a moment, and admit none of them."""
         count = self._seen
         while self.next <= until:
             count += 1

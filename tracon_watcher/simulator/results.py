@@ -10,7 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""From runs to rows: each scheduler beside FIFO and the optimum, as means over the runs."""
+"""From runs to rows: each scheduler beside FIFO and the optimum, as means over the runs.
+
+One FIFO is the baseline of all ratios, named beforehand: to take the better of several after the
+runs would favour it by chance. It spreads VMs over the hosts, as Nova's weighers do by default.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +23,19 @@ import math
 from typing import Callable, Iterable, Sequence
 
 import numpy as np
+import scipy.stats
 
 from tracon_watcher.scheduling import objective as objectives
 from tracon_watcher.simulator import experiment
 
-_BASELINE = 'FIFO'
+BASELINE = 'FIFO-spread'
+#: Of the interval of a mean.
+CONFIDENCE = 0.95
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What a scheduler does in one setting; NaN is undefined. Ratios are against the better FIFO.
+    """What a scheduler does in one setting; NaN is undefined. Ratios are against :data:`BASELINE`.
 
     :param rate: λ, tasks a minute
     :param load: ρ
@@ -39,8 +46,12 @@ class Row:
         dynamic, how much less is completed than is possible at most. Below saturation all counts
         the same; above, each class by its price in the optimum, so that leaving out what is hard
         to place gains nothing
-    :param deviation: standard deviation over the runs of speedup (static, RT), io_boost (static,
-        IO) or throughput (dynamic); NaN for a single run
+    :param interval: half the width of the 95 % confidence interval of the mean (Student's t) of
+        speedup (static, RT), io_boost (static, IO) or throughput (dynamic), over the runs' ratios
+        to the baseline's run of the same seed; NaN for a single run
+    :param ceiling: the same ratio for the optimum that ``distance`` refers to
+    :param deviation: standard deviation of the same over the runs; NaN for a single run
+    :param occupied: mean share of the slots in which a task runs
     :param event_cost: seconds of computing for each event
     :param per_minute: tasks that are completed
     :param runtime: mean seconds from start to end of a task
@@ -56,7 +67,10 @@ class Row:
     speedup: float
     io_boost: float
     throughput: float
+    interval: float
     distance: float
+    ceiling: float
+    occupied: float
     scheduling: float
     deviation: float
     runs: int
@@ -77,25 +91,12 @@ def rows(found: Iterable[experiment.Result]) -> list[Row]:
     for one in found:
         setting = dataclasses.replace(one.case, scheduler='', seed=0)
         settings.setdefault(setting, {}).setdefault(one.case.scheduler, []).append(one)
-    return [_row(name, runs, _baseline(by_name)) for by_name in settings.values()
+    return [_row(name, runs, by_name.get(BASELINE, ())) for by_name in settings.values()
             for name, runs in by_name.items()]
 
 
 def _static(one: experiment.Result) -> bool:
     return math.isnan(one.most)
-
-
-def _better(one: experiment.Result) -> float:
-    """Return what is to be large."""
-    if not _static(one):
-        return float(one.tasks)
-    return _over(1.0, one.runtime) if one.case.objective == objectives.RT else one.iops
-
-
-def _baseline(by_name: dict[str, list[experiment.Result]]) -> list[experiment.Result]:
-    """Return the runs of the FIFO that does better; none where there is no FIFO."""
-    fifos = [runs for name, runs in by_name.items() if name.startswith(_BASELINE)]
-    return max(fifos, key=lambda runs: float(np.mean([_better(one) for one in runs])), default=[])
 
 
 def _row(name: str, runs: Sequence[experiment.Result],
@@ -107,25 +108,37 @@ def _row(name: str, runs: Sequence[experiment.Result],
     static = _static(first)
     if static:
         shown = speedup if case.objective == objectives.RT else boost
+        ceiling = _ratios(baseline, runs, lambda base, own: _over(
+            base.runtime, own.best_runtime) if case.objective == objectives.RT
+            else _over(own.best_iops, base.iops))
         distance = [_over(one.runtime, one.best_runtime) - 1 if case.objective == objectives.RT
                     else 1 - _over(one.iops, one.best_iops) for one in runs]
         runtime = _mean([_over(one.runtime, one.tasks) for one in runs])
         per_minute = math.nan
     else:
         shown = tasks
+        ceiling = _ratios(baseline, runs, lambda base, own: _over(own.most, base.tasks))
         distance = [1 - _over(one.valued, one.most) for one in runs]
         runtime = _mean([one.runtime for one in runs])
         per_minute = (math.nan if case.trace else
                       _mean([one.tasks / case.hours / 60 for one in runs]))
     return Row(name, case.machines, case.mix, case.objective,
                math.nan if static or case.trace else case.rate, first.load, _mean(speedup),
-               _mean(boost), math.nan if static else _mean(tasks), _mean(distance),
+               _mean(boost), math.nan if static else _mean(tasks), _interval(shown),
+               _mean(distance), _mean(ceiling), _mean([one.occupied for one in runs]),
                _mean([one.scheduling for one in runs]),
                float(np.std(shown, ddof=1)) if len(shown) > 1 else math.nan, len(runs),
                per_minute, runtime, _mean([one.waited for one in runs]),
                max(one.overtaken for one in runs), sum(one.migrations for one in runs),
                case.sigma, case.setup.model, ' and '.join(case.setup.host_types),
                _mean([one.elapsed / one.events for one in runs if one.events]))
+
+
+def _interval(values: Sequence[float]) -> float:
+    if len(values) < 2:
+        return math.nan
+    quantile = float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1))
+    return quantile * float(np.std(values, ddof=1)) / math.sqrt(len(values))
 
 
 def _ratios(baseline: Sequence[experiment.Result], runs: Sequence[experiment.Result],

@@ -61,7 +61,7 @@ def run(truth: performances.Performance, host_types: Sequence[int], scheduler: b
     if scheduler.patient:
         raise errors.InvalidOption(
             'scheduler', scheduler.name, 'lets tasks wait for a better moment, which does not '
-            'come where all must be placed at once; append :threshold=-inf')
+            'come where all must be placed at once; of PRICED append :threshold=-inf')
     pool = pools.Pool(truth.configurations, host_types, scheduler.order)
     queue = tasks.tolist()
     start = time.perf_counter()

@@ -32,6 +32,7 @@ from tracon_watcher.models import baseline
 from tracon_watcher.models import crowd
 from tracon_watcher.models import dataset
 from tracon_watcher.models import points as measured
+from tracon_watcher import tie_breaking
 
 _LEAST_PROGRAMS = 3
 #: Of the programs that differ most in what they suffer and do. The applications of the other
@@ -91,7 +92,7 @@ class Truth:
     @property
     def lightest_first(self) -> tuple[str, ...]:
         """The programs, those that harm their neighbours least first."""
-        return tuple(self.programs[index] for index in np.argsort(self.harm, kind='stable'))
+        return tuple(self.programs[index] for index in tie_breaking.argsort(self.harm))
 
 
 def host_types(datasets: Iterable[dataset.Dataset]) -> list[str]:

@@ -22,6 +22,7 @@ import numpy as np
 
 from tracon_watcher.characteristics import FloatArray, IntArray
 from tracon_watcher import errors
+from tracon_watcher import tie_breaking
 
 #: Means of the ranks of I/O intensity (Chiang & Huang, TRACON, SC'11, §4.1), of eight classes.
 MIXES = {'light': 2.5, 'medium': 4.0, 'heavy': 5.5}
@@ -74,8 +75,9 @@ def mix(name: str, classes: int, sigma: float = SIGMA) -> FloatArray:
     ranks = np.linspace(1, _RANKS, classes) if classes > 1 else np.array([MIXES[name]])
     exponent = -0.5 * ((ranks - MIXES[name]) / sigma) ** 2
     weight = np.exp(exponent - exponent.max())
-    share: FloatArray = weight / weight.sum()
-    return share
+    # So that a draw between two classes falls on the same one on every CPU.
+    share = tie_breaking.rounded(weight / weight.sum())
+    return np.asarray(share / math.fsum(share))
 
 
 def draw(rng: np.random.Generator, shares: FloatArray, count: int) -> IntArray:

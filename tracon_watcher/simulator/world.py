@@ -33,10 +33,12 @@ from tracon_watcher.scheduling import configurations as configuration
 from tracon_watcher.scheduling import performance as performances
 from tracon_watcher.scheduling import predicted
 from tracon_watcher.simulator import composition
+from tracon_watcher.simulator import published
 from tracon_watcher.simulator import truth as truths
+from tracon_watcher import tie_breaking
 
 #: By what schedulers decide: TRACON's own models of each application; the NLM with both responses
-#: of closed loops linked; the model of production for programs nobody knows; the mean of the
+#: of closed loops linked; the model of production for unknown programs; the mean of the
 #: exponents of this and the NLM; or the truth itself, which tells what errors of the models cost.
 MODELS = ('wmm', 'lm', 'nlm', 'linked', 'production', 'both', 'truth')
 #: What a task is: the work of one measured window, or the same number of units of each program.
@@ -96,12 +98,12 @@ def build(datasets: Iterable[dataset.Dataset], host_types: Sequence[str], slots:
     datasets = list(datasets)
     _check(datasets, host_types, minutes, model, work)
     found = _common([truths.of(datasets, name, plan) for name in host_types])
-    rank = np.argsort(found[0].typical[:, :2].sum(axis=1), kind='stable')
+    rank = tie_breaking.argsort(found[0].typical[:, :2].sum(axis=1))
     found = [_reordered(one, rank.tolist()) for one in found]
     factor, seconds = _solo_seconds(found, minutes, work)
     space = configuration.Configurations(found[0].programs, slots)
     profiles = np.stack([one.typical for one in found])
-    truth = composition.true_performance(space, found, seconds)
+    truth = composition.true_performance(space, found, seconds).rounded()
     guesses = []
     if model == 'truth':
         guesses.append(truth)
@@ -119,13 +121,33 @@ def build(datasets: Iterable[dataset.Dataset], host_types: Sequence[str], slots:
     if lost.any():
         task = int(np.flatnonzero(lost.any(axis=0))[0])
         raise errors.NotEnoughData(f'a prediction of {space.classes[task]} by model {model}', 0, 1)
-    return World(tuple(host_types), truth, guess, model, factor, profiles)
+    return World(tuple(host_types), truth, guess.rounded(), model, factor, profiles)
+
+
+def build_published(slots: Sequence[int], minutes: float = 3.0,
+                    calc_ranks: int = published.CALC_RANKS) -> World:
+    """Build the world of the paper's Table 1; schedulers decide by the truth.
+
+    :param slots: of a host, one number
+    :param minutes: runtime of each application alone
+    :param calc_ranks: see :func:`tracon_watcher.simulator.published.truth`
+    """
+    _check_minutes(minutes)
+    found = published.truth(calc_ranks)
+    factor, seconds = _solo_seconds([found], minutes, WINDOW)
+    space = configuration.Configurations(found.programs, slots)
+    truth = composition.true_performance(space, [found], seconds).rounded()
+    return World((published.NAME,), truth, truth, 'truth', factor, found.typical[None])
+
+
+def _check_minutes(minutes: float) -> None:
+    if not minutes > 0 or not np.isfinite(minutes):
+        raise errors.InvalidOption('minutes', minutes, 'a time above 0')
 
 
 def _check(datasets: Sequence[dataset.Dataset], host_types: Sequence[str], minutes: float,
            model: str, work: str) -> None:
-    if not minutes > 0 or not np.isfinite(minutes):
-        raise errors.InvalidOption('minutes', minutes, 'a time above 0')
+    _check_minutes(minutes)
     for name, value, allowed in (('model', model, MODELS), ('work', work, WORK)):
         if value not in allowed:
             raise errors.InvalidOption(name, value, f'expected one of {", ".join(allowed)}')

@@ -12,12 +12,17 @@
 
 import csv
 import json
+from unittest import mock
 
 from tests.unit.cmd import test_model
 from tests.unit import folder
+from tracon_watcher.cmd import simulate_run
+from tracon_watcher.cmd import simulate_tune
+from tracon_watcher.simulator import experiment
 
 _REQUIRED = {'scheduler', 'machines', 'mix', 'objective', 'lambda', 'speedup', 'io_boost',
-             'normalised_throughput', 'distance_to_optimum', 'scheduling_seconds', 'rho'}
+             'normalised_throughput', 'distance_to_optimum', 'scheduling_seconds', 'rho',
+             'interval_95', 'ceiling', 'occupied_slots'}
 
 
 class TestSimulateCommands(folder.FolderCase):
@@ -33,12 +38,60 @@ class TestSimulateCommands(folder.FolderCase):
     def test_static(self):
         rows = {row['scheduler']: row for row in self.rows(
             'static', '--machines', '16', '--runs', '2', '--processes', '1')}
-        self.assertEqual({'FIFO-packed', 'FIFO-spread', 'MIOS', 'MIBS_8', 'MIX_8', 'matching',
-                          'optimum'}, set(rows))
+        self.assertEqual({'FIFO-packed', 'FIFO-spread', 'MIOS', 'MIBS', 'MIBS_8', 'MIX_8',
+                          'matching', 'optimum'}, set(rows))
         self.assertEqual(0.0, rows['optimum']['distance_to_optimum'])
-        self.assertEqual(1.0, max(rows['FIFO-packed']['speedup'], rows['FIFO-spread']['speedup']))
+        self.assertEqual(1.0, rows['FIFO-spread']['speedup'])
+        self.assertNotEqual(1.0, rows['FIFO-packed']['speedup'])
+        for row in rows.values():
+            self.assertAlmostEqual(rows['optimum']['speedup'], row['ceiling'])
         self.assertTrue(all(row['distance_to_optimum'] >= -1e-9 for row in rows.values()))
         self.assertIsNone(rows['MIOS']['lambda'])
+
+    def test_the_papers_table_1(self):
+        found = {ranks: {row['scheduler']: row for row in self.rows(
+            'static', '--truth', 'table1', '--calc-ranks', ranks, '--machines', '64', '--runs',
+            '2', '--processes', '1', '--schedulers', 'FIFO-spread,MIBS,optimum')}
+            for ranks in '37'}
+        self.assertEqual('table1', found['3']['MIBS']['host_type'])
+        self.assertAlmostEqual(found['3']['optimum']['speedup'], found['3']['MIBS']['speedup'])
+        self.assertNotEqual(found['3']['MIBS']['speedup'], found['7']['MIBS']['speedup'])
+
+    def test_one_vm_a_host_is_a_row_of_the_stream(self):
+        rows = {row['scheduler']: row for row in self.rows(
+            'dynamic', '--machines', '8', '--rate', '20', '--hours', '1', '--runs', '2',
+            '--processes', '1')}
+        self.assertLessEqual(rows['FIFO-single']['occupied_slots'], 0.5)
+        self.assertGreater(rows['FIFO-spread']['occupied_slots'], 0.9)
+        self.assertGreater(rows['FIFO-spread']['ceiling'], 1.0)
+
+    def test_tune(self):
+        # As the command would be called; its entry point is known after installation only.
+        command = simulate_tune.Tune(mock.Mock(), None)
+        arguments = command.get_parser('tune').parse_args([
+            '--machines', '8', '--rate', '10', '--hours', '0.2', '--runs', '2', '--choice-runs',
+            '1', '--mix', 'medium', '--processes', '1', '-f', 'json'])
+        columns, rows = command.take_action(arguments)
+        self.assertEqual({'same-core-raw-disk', 'shared-slow-device'},
+                         {row[columns.index('shown_on')] for row in rows})
+        self.assertEqual({'', 'default', 'same-core-raw-disk', 'shared-slow-device'},
+                         {row[columns.index('chosen_on')] for row in rows})
+        arguments.host_type = ['same-core-raw-disk']
+        with self.assertRaisesRegex(Exception, 'name two at least'):
+            command.take_action(arguments)
+        arguments.host_type = ['same-core-raw-disk', 'table1']
+        world = simulate_tune._setup(arguments, 'table1')
+        self.assertEqual((experiment.PUBLISHED, 'truth'), (world.truth, world.model))
+
+    def test_progress_reaches_the_end_of_many_cases(self):
+        setup = experiment.Setup((), ('table1',), model='truth', truth=experiment.PUBLISHED)
+        cases = [experiment.Case(setup, 'FIFO-spread', 8, seed=seed) for seed in range(30)]
+        with mock.patch.object(simulate_run.progresses.Progress, 'report',
+                               autospec=True) as report:
+            found = simulate_run.run(cases, 2)
+        self.assertEqual(cases, [one.case for one in found])
+        ended = [call.args[1] for call in report.call_args_list if call.args[2] == 1.0]
+        self.assertEqual((30, 30), (len(ended), len(set(ended))))
 
     def test_the_same_on_one_process_and_on_two(self):
         arguments = ('dynamic', '--machines', '8', '--rate', '2,20', '--hours', '1', '--runs', '2',
@@ -72,10 +125,10 @@ class TestSimulateCommands(folder.FolderCase):
 
     def test_figures(self):
         output = self.folder / 'figures'
-        rows = self.rows('figures', '--figures', '4,9,cost', '--runs', '1', '--hours', '0.2',
-                         '--largest', '8', '--processes', '1', '--output', str(output))
-        self.assertEqual({'4', '9', 'cost'}, {row['figure'] for row in rows})
-        for name in ('4', '9', 'cost'):
+        rows = self.rows('figures', '--figures', '4,9,table1,cost', '--runs', '1', '--hours',
+                         '0.2', '--largest', '8', '--processes', '1', '--output', str(output))
+        self.assertEqual({'4', '9', 'table1', 'cost'}, {row['figure'] for row in rows})
+        for name in ('4', '9', 'table1', 'cost'):
             self.assertEqual(b'\x89PNG', (output / f'figure-{name}.png').read_bytes()[:4])
             with (output / f'figure-{name}.csv').open() as file:
                 self.assertEqual(sum(row['figure'] == name for row in rows),
@@ -83,7 +136,7 @@ class TestSimulateCommands(folder.FolderCase):
         page = (output / 'figures.html').read_text()
         self.assertIn('Published:', page)
         self.assertIn('<svg', page)
-        self.assertIn('Our interference is another machine', page)
+        self.assertIn('The interference is another machine', page)
 
     def test_bad_input_is_named(self):
         trace = self.folder / 'bad.csv'
@@ -92,6 +145,15 @@ class TestSimulateCommands(folder.FolderCase):
                 (('static', '--machines', '0'), 'machines=0'),
                 (('static', '--schedulers', 'LIFO'), "scheduler='LIFO'"),
                 (('static', '--schedulers', 'PRICED_8'), 'append :threshold=-inf'),
+                (('static', '--schedulers', 'FIFO-single'), 'lets tasks wait'),
+                (('static', '--schedulers', 'MIX_8-full'), "scheduler='MIX_8-full'"),
+                (('static', '--truth', 'table2'), "--truth='table2'"),
+                (('static', '--truth', 'table1', '--calc-ranks', '8'), 'calc_ranks=8'),
+                (('static', '--truth', 'table1', '--model', 'nlm'), "--model='nlm'"),
+                (('static', '--truth', 'table1', '--host-type', 'x'), '--host-type'),
+                (('static', '--truth', 'table1', '--slots', '2,2'), '--slots'),
+                (('dynamic', '--truth', 'table1', '--audit-minutes', '5'), 'audit_minutes'),
+                (('convert', 'azure', 'x.csv', '--truth', 'table1'), "--truth='table1'"),
                 (('static', '--mix', 'dense'), "mix='dense'"),
                 (('static', '--sigma', '-1'), 'sigma=-1'),
                 (('static', '--objective', 'CPU'), "objective='CPU'"),

@@ -24,8 +24,9 @@ from tracon_watcher.scheduling import catalogue
 from tracon_watcher.scheduling import objective
 from tracon_watcher.scheduling import pool as pools
 
-NAMES = (*catalogue.USUAL, 'MIBS_2', 'MIBS_8-full', 'MIX_2', 'MIX_8-full', 'PRICED_32',
-         'PRICED_8:threshold=-inf', 'matching')
+NAMES = (*catalogue.USUAL, 'MIBS', 'MIBS_2', 'MIBS_8-paired', 'MIBS_8-paired-partial', 'MIX_2',
+         'MIX_8-paired', 'MIX_8-eager', 'MINMIN_2:wait=5', 'PRICED_32', 'PRICED_8:threshold=-inf',
+         'MIOS-residents', 'matching', 'matching-spread')
 _SLOTS = (2, 3)
 _PERFORMANCE = synthetic.harmful(_SLOTS)
 
@@ -125,6 +126,8 @@ class TestEverySchedulerConforms(unittest.TestCase):
         harmless = synthetic.harmless()
         tasks = np.random.default_rng(1).integers(0, 3, 16).tolist()
         for name, of in self.each():
+            if name == 'FIFO-single':
+                continue
             scheduler = catalogue.build(name, harmless, of)
             pool = pools.Pool(harmless.configurations, [0] * 8, scheduler.order)
             self.assertEqual(16, len(scheduler.schedule(tasks, pool)))
@@ -149,6 +152,15 @@ class TestWhatEachPrefers(unittest.TestCase):
         # loud suffers less beside touchy (1.3) than beside loud (2.0), and ruins it (6.0).
         self.assertEqual([(0, 1)], self.place('MIOS', [1], [[1], [2]]))
 
+    def test_residents_are_counted_where_that_is_asked_for(self):
+        # loud costs itself 2.0 and the other 2.0 beside loud; beside touchy 1.3 and 6.0.
+        self.assertEqual([(0, 0)], self.place('MIOS-residents', [1], [[1], [2]]))
+
+    def test_matching_spread_leaves_no_host_empty_first(self):
+        # touchy and calm are best together, but each takes a host first; loud goes to calm.
+        self.assertEqual([(0, 0), (1, 1), (2, 1)],
+                         self.place('matching-spread', [2, 0, 1], [[], []]))
+
     def test_priced_counts_the_resident(self):
         self.assertEqual([(0, 0)], self.place('PRICED_8:threshold=-inf', [1], [[1], [2]]))
 
@@ -170,6 +182,45 @@ class TestWhatEachPrefers(unittest.TestCase):
         # Beside loud: calm 1.2, loud 2.0, touchy 6.0.
         placed = self.place('MIBS_8', [1, 2, 1, 0], [[], [], [], []])
         self.assertEqual([0, 3, 1, 2], [position for position, _host in placed])
+
+    def test_mibs_of_equals_takes_the_longest_waiting_and_each_task_once(self):
+        placed = self.place('MIBS', [1, 0, 0, 1, 2, 0], [[], [], []])
+        self.assertEqual([0, 1, 2, 5, 3, 4], [position for position, _host in placed])
+
+    def test_paired_places_candidate_2_beside_candidate_1(self):
+        # Alone is best for each, so that MIOS spreads them.
+        for plain, paired in (('MIBS_8', 'MIBS_8-paired'), ('MIX_8', 'MIX_8-paired')):
+            hosts = [dict(self.place(name, [1, 0], [[], []])) for name in (plain, paired)]
+            self.assertNotEqual(hosts[0][0], hosts[0][1], plain)
+            self.assertEqual(hosts[1][0], hosts[1][1], paired)
+
+    def test_paired_goes_elsewhere_where_candidate_1_has_taken_the_last_slot(self):
+        self.assertEqual([(0, 0), (1, 1)],
+                         sorted(self.place('MIBS_8-paired', [0, 1], [[0], [2]])))
+
+    def test_minmin_takes_the_task_that_is_done_first(self):
+        # One slot beside touchy: calm takes 1.05 times as long there, loud 1.3, touchy 1.6.
+        self.assertEqual([(2, 0)], self.place('MINMIN_8', [2, 1, 0], [[2]]))
+        self.assertEqual([2, 1], [position for position, _host in self.place(
+            'MINMIN_8', [2, 1, 0], [[2], [2]])])
+
+    def test_single_leaves_the_slot_beside_a_task_empty(self):
+        self.assertEqual([(0, 1)], self.place('FIFO-single', [0, 1], [[2], []]))
+
+    def test_equal_but_for_rounding_is_equal(self):
+        noisy = synthetic.harmless()
+        rng = np.random.default_rng(5)
+        noisy.slowdown[:] *= 1 + 1e-13 * rng.standard_normal(noisy.slowdown.shape)
+        noisy.iops_ratio[:] = 1 / noisy.slowdown
+        queue = rng.integers(0, 3, 12).tolist()
+        for name in NAMES:
+            for of in objective.ALL:
+                with self.subTest(scheduler=name, objective=of):
+                    found = [scheduler.schedule(queue, pools.Pool(
+                        one.configurations, [0] * 8, scheduler.order))
+                        for one in (synthetic.harmless(), noisy)
+                        for scheduler in (catalogue.build(name, one, of),)]
+                    self.assertEqual(*found)
 
     def test_mix_gives_every_task_a_chance_to_be_first(self):
         # One slot beside touchy: MIBS puts the first there, MIX the one that loses least.

@@ -142,7 +142,8 @@ class TestPhysics(unittest.TestCase):
         for slots in ((2,), (4,), (2, 3)):
             performance = synthetic.harmful(slots, solo_seconds=[100.0, 70.0, 30.0])
             hosts = [index % len(slots) for index in range(6)]
-            for name in ('FIFO-packed', 'MIOS', 'MIBS_8-full', 'MIX_4', 'PRICED_8'):
+            for name in ('FIFO-packed', 'FIFO-single', 'MIOS', 'MIBS_8', 'MIX_4-eager',
+                         'PRICED_8'):
                 for rate in (0.02, 0.5):
                     with self.subTest(scheduler=name, slots=slots, rate=rate):
                         found = run(performance, hosts, name, self.source(rate), 5000.0)
@@ -155,7 +156,8 @@ class TestPhysics(unittest.TestCase):
     def test_without_interference_every_scheduler_completes_the_same(self):
         performance = synthetic.harmless()
         expected = None
-        for name in (*catalogue.USUAL, 'MIX_2'):
+        for name in ('FIFO-packed', 'FIFO-spread', 'MIOS', 'MIBS_8-eager', 'MIX_8-eager',
+                     'MIX_2-paired-eager', 'MINMIN_8-eager', 'PRICED_8'):
             for rate in (0.05, 0.5):
                 found = run(performance, [0] * 4, name, self.source(rate), 5000.0)
                 if rate > 0.1:
@@ -178,7 +180,8 @@ class TestPhysics(unittest.TestCase):
         performance = synthetic.harmful()
         source = workload.Listed(np.linspace(0, 10, 300).tolist(),
                                  np.random.default_rng(2).integers(0, 3, 300).tolist())
-        for name in (*catalogue.USUAL, 'MIBS_8-full', 'MIX_8-full', 'PRICED_8:threshold=0.9'):
+        for name in (*catalogue.USUAL, 'MIBS', 'MIBS_8-partial', 'MIX_8-paired', 'MIX_8-eager',
+                     'PRICED_8:threshold=0.9'):
             found = run(performance, [0] * 3, name, source, 1e6)
             self.assertEqual((300, 300, 300), (found.arrived, found.started,
                                                int(found.completed.sum())), name)
@@ -193,12 +196,25 @@ class TestPhysics(unittest.TestCase):
         self.assertEqual(1, found.completed[LOUD])
         self.assertLess(found.overtaken, 300)
 
-    def test_a_batch_scheduler_waits_a_minute_and_no_longer(self):
+    def test_a_batch_waits_for_a_full_queue_or_until_no_task_can_follow(self):
         performance = synthetic.harmful()
-        found = run(performance, [0, 0], 'MIBS_8-full', workload.Listed([0.0, 1000.0], [CALM] * 2),
-                    2000.0)
-        self.assertEqual(2, int(found.completed.sum()))
-        self.assertAlmostEqual(2 * dynamic.PATIENCE, found.waited)
+        source = workload.Listed([0.0, 1000.0], [CALM] * 2)
+        for name, waited in (('MIBS_8', 1000.0), ('MIBS_8:wait=60', 60.0),
+                             ('MIX_8-partial', 1000.0), ('MINMIN_2', 1000.0),
+                             ('MIBS_8-eager', 0.0)):
+            found = run(performance, [0, 0], name, source, 2000.0)
+            self.assertEqual(2, int(found.completed.sum()), name)
+            # The second one is the last that comes.
+            self.assertAlmostEqual(waited, found.waited, msg=name)
+
+    def test_a_whole_batch_waits_for_as_many_slots_and_a_partial_one_for_one(self):
+        # Four slots are taken at 0 s and become free at 100, 200 and 300 s; two tasks wait.
+        source = workload.Listed([0.0] * 4 + [1.0] * 2, [CALM] * 6,
+                                 [1.0, 2.0, 3.0, 3.0, 1.0, 1.0])
+        for name, waited in (('MIBS_2', 2 * 199.0), ('MIBS_2-partial', 99.0 + 199.0),
+                             ('MIX_2:wait=10', 2 * 199.0)):
+            found = run(synthetic.harmless(), [0, 0], name, source, 4000.0)
+            self.assertAlmostEqual(waited, found.waited, msg=name)
 
     def test_an_overloaded_queue_counts_all_arrivals_and_overtaking(self):
         performance = synthetic.harmful()
@@ -207,7 +223,7 @@ class TestPhysics(unittest.TestCase):
         fifo = run(performance, [0], 'FIFO-packed', source, 1000.0)
         self.assertEqual(everybody, fifo.arrived)
         self.assertEqual(0, fifo.overtaken)
-        self.assertGreater(run(performance, [0], 'MIX_8', source, 1000.0).overtaken, 0)
+        self.assertGreater(run(performance, [0], 'MIX_8-eager', source, 1000.0).overtaken, 0)
 
     def test_the_same_seed_is_the_same_run(self):
         performance = synthetic.harmful()

@@ -28,6 +28,8 @@ from tracon_watcher.simulator import truth
 from tracon_watcher.simulator import world
 
 HOST_TYPE = 'same-core-raw-disk'
+#: Performances have seven digits, so that they are the same on every CPU.
+ROUNDED = 1e-6
 
 
 class TestWorld(unittest.TestCase):
@@ -52,13 +54,14 @@ class TestWorld(unittest.TestCase):
         self.assertEqual(('calc', 'randread'), (self.world.classes[0], self.world.classes[-1]))
 
     def test_one_factor_brings_measured_times_to_the_mean_that_was_asked_for(self):
-        self.assertAlmostEqual(240.0, self.world.truth.solo_seconds.mean())
+        self.assertAlmostEqual(240.0, self.world.truth.solo_seconds.mean(), places=3)
         windows = [self.pairs.window_seconds[name] for name in self.world.classes]
         np.testing.assert_allclose(self.world.truth.solo_seconds[0],
-                                   self.world.factor * np.array(windows))
+                                   self.world.factor * np.array(windows), rtol=ROUNDED)
         units = world.build(self.data, [HOST_TYPE], [2], work='unit', model='truth')
         seconds = np.array([self.pairs.unit_seconds[name] for name in units.classes])
-        np.testing.assert_allclose(units.truth.solo_seconds[0], units.factor * seconds)
+        np.testing.assert_allclose(units.truth.solo_seconds[0], units.factor * seconds,
+                                   rtol=ROUNDED)
 
     def test_the_truth_of_two_is_what_was_measured(self):
         table = self.world.truth
@@ -66,8 +69,8 @@ class TestWorld(unittest.TestCase):
             for other in self.world.classes:
                 slowdown, ratio = self.pairs.beside(own, other)
                 at, column = self.index(own, other), self.world.classes.index(own)
-                self.assertAlmostEqual(slowdown, table.slowdown[at, column])
-                np.testing.assert_allclose(table.iops_ratio[at, column], ratio)
+                np.testing.assert_allclose(table.slowdown[at, column], slowdown, rtol=ROUNDED)
+                np.testing.assert_allclose(table.iops_ratio[at, column], ratio, rtol=ROUNDED)
             self.assertEqual(1.0, table.slowdown[self.index(own), column])
 
     def test_of_three_excesses_add_up_and_a_share_for_each_two(self):
@@ -78,7 +81,7 @@ class TestWorld(unittest.TestCase):
         self.assertGreater(kappa, 0)
         expected = 1 + sum(excess) + 2 * kappa * shares[0] * shares[1]
         self.assertAlmostEqual(expected, self.world.truth.slowdown[
-            self.index('seqread', 'calc', 'mixed'), column])
+            self.index('seqread', 'calc', 'mixed'), column], places=4)
 
     def test_closed_loops_have_one_response(self):
         linked = world.build(self.data, [HOST_TYPE], [2], model='linked')
@@ -91,10 +94,10 @@ class TestWorld(unittest.TestCase):
             if name in ('openread', 'openwrite'):
                 self.assertGreater(own.max(), 1.3, name)
             elif name != 'calc':
-                np.testing.assert_allclose(own, 1.0, err_msg=name)
+                np.testing.assert_allclose(own, 1.0, rtol=ROUNDED, err_msg=name)
                 np.testing.assert_allclose(
                     linked.predicted.slowdown[:, column] ** 2,
-                    nlm.slowdown[:, column] / nlm.iops_ratio[:, column])
+                    nlm.slowdown[:, column] / nlm.iops_ratio[:, column], rtol=ROUNDED)
 
     def test_production_is_asked_as_nova_asks_it(self):
         # A newcomer that assess() judges on a host gets what the table has of it as a resident.
@@ -108,7 +111,7 @@ class TestWorld(unittest.TestCase):
         at = self.index('calc', 'seqwrite', 'mixed')
         column = self.world.classes.index('mixed')
         self.assertAlmostEqual(np.exp(found.exponent[0, 0]),
-                               self.world.predicted.slowdown[at, column])
+                               self.world.predicted.slowdown[at, column], places=5)
 
     def test_no_model_has_seen_the_pairs(self):
         without = [one for one in self.data if one.host_type == HOST_TYPE]
@@ -126,7 +129,7 @@ class TestWorld(unittest.TestCase):
                     truth.host_types(without)) else None
             self.assertIsNone(blind, 'pairs were left')
             again = self.predicted_without(model, without, guess)
-            np.testing.assert_allclose(guess.slowdown, again.slowdown)
+            np.testing.assert_allclose(guess.slowdown, again.slowdown, rtol=ROUNDED)
 
     def predicted_without(self, model, data, guess):
         """Predict from data in which no pair is."""
@@ -149,11 +152,12 @@ class TestWorld(unittest.TestCase):
         space = both.configurations
         at = space.added[space.added[space.empty[1]][0]][1]
         first, second = space.classes[:2]
-        self.assertAlmostEqual(slow.beside(first, second)[0], both.truth.slowdown[at, 0])
+        self.assertAlmostEqual(slow.beside(first, second)[0], both.truth.slowdown[at, 0],
+                               places=5)
         ratio = both.truth.solo_seconds[1] / both.truth.solo_seconds[0]
         expected = [slow.unit_seconds[name] / self.pairs.unit_seconds[name]
                     for name in space.classes]
-        np.testing.assert_allclose(ratio, expected)
+        np.testing.assert_allclose(ratio, expected, rtol=ROUNDED)
 
     def test_capacity_is_what_slots_complete_where_nobody_interferes(self):
         both = world.build(self.data, [HOST_TYPE, 'shared-slow-device'], [2, 3], model='truth')
@@ -206,15 +210,24 @@ class TestOnMeasuredData(unittest.TestCase):
         self.assertLessEqual(found.iops, found.best_iops * (1 + 1e-9))
         self.assertGreater(found.iops / found.best_iops, 0.97)
 
-    def test_above_saturation_priced_is_ahead_of_mix_and_mix_not_behind_mibs(self):
+    def test_above_saturation_priced_is_ahead_of_mix_and_of_one_vm_a_host(self):
         for host_type in (HOST_TYPE, 'shared-slow-device'):
-            for rate in (30.0, 100.0):
-                tasks = {name: self.run_case(name, host_type=host_type, rate=rate, hours=5.0).tasks
-                         for name in ('FIFO-spread', 'MIOS', 'MIBS_8', 'MIX_8', 'PRICED_8')}
-                with self.subTest(host_type=host_type, rate=rate, tasks=tasks):
-                    self.assertGreater(tasks['PRICED_8'], 1.02 * tasks['MIX_8'])
-                    self.assertGreater(tasks['MIX_8'], 0.99 * tasks['MIBS_8'])
-                    self.assertGreater(tasks['MIBS_8'], 0.99 * tasks['MIOS'])
+            tasks = {name: self.run_case(name, host_type=host_type, rate=100.0, hours=3.0).tasks
+                     for name in ('FIFO-spread', 'FIFO-single', 'MIX_8-eager', 'PRICED_8')}
+            with self.subTest(host_type=host_type, tasks=tasks):
+                self.assertGreater(tasks['PRICED_8'], 1.02 * tasks['MIX_8-eager'])
+                self.assertGreater(tasks['PRICED_8'], 1.02 * tasks['FIFO-single'])
+                self.assertGreater(tasks['MIX_8-eager'], 0.99 * tasks['FIFO-spread'])
+
+    def test_what_a_queue_is_for_is_lost_where_pairs_are_spread(self):
+        found = {name: self.run_case(name, 256) for name in (
+            'FIFO-spread', 'MIX_8', 'MIX_8-paired', 'matching', 'matching-spread')}
+        gain = {name: found['FIFO-spread'].runtime / one.runtime - 1
+                for name, one in found.items()}
+        self.assertLess(abs(gain['MIX_8']), 0.06)
+        self.assertGreater(gain['MIX_8-paired'], 0.1)
+        # Spreading itself costs nothing, if the rest is placed all at once.
+        self.assertAlmostEqual(gain['matching'], gain['matching-spread'], delta=0.02)
 
     def test_migrations_help_where_fifo_packs(self):
         more = {'rate': 6.0, 'hours': 2.0, 'machines': 24}
