@@ -19,6 +19,7 @@ command that is run has to be importable.
 
 import contextlib
 import importlib.metadata
+import logging
 import sys
 
 from cliff import app
@@ -57,6 +58,11 @@ class TraconApp(app.App):
             command_manager=LazyCommandManager('tracon.command'),
             deferred_help=True)
         self._failure: BaseException | None = None
+
+    def configure_logging(self) -> None:
+        super().configure_logging()
+        # That it has looked for fonts is no news for users who asked for something else.
+        logging.getLogger('matplotlib').setLevel(logging.WARNING)
 
     def interact(self) -> int:
         """Without a command there is nothing to converse about: print the help, and fail."""
