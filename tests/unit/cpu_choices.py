@@ -12,7 +12,7 @@
 
 """What is chosen, ranked and refused where much is equal on paper, as one JSON document.
 
-:mod:`tests.unit.test_cpus` runs it under the kernels of several CPUs. Measurements are those that
+:mod:`tests.long.test_cpus` runs it under the kernels of several CPUs. Measurements are those that
 come with the package; models and clusters are synthetic.
 """
 

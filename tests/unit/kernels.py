@@ -90,14 +90,9 @@ def _features() -> tuple[dict[str, bool], list[str]]:
 
 def run(module: str, kernels: Kernels) -> typing.Any:
     """Return the document that a module prints as JSON when it is run under these kernels."""
-    environment = {**{name: value for name, value in os.environ.items()
-                      if name not in ('OPENBLAS_CORETYPE', 'NPY_DISABLE_CPU_FEATURES')},
-                   'PYTHONPATH': os.pathsep.join(
-                       [str(ROOT), *filter(None, [os.environ.get('PYTHONPATH')])]),
-                   'OPENBLAS_NUM_THREADS': '1', 'OMP_NUM_THREADS': '1',
-                   **dict(kernels.environment)}
-    done = subprocess.run([sys.executable, '-m', module], cwd=ROOT, env=environment,
-                          capture_output=True, text=True, timeout=SECONDS)
+    done = subprocess.run([sys.executable, '-m', module], cwd=ROOT,
+                          env=_environment(kernels), capture_output=True, text=True,
+                          timeout=SECONDS)
     if done.returncode:
         raise AssertionError(f'{module} under {kernels.name}: {done.stderr}')
     return json.loads(done.stdout)
@@ -116,8 +111,24 @@ def _short(value: typing.Any) -> str:
     return text if len(text) <= 400 else text[:400] + '…'
 
 
+def tested(modules: typing.Sequence[str], kernels: Kernels) -> str:
+    """Return the end of what unittest says of tests under these kernels, '' for success."""
+    done = subprocess.run([sys.executable, '-m', 'unittest', *modules], cwd=ROOT,
+                          env=_environment(kernels), capture_output=True, text=True,
+                          timeout=SECONDS)
+    return done.stderr[-4000:] if done.returncode or 'Ran 0 tests' in done.stderr else ''
+
+
+def _environment(kernels: Kernels) -> dict[str, str]:
+    return {**{name: value for name, value in os.environ.items()
+               if name not in ('OPENBLAS_CORETYPE', 'NPY_DISABLE_CPU_FEATURES')},
+            'PYTHONPATH': os.pathsep.join(
+                [str(ROOT), *filter(None, [os.environ.get('PYTHONPATH')])]),
+            'OPENBLAS_NUM_THREADS': '1', 'OMP_NUM_THREADS': '1', **dict(kernels.environment)}
+
+
 class KernelsCase(unittest.TestCase):
-    """Has a check that a module's choices depend on no kernel."""
+    """Has checks that neither choices nor tests depend on a kernel."""
 
     def check(self, module: str) -> dict[str, typing.Any]:
         """Fail where the document that a module prints differs between kernels.
@@ -138,3 +149,15 @@ class KernelsCase(unittest.TestCase):
             with self.subTest(f'{kernels.name}, not {first.name}'):
                 self.assertEqual([], found)
         return expected
+
+    def check_tests(self, modules: typing.Sequence[str]) -> None:
+        """Fail where tests fail under a kernel of OpenBLAS that this CPU can run."""
+        several, missing = available()
+        for line in missing:
+            print('left out:', line, file=sys.stderr)
+        cores = [one for one in several if one.name in CORES]
+        if not cores:
+            self.skipTest('; '.join(missing))
+        for kernels in cores:
+            with self.subTest(kernels.name):
+                self.assertEqual('', tested(modules, kernels))

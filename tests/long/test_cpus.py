@@ -14,6 +14,13 @@
 
 from tests.unit import kernels
 
+#: Unit tests of what chooses, ranks or breaks ties.
+CHOOSING = ('lab.test_data', 'lab.test_plan', 'models.test_adaptation',
+            'models.test_optimal_design', 'models.test_refit', 'models.test_stepwise',
+            'models.test_subsets', 'models.test_wmm',
+            'placement.test_attribution', 'placement.test_explanation', 'placement.test_jointly',
+            'scheduling.test_conformance', 'scheduling.test_matching', 'test_tie_breaking')
+
 
 class TestCpus(kernels.KernelsCase):
 
@@ -29,3 +36,9 @@ class TestCpus(kernels.KernelsCase):
             self.assertLess(len(set(one['equal weights'])), 10)
         self.assertEqual(['kept', 'rescaled'], [found['chosen_models'][name] for name in (
             'adapted to the same', 'adapted to twice')])
+
+    def test_schedulers_choose_the_same(self):
+        self.assertTrue(self.check('tests.unit.scheduling.choices'))
+
+    def test_unit_tests_of_choices_pass_under_the_kernels_of_each_cpu(self):
+        self.check_tests([f'tests.unit.{module}' for module in CHOOSING])
