@@ -102,7 +102,7 @@ class Shares(unittest.TestCase):
                 self.assertAlmostEqual(1.0, whole, places=9)
             self.assertLessEqual(whole, 1 + 1e-9)
             harm = found.influence.harm[0]
-        self.assertFalse(tie_breaking.less(harm[:-1], harm[1:]).any(), harm)
+            self.assertFalse(tie_breaking.less(harm[:-1], harm[1:]).any(), harm)
 
     @hypothesis.given(synthetic.hosts(largest=3, storage=POOLS, limited=False),
                       strategies.integers(0, 2))
