@@ -155,8 +155,8 @@ fi
 python=$(find_python)
 case $work in
     demo)
-        prepare 3 150
-        environment 2/3 40 110 demo 'Installing Nova, Watcher and this package with pip'
+        prepare 3 260
+        environment 2/3 40 220 demo 'Installing Nova, Watcher and this package with pip'
         say '[3/3] The demonstration'
         tox exec -qq -e demo -- tracon demo "${@:2}"
         ;;
