@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The user's guide shows what the commands write, of a synthetic cloud."""
+"""README and user's guide show what the commands write, of a synthetic cloud."""
 
 import pathlib
 import re
@@ -19,7 +19,9 @@ import shlex
 from tests.unit.osc import base as osc
 from tests.unit.osc import documented
 
-GUIDE = pathlib.Path(__file__).parents[3] / 'doc' / 'source' / 'user' / 'interference.rst'
+ROOT = pathlib.Path(__file__).parents[3]
+GUIDE = ROOT / 'doc' / 'source' / 'user' / 'interference.rst'
+README = ROOT / 'README.rst'
 _BEGIN = '.. code-block:: console\n\n'
 _TIME = re.compile(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ')
 
@@ -51,6 +53,14 @@ class Guide(osc.OscCase):
         for arguments, output in commands:
             self.assertEqual(_TIME.sub('<time>', output),
                              _TIME.sub('<time>', self.told(*arguments).rstrip('\n')), arguments)
+
+    def test_the_readme_shows_parts_of_what_is_written(self):
+        commands = list(shown(README.read_text(encoding='utf-8')))
+        self.assertEqual(2, len(commands))
+        for arguments, output in commands:
+            written = self.told(*arguments)
+            for part in output.split('…\n'):
+                self.assertIn(part.removesuffix('…').rstrip('\n'), written, arguments)
 
     def test_every_command_is_shown(self):
         text = GUIDE.read_text(encoding='utf-8')
