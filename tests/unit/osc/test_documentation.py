@@ -56,7 +56,7 @@ class Guide(osc.OscCase):
 
     def test_the_readme_shows_parts_of_what_is_written(self):
         commands = list(shown(README.read_text(encoding='utf-8')))
-        self.assertEqual(2, len(commands))
+        self.assertEqual(3, len(commands))
         for arguments, output in commands:
             written = self.told(*arguments)
             for part in output.split('…\n'):
