@@ -34,6 +34,9 @@ from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import snapshot
 
+# It tells of each pool that ends with a test, after the test's own log has been taken away.
+logging.getLogger('nova.thread_pool_factory').setLevel(logging.WARNING)
+
 #: A VM that keeps nearly a core and half of the disk busy, and one that hardly does anything.
 BUSY = np.array([400.0, 100.0, 0.8, 0.1])
 QUIET = np.array([10.0, 5.0, 0.05, 0.01])
