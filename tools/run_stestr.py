@@ -114,12 +114,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--name', default='tests', help='what the counts are kept under')
     parser.add_argument('--test-path', default='tests/unit')
+    parser.add_argument('--workers-per-core', type=float, default=1.0,
+                        help='more than one where tests often wait (default: %(default)s)')
     parser.add_argument('--verbose', action='store_true', help='show each test and its duration')
     options, arguments = parser.parse_known_args()
 
     watch = Watch(options.name, options.verbose)
+    workers = max(1, round(options.workers_per_core * len(os.sched_getaffinity(0))))
     command = [sys.executable, '-m', 'stestr', '--test-path', options.test_path, 'run',
-               '--subunit', *arguments]
+               '--subunit', '--concurrency', str(workers), *arguments]
     result = testtools.StreamToDict(watch.count)
     result.startTestRun()
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
