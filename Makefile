@@ -13,8 +13,9 @@ cloud-demo:
 	@tools/make.sh cloud-demo $(ARGS)
 
 # What shows in minutes that it works: the unit tests, and those with a Nova in their process.
+# ARGS=py3 runs the unit tests alone.
 test:
-	@tools/make.sh test
+	@tools/make.sh test $(ARGS)
 
 # Every check: those, style, types, rules of import, lower bounds, documentation, and the tests with
 # a whole cloud, real services and real guests. Needs root.

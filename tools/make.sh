@@ -13,7 +13,7 @@
 #
 # Usage: tools/make.sh demo [arguments of tracon demo]
 #        tools/make.sh cloud-demo [arguments of tracon cloud demo]
-#        tools/make.sh test
+#        tools/make.sh test [environments of tox, such as py3]
 #        tools/make.sh test-all
 #
 # Installs tox into a cache; as root, the system packages of bindep.txt that are missing; then runs
@@ -135,7 +135,7 @@ counted() {
 
 case $work in
     demo | cloud-demo | test | test-all) ;;
-    *) fail "Usage: tools/make.sh demo [arguments] | cloud-demo [arguments] | test | test-all" ;;
+    *) fail "Usage: tools/make.sh demo [arguments] | cloud-demo [arguments] | test [environments] | test-all" ;;
 esac
 
 mkdir -p "$cache/log"
@@ -172,7 +172,7 @@ case $work in
         prepare 4 500 unit 40
         environment 3/4 80 420 py3 'Installing Nova, Watcher, Ceilometer and this package with pip'
         say '[4/4] The unit tests, and those with a Nova in their process'
-        counted tox run -q -e "$quick"
+        counted tox run -q -e "${2:-$quick}"
         ;;
     test-all)
         prepare 3 2400 test 150
