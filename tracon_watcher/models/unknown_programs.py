@@ -13,8 +13,8 @@
 """Errors where both programs are unknown: what a cloud meets, beside the simplest baselines.
 
 For each two programs that were measured side by side, a model is fitted to the points that hold
-neither of them, on either side, its settings chosen anew; then it predicts the two beside each
-other.
+neither of them, on either side, with settings chosen from these points alone; then it predicts
+the two beside each other.
 """
 
 from __future__ import annotations

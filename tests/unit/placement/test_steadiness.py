@@ -103,7 +103,7 @@ class NoiseTestCase(unittest.TestCase):
 
 
 class BalancedTestCase(unittest.TestCase):
-    """Hosts that all run the same programs; tests/long has more audits of them."""
+    """Hosts that all run the same programs; tests/long has more audits."""
 
     hosts, audits = 12, 125
 
