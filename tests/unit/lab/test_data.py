@@ -160,7 +160,7 @@ class TestData(unittest.TestCase):
         for found in self.each:
             with self.subTest(found.name):
                 if host_types.named(found.host_type).separate_cores:
-                    # Nobody loses either: half of what is left is noise to the other side.
+                    # Neither side loses: half of what is left is noise to the other one.
                     points = baseline.steady(found)
                     beside = points.slowdown[points.kind != 'solo']
                     self.assertTrue(0.95 < np.median(beside) < 1.05, np.median(beside))

@@ -43,7 +43,7 @@ class TestTables(folder.FolderCase):
         points = synthetic.build(seed=place, generator=generator, backgrounds=backgrounds,
                                  names=('cpu', 'randread', 'mixed'))
         points = measured.join([points, cls.crowds(points)])
-        # A remote disk is another world: whoever does I/O suffers twice.
+        # On a remote disk each program that does I/O is slowed down twice as much.
         if place:
             factor = np.where(np.isfinite(points.iops_ratio), points.slowdown, 1.0)
             points.slowdown[:] *= factor
