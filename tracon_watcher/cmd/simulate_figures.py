@@ -94,8 +94,10 @@ def _make(arguments: argparse.Namespace, folder: pathlib.Path) -> list[tuple[str
     for one in wanted:
         if one.name == 'cost':
             done.update(zip(one.cases, simulate_run.run(one.cases, 1)))
-    parts = [_head(setup, next(one.factor for one in done.values()
-                               if one.case.setup.truth == setup.truth), arguments)]
+    # One of the figures has a truth of its own, and may be the only one that is wanted.
+    shown = next((one for one in done.values() if one.case.setup.truth == setup.truth),
+                 next(iter(done.values())))
+    parts = [_head(shown.case.setup, shown.factor, arguments)]
     found = []
     for one in wanted:
         rows = results.rows(done[case] for case in one.cases)

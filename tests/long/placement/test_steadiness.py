@@ -21,4 +21,4 @@ class LongBalancedTestCase(test_steadiness.BalancedTestCase):
 
 
 class LongConvergenceTestCase(test_steadiness.ConvergenceTestCase):
-    audits, late = 120, 4
+    audits, late, seeds = 120, 4, 4

@@ -60,7 +60,8 @@ class LossTest(base.JudgeCase):
     def test_the_last_snapshot_is_used_until_it_is_stale(self):
         self.write({'a': {'vm-a': 2.0}, 'b': {}})
         judge = self.judge(engine_check_seconds=0.2)
-        self.assertEqual(['b'], self.passing(judge))
+        # A busy engine may miss the short time that setUp gives it to answer.
+        self.wait_for(lambda: self.passing(judge) == ['b'])
         self.publisher.stop()
         self.assertEqual(['b'], self.passing(judge))
         judge.reconfigure(options.Options(

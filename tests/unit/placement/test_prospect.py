@@ -52,7 +52,7 @@ def journeys(draw):
 class ProspectTestCase(unittest.TestCase):
 
     @hypothesis.given(journeys())
-    @hypothesis.settings(deadline=None, max_examples=40)
+    @hypothesis.settings(deadline=None, max_examples=15)
     def test_after_every_move_it_is_as_if_predicted_anew(self, journey):
         state, moves = journey
         found = prospect.Prospect(assessment.Assessor(state, MODELS), PARAMETERS, 0.0)

@@ -105,7 +105,7 @@ class NoiseTestCase(unittest.TestCase):
 class BalancedTestCase(unittest.TestCase):
     """Hosts that all run the same programs; tests/long has more audits."""
 
-    hosts, audits = 12, 125
+    hosts, audits = 12, 30
 
     def test_noise_moves_nobody(self):
         for host_type in HOST_TYPES:
@@ -168,15 +168,15 @@ class Journey:
 
 
 class ConvergenceTestCase(unittest.TestCase):
-    """Plans are carried out, and the cloud audited every ten minutes."""
+    """Plans are carried out, and the cloud audited every ten minutes; tests/long has more."""
 
     #: Of the second half of the audits so many may still move somebody.
-    audits, late = 60, 1
+    audits, late, seeds = 60, 1, 1
 
     def test_it_comes_to_rest_and_nobody_goes_back(self):
         late = 0
         for host_type in HOST_TYPES:
-            for seed in range(4):
+            for seed in range(self.seeds):
                 journey = Journey(host_type, seed)
                 journey.go(self.audits)
                 self.assertTrue(journey.moves, 'there was something to mend')
