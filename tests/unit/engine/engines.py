@@ -20,6 +20,7 @@ import uuid
 from oslo_config import cfg
 
 from tests import synthetic
+from tests.unit import brokers
 from tests.unit.engine import counting
 from tests.unit.engine.storage import base
 from tracon_watcher.contention import calibration_document
@@ -57,6 +58,9 @@ class EngineCase(base.StorageCase):
 
     def setUp(self):
         super().setUp()
+        broker = brokers.of_its_own()
+        broker.start()
+        self.addCleanup(broker.stop)
         Listener.listening = 0
         Listener.broker.set()
         self.monotonic = 0.0

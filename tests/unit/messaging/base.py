@@ -18,8 +18,8 @@ import unittest
 from unittest import mock
 
 from oslo_config import cfg
-from oslo_messaging._drivers import impl_fake
 
+from tests.unit import brokers
 from tracon_watcher.messaging import link
 from tracon_watcher.messaging import protocol
 from tracon_watcher.messaging import publisher
@@ -55,8 +55,9 @@ class MessagingCase(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        # All transports of a process share it; what earlier tests left would be answered.
-        impl_fake.FakeExchangeManager._exchanges.clear()
+        broker = brokers.of_its_own()
+        broker.start()
+        self.addCleanup(broker.stop)
         short = mock.patch.object(link.Link.__init__, '__defaults__', (self.timeout,))
         short.start()
         self.addCleanup(short.stop)

@@ -22,12 +22,12 @@ from nova import objects
 from nova.scheduler import host_manager
 import numpy as np
 from oslo_config import cfg
-from oslo_messaging._drivers import impl_fake
 import testtools
 
 from nova_filters import judge
 from nova_filters import options
 from tests import synthetic
+from tests.unit import brokers
 from tracon_watcher.messaging import protocol
 from tracon_watcher.messaging import publisher
 from tracon_watcher.placement import cluster
@@ -75,6 +75,9 @@ class JudgeCase(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
+        broker = brokers.of_its_own()
+        broker.start()
+        self.addCleanup(broker.stop)
         objects.register_all()
         self.directory = self.useFixture(fixtures.TempDir()).path
         self.snapshot_file = os.path.join(self.directory, 'snapshot.jsonl')
@@ -101,7 +104,6 @@ class JudgeCase(testtools.TestCase):
     def engine(self):
         """Return the engine that publishes, and takes decisions."""
         if self.publisher is None:
-            impl_fake.FakeExchangeManager._exchanges.clear()
             self.told = {protocol.RECORD_DECISIONS: [], protocol.SETTLED: []}
             self.publisher = publisher.Publisher(
                 self.connect, 'engine', self.told[protocol.RECORD_DECISIONS].extend,
