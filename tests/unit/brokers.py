@@ -12,8 +12,8 @@
 
 """A message broker in memory for each test.
 
-oslo.messaging's fake driver keeps one for the whole process, and empties it whenever a transport is
-cleaned up: a thread that outlives its test would lose the messages of the next one.
+oslo.messaging's fake driver keeps one for the whole process, and empties it whenever a transport
+is cleaned up: a thread that outlives its test would lose the messages of the next one.
 """
 
 from unittest import mock
