@@ -169,13 +169,13 @@ case $work in
         tox exec -qq -e functional -- tracon cloud demo "${@:2}"
         ;;
     test)
-        prepare 4 500 unit 40
-        environment 3/4 80 420 py3 'Installing Nova, Watcher, Ceilometer and this package with pip'
+        prepare 4 440 unit 40
+        environment 3/4 80 360 py3 'Installing Nova, Watcher, Ceilometer and this package with pip'
         say '[4/4] The unit tests, and those with a Nova in their process'
         counted tox run -q -e "${2:-$quick}"
         ;;
     test-all)
-        prepare 3 2400 test 150
+        prepare 3 2900 test 150
         say '[3/3] Every check'
         counted tox run -e "$checks"
         ;;

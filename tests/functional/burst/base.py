@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Two scheduler workers, and a hundred servers created faster than they are placed."""
+"""Two scheduler workers, and many servers created faster than they are placed."""
 
 import collections
 import os
@@ -22,15 +22,15 @@ from oslo_messaging import opts as messaging_options
 
 from tests.functional.nova import base
 
-CREATES = 100
-HOSTS = 20
 #: Two of these hardly disturb each other, five on a host do.
 MODERATE = np.array([100.0, 50.0, 0.3, 0.05])
 
 
 class BurstCase(base.InterferenceTestCase):
     mode = 'weigh'
-    hosts = tuple(f'host{index:02}' for index in range(HOSTS))
+    #: Five servers a host.
+    hosts = tuple(f'host{index:02}' for index in range(20))
+    creates = 100
     other = None
 
     def setUp(self):
@@ -57,14 +57,14 @@ class BurstCase(base.InterferenceTestCase):
     def scheduler_services(self):
         return [self.scheduler_service, *([self.other] if self.other else [])]
 
-    def burst(self, count=CREATES, **request):
+    def burst(self, **request):
         """Create servers faster than they are placed; return how many each host has."""
         hints = request.pop('hints', None)
         body = {'server': {**self._build_server(networks='none', flavor_id=self.flavor_id),
                            **request}}
         if hints:
             body['os:scheduler_hints'] = hints
-        return self.where_they_run([self.api.post_server(body) for _index in range(count)])
+        return self.where_they_run([self.api.post_server(body) for _index in range(self.creates)])
 
     def where_they_run(self, created):
         """Wait until all servers are there; return how many each host has."""
@@ -88,6 +88,6 @@ class BurstCase(base.InterferenceTestCase):
 
     def assert_spread(self, found, most, least):
         counts = sorted(found[name] for name in self.hosts)
-        self.assertEqual(CREATES, sum(counts))
+        self.assertEqual(self.creates, sum(counts))
         self.assertLessEqual(counts[-1], most, counts)
         self.assertGreaterEqual(counts[0], least, counts)

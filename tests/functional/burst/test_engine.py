@@ -27,8 +27,8 @@ class BurstTest(engine_case.EngineCase, base.BurstCase):
         found = self.burst()
         self.assert_both_workers_took_part()
         self.assert_spread(found, most=8, least=2)
-        self.wait_for(lambda: len(self.settled) >= base.CREATES, 60)
+        self.wait_for(lambda: len(self.settled) >= self.creates, 60)
         chosen = {one['vm']: one['chosen'] for one in self.settled}
-        self.assertEqual(base.CREATES, len(chosen))
+        self.assertEqual(self.creates, len(chosen))
         self.assertEqual(found, collections.Counter(chosen.values()))
         self.assertEqual(set(chosen), {one['vm'] for one in self.decisions})
