@@ -175,7 +175,7 @@ case $work in
         counted tox run -q -e "${2:-$quick}"
         ;;
     test-all)
-        prepare 3 2900 test 150
+        prepare 3 2600 test 150
         say '[3/3] Every check'
         counted tox run -e "$checks"
         ;;
