@@ -54,6 +54,9 @@ class ProspectTestCase(unittest.TestCase):
     @hypothesis.given(journeys())
     @hypothesis.settings(deadline=None, max_examples=15)
     def test_after_every_move_it_is_as_if_predicted_anew(self, journey):
+        self.check_journey(journey)
+
+    def check_journey(self, journey):
         state, moves = journey
         found = prospect.Prospect(assessment.Assessor(state, MODELS), PARAMETERS, 0.0)
         everywhere = np.ones(len(state.hosts), dtype=bool)
