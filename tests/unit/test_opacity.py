@@ -248,7 +248,8 @@ class SourceTestCase(unittest.TestCase):
         for row in self.table:
             method, _space, path = row.what.partition(' ')
             if method.isupper() and path:
-                listed.setdefault(path.strip('/'), set()).update(row.rooms)
+                # Of a path with a parameter the source has the part before it.
+                listed.setdefault(path.strip('/').partition('/{')[0], set()).update(row.rooms)
         speaking = {room for rooms in listed.values() for room in rooms}
         seen = set()
         for module in self.modules:
@@ -509,11 +510,6 @@ def answers():
             {'id': 's', 'host': 'host1', 'binary': 'nova-compute', 'status': 'enabled',
              'state': 'up', 'zone': 'north', 'disabled_reason': None, 'forced_down': False,
              'updated_at': None}]),
-        '/os-hypervisors/detail': ('hypervisors', [
-            {'id': 'h', 'hypervisor_hostname': 'host1', 'status': 'enabled', 'state': 'up',
-             'service': {'id': 's', 'host': 'host1', 'disabled_reason': None},
-             'host_ip': '::1', 'hypervisor_type': 'QEMU', 'hypervisor_version': 1,
-             'uptime': '', 'servers': []}]),
         '/os-aggregates': ('aggregates', [
             {'id': 1, 'uuid': 'a', 'name': 'rack', 'hosts': ['host1'], 'deleted': False,
              'availability_zone': 'north', 'metadata': {'secret': 'x', 'tracon:storage': 'pool'},

@@ -14,14 +14,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from typing import Any, Callable, Iterator, Mapping, Protocol, Sequence
+from typing import Any, Callable, Mapping, Protocol, Sequence
 
 import webob
 
 from tracon_watcher.api import authority
 from tracon_watcher.api import faults
+from tracon_watcher.api import gate as gates
 from tracon_watcher.api import parameters
 from tracon_watcher.api import policies
 from tracon_watcher.api import state as states
@@ -51,12 +50,12 @@ class Decisions(Protocol):
 class Explanations:
     """Answers GET /v1/explanations/{request_or_vm}.
 
-    :param at_once: requests that judge hosts again at the same time; it is the processor's work
+    :param gate: for those that judge hosts again
     """
 
-    def __init__(self, decisions: Decisions, at_once: int = 2) -> None:
+    def __init__(self, decisions: Decisions, gate: gates.Gate) -> None:
         self._decisions = decisions
-        self._room = threading.BoundedSemaphore(at_once)
+        self._gate = gate
 
     def show(self, request: webob.Request, caller: authority.Caller, known: states.States,
              name: str) -> Document:
@@ -82,19 +81,9 @@ class Explanations:
                 f'No decision on {name} is recorded' + (
                     '.' if open_to else ', or it is none of your project.'),
                 'Give a request id (req-…) or the uuid of a VM; decisions are kept for a time.')
-        with self._turn():
+        with self._gate.turn():
             found = [_explained(one, state, open_to) for one in decisions]
         return {'explanations': found, 'state': None if state is None else state.describe()}
-
-    @contextlib.contextmanager
-    def _turn(self) -> Iterator[None]:
-        if not self._room.acquire(timeout=10):
-            raise faults.Unavailable('Too many explanations are being worked out.', 5)
-        try:
-            yield
-        finally:
-            self._room.release()
-
 
 def _explained(decision: Mapping[str, Any], state: states.State | None,
                open_to: bool) -> Document:

@@ -30,6 +30,7 @@ import webob.dec
 from tracon_watcher.api import authority
 from tracon_watcher.api import explanations
 from tracon_watcher.api import faults
+from tracon_watcher.api import gate as gates
 from tracon_watcher.api import hosts
 from tracon_watcher.api import models
 from tracon_watcher.api import parameters
@@ -59,14 +60,15 @@ class Routes:
     def __init__(self, known: states.States, decisions: explanations.Decisions,
                  enforcer: policy.Enforcer, largest: int = 1000) -> None:
         self._enforcer = enforcer
-        explained = explanations.Explanations(decisions)
+        gate = gates.Gate()
+        explained = explanations.Explanations(decisions, gate)
         self._lists: dict[str, Callable[[Asked], Document]] = {
             'hosts': lambda asked: hosts.find(asked.request, asked.caller, known, largest),
             'vms': lambda asked: vms.find(asked.request, asked.caller, known, largest),
             'models': lambda asked: models.find(asked.request, asked.caller, known, largest)}
         self._single: dict[str, tuple[str, Callable[[Asked, str], Document]]] = {
             'hosts': ('name', lambda asked, name: hosts.show(asked.caller, known, name)),
-            'vms': ('uuid', lambda asked, name: vms.show(asked.caller, known, name)),
+            'vms': ('uuid', lambda asked, name: vms.show(asked.caller, known, gate, name)),
             'models': ('id', lambda asked, name: models.show(asked.caller, known, name)),
             'explanations': ('request_or_vm', lambda asked, name: explained.show(
                 asked.request, asked.caller, known, name))}

@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import threading
 import weakref
@@ -25,12 +26,17 @@ from tracon_watcher.api import faults
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.engine import view as views
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import attribution
 from tracon_watcher.placement import culprits
 from tracon_watcher.placement import present
 from tracon_watcher.placement import trust
 
 #: Returns what the engine knows now, None while it knows nothing.
 ViewOf = Callable[[], 'views.View | None']
+#: Who does something to a VM, and to whom it does something.
+Neighbours = tuple[attribution.Attribution, attribution.Influence]
+#: VMs whose neighbours are kept; on a pool of a whole cloud one may have tens of thousands.
+_NEIGHBOURS = 16
 
 
 class _Kept:
@@ -39,6 +45,7 @@ class _Kept:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.values: dict[str, Any] = {}
+        self._neighbours: dict[int, Neighbours] = {}
 
     def once(self, name: str, work: Callable[[], Any]) -> Any:
         """Return what ``work`` gives, worked out when it is asked for first."""
@@ -46,6 +53,31 @@ class _Kept:
             if name not in self.values:
                 self.values[name] = work()
             return self.values[name]
+
+    def neighbours(self, row: int, turn: Callable[[], contextlib.AbstractContextManager[None]],
+                   work: Callable[[], Neighbours]) -> Neighbours:
+        """Return what ``work`` gives for a VM, unless it was asked for a short while ago.
+
+        It takes long on a large pool, so it is done without the lock, and in turns.
+        """
+        found = self._of(row)
+        if found is None:
+            with turn():
+                # Somebody else may have asked the same meanwhile.
+                found = self._of(row) or work()
+                with self.lock:
+                    self._neighbours[row] = found
+                    while len(self._neighbours) > _NEIGHBOURS:
+                        del self._neighbours[next(iter(self._neighbours))]
+        return found
+
+    def _of(self, row: int) -> Neighbours | None:
+        with self.lock:
+            found = self._neighbours.pop(row, None)
+            if found is not None:
+                # The one that was asked for last goes last.
+                self._neighbours[row] = found
+            return found
 
 
 class States:
@@ -114,6 +146,7 @@ class State:
         #: Judges by what VMs demand at this moment: whoever asks who disturbs whom asks of now.
         self.moment = view.moment
         self.cluster = view.assessor.cluster
+        self._kept = kept
         self._once = kept.once
 
     @property
@@ -160,6 +193,15 @@ class State:
         """Return who slows each VM down most, and what each costs others."""
         found: culprits.Culprits = self._once('culprits', lambda: culprits.find(self.moment))
         return found
+
+    def neighbours(self, row: int, turn: Callable[[], contextlib.AbstractContextManager[None]]
+                   ) -> Neighbours:
+        """Return who does something to a VM now, and to whom it does something.
+
+        :param turn: what to wait for where it has to be worked out
+        """
+        return self._kept.neighbours(row, turn, lambda: (
+            attribution.attribute(self.moment, row), attribution.victims(self.moment, row)))
 
     def seen(self) -> BoolArray:
         """Return the hosts, (h,), of which enough is known to say what their VMs do."""

@@ -22,6 +22,7 @@ import webob
 
 from tracon_watcher.api import authority
 from tracon_watcher.api import faults
+from tracon_watcher.api import gate as gates
 from tracon_watcher.api import pages
 from tracon_watcher.api import parameters
 from tracon_watcher.api import policies
@@ -64,8 +65,12 @@ def find(request: webob.Request, caller: authority.Caller, known: states.States,
             'state': state.describe()}
 
 
-def show(caller: authority.Caller, known: states.States, uuid: str) -> Document:
-    """Answer GET /v1/vms/{uuid}."""
+def show(caller: authority.Caller, known: states.States, gate: gates.Gate,
+         uuid: str) -> Document:
+    """Answer GET /v1/vms/{uuid}.
+
+    :param gate: for those that work out who are a VM's culprits and victims, among all on its pool
+    """
     caller.require(policies.VMS_SHOW, 'showing VMs', caller.project)
     state = known.now()
     row = state.cluster.resident_index.get(uuid)
@@ -76,7 +81,7 @@ def show(caller: authority.Caller, known: states.States, uuid: str) -> Document:
     found = describe(state, np.array([row], dtype=np.intp), open_to, caller.project)[0]
     found['demand'] = {name: states.number(value) for name, value in zip(
         NAMES, state.cluster.profiles[row])}
-    found.update(_neighbours(state, row, open_to, caller.project))
+    found.update(_neighbours(state, gate, row, open_to, caller.project))
     return {'vm': found, 'state': state.describe()}
 
 
@@ -129,18 +134,19 @@ def describe(state: states.State, rows: IntArray, open_to: bool, project: str | 
     return found
 
 
-def _neighbours(state: states.State, row: int, open_to: bool, project: str | None) -> Document:
+def _neighbours(state: states.State, gate: gates.Gate, row: int, open_to: bool,
+                project: str | None) -> Document:
     """Return all culprits of one VM, and all its victims."""
-    return {'culprits': _culprits(state, row, open_to, project),
-            'victims': _victims(state, row, open_to, project)}
+    blamed, harmed = state.neighbours(row, gate.turn)
+    return {'culprits': _culprits(state, row, blamed, open_to, project),
+            'victims': _victims(state, harmed, open_to, project)}
 
 
-def _culprits(state: states.State, row: int, open_to: bool, project: str | None
-              ) -> list[Document]:
+def _culprits(state: states.State, row: int, blamed: attribution.Attribution, open_to: bool,
+              project: str | None) -> list[Document]:
     found: list[Document] = []
     if not state.present().known[row]:
         return found
-    blamed = attribution.attribute(state.moment, row)
     excess = max(float(state.view.observed[row]) - 1, 0.0)
     others = 0.0
     for place, other in enumerate(blamed.influence.rows.tolist()):
@@ -161,9 +167,8 @@ def _culprits(state: states.State, row: int, open_to: bool, project: str | None
     return found
 
 
-def _victims(state: states.State, row: int, open_to: bool, project: str | None
-             ) -> list[Document]:
-    found = attribution.victims(state.moment, row)
+def _victims(state: states.State, found: attribution.Influence, open_to: bool,
+             project: str | None) -> list[Document]:
     known = state.present().known
     shown = [place for place, other in enumerate(found.rows.tolist())
              if known[other] and (open_to or _is_own(state, other, project))][:_SHOWN]

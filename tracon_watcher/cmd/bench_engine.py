@@ -116,7 +116,7 @@ def _measure(arguments: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
                             cluster.hosts[cluster.host[row]], f'flavor-{row % 11}', {},
                             f'image-{row % 13}', 'active')
          for row, uuid in enumerate(cluster.uuids)},
-        {name: cloud.Hypervisor(name, name, True, True) for name in cluster.hosts}, (), {},
+        {name: cloud.Hypervisor(name, True, True) for name in cluster.hosts}, (), {},
         _START)
     collector = collectors.Collector(
         source, demands.Demands(calibration_document.packaged()), _POLLING, 5 * _POLLING)

@@ -189,7 +189,8 @@ def build(conf: cfg.ConfigOpts,
         lead, storage.lease, lambda: cloud.collect(sdk), residents, make_collector, make_publisher,
         make_listener if wanted.notifications else None,
         learnt_since if wanted.refit else files, watched, learnt_since.forget,
-        lambda: standby.Standby(protocol.connector(conf), name))
+        lambda: standby.Standby(protocol.connector(conf), name),
+        lambda uuid, known: cloud.volumes_of(sdk, uuid, known))
     engine = engines.Engine(parts, engines.Settings(
         wanted.collection_interval_seconds or max(wanted.polling_interval_seconds / 2, 1.0),
         wanted.polling_interval_seconds, wanted.repair_interval_seconds,

@@ -26,7 +26,7 @@ loop's, since one that is hurt may seem to do less because of that. Then the win
 from __future__ import annotations
 
 import dataclasses
-from typing import Iterable, Iterator, Sequence
+from typing import Container, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -144,6 +144,10 @@ class Demands:
             self._learn(place[row[chosen]], start[chosen], end[chosen], usage.take(chosen),
                         pools[row[chosen]])
         return count
+
+    def retain(self, vms: Container[str]) -> None:
+        """Drop all VMs but these."""
+        self.forget([name for name in self._rows if name not in vms])
 
     def forget(self, vms: Iterable[str]) -> None:
         """Drop VMs that are gone; names that are not known are passed over."""

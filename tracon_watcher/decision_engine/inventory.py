@@ -78,13 +78,17 @@ class ServerGroup:
 
 @dataclasses.dataclass(frozen=True)
 class Service:
-    """The compute service of a host."""
+    """The compute service of a host.
+
+    :param reachable: whether the cell it belongs to answers; nothing else is known where not
+    """
 
     host: str
     enabled: bool
     up: bool
     zone: str
     disabled_reason: str | None
+    reachable: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +130,7 @@ def collect(connection: Any, moved_since: float) -> Inventory:
         ('Placement', connection.placement, PLACEMENT_MICROVERSION)))
     since = datetime.datetime.fromtimestamp(moved_since, datetime.timezone.utc)
     servers = [_server(one) for one in compute.pages(
-        '/servers/detail', 'servers', {'all_tenants': 'True'})]
+        '/servers/detail', 'servers', {'all_tenants': 'True'}) if not listing.is_partial(one)]
     migrations = compute.pages('/os-migrations', 'migrations',
                                {'changes-since': since.strftime('%Y-%m-%dT%H:%M:%SZ')})
     moved_at: dict[str, float] = {}
@@ -179,8 +183,10 @@ def _server(one: Mapping[str, Any]) -> Server:
 
 
 def _service(one: Mapping[str, Any]) -> Service:
-    return Service(one['host'], one['status'] == 'enabled', one['state'] == 'up', one['zone'],
-                   one.get('disabled_reason'))
+    # Of a cell that is down Nova gives the name and the status UNKNOWN.
+    reachable = one.get('state') is not None
+    return Service(one['host'], one.get('status') == 'enabled', one.get('state') == 'up',
+                   one.get('zone') or '', one.get('disabled_reason'), reachable)
 
 
 def _groups(compute: listing.Service) -> Iterator[ServerGroup]:

@@ -33,7 +33,7 @@ def reconcile(known: cluster.ClusterState, model: Any,
     Watcher's model says where VMs are; for hosts outside of the audit's scope, which it lacks,
     Nova does, and so for a VM that left the host Watcher's model has it on. A VM that the snapshot
     does not have is unknown, which makes its host unknown. One that exists no longer is dropped,
-    and so is a host.
+    and so is a host; one in a cell that does not answer stays where it was.
 
     :param known: the snapshot's state
     :param model: Watcher's model of the cluster
@@ -50,8 +50,9 @@ def reconcile(known: cluster.ClusterState, model: Any,
     for uuid, server in found.servers.items():
         if server.host is not None:
             modelled[uuid] = (server.host, server.vm_state)
+    unreachable = {one.host for one in found.services.values() if not one.reachable}
     for uuid, (host, state) in modelled.items():
-        if uuid in found.servers and host in residents:
+        if host in residents and (uuid in found.servers or host in unreachable):
             residents[host].append(_resident(known, uuid, state))
     return cluster.build([_host(known, host, vms) for host, vms in residents.items()],
                          known.history, known.version, known.generated_at)

@@ -31,20 +31,23 @@ class Activity:
     """Calls ``work`` at an interval, in a thread.
 
     An error is logged when it first happens and when it is over, not each time. What fails is
-    tried again after a pause that doubles, as long as that is shorter than the interval.
+    tried again after a pause that doubles, as long as that is shorter than the interval; ``woken``
+    does not shorten that pause.
 
     :param name: for the log and the metrics
     :param interval: seconds from one beginning to the next
-    :param woken: when set, the work is done at once
+    :param woken: when set, the work is done as soon as ``shortest`` allows
     :param longest: seconds from one beginning to the next where the work lasts long: then there is
         a pause as long as the work, so that whoever else is kept busy by it is busy half of the
         time; None: there is none
+    :param shortest: seconds from the end of the work to its next beginning at least, however often
+        ``woken`` is set; :meth:`wake` alone does not wait for them
     """
 
     def __init__(self, name: str, work: Callable[[], object], interval: float,
                  woken: threading.Event | None = None,
                  clock: Callable[[], float] = time.monotonic,
-                 longest: float | None = None) -> None:
+                 longest: float | None = None, shortest: float = 0.0) -> None:
         self.name = name
         self.interval = interval
         self.succeeded_at: float | None = None
@@ -52,6 +55,8 @@ class Activity:
         self.seconds = 0.0
         self._work = work
         self._woken = threading.Event() if woken is None else woken
+        self._at_once = threading.Event()
+        self._shortest = shortest
         self._clock = clock
         self._longest = interval if longest is None else longest
         self._failures = 0
@@ -66,7 +71,7 @@ class Activity:
     def end(self) -> None:
         """End after the work at hand; returns at once."""
         self._stopped = True
-        self._woken.set()
+        self.wake()
 
     def stop(self, timeout: float = 10.0) -> None:
         """End after the work at hand, which is waited for so many seconds at most."""
@@ -75,7 +80,8 @@ class Activity:
             self._thread.join(timeout)
 
     def wake(self) -> None:
-        """Have the work done now."""
+        """Have the work done now, whatever came before."""
+        self._at_once.set()
         self._woken.set()
 
     def once(self) -> float:
@@ -110,5 +116,13 @@ class Activity:
 
     def _run(self) -> None:
         while not self._stopped:
+            self._at_once.clear()
             self._woken.clear()
-            self._woken.wait(self.once())
+            self.wait(self.once())
+
+    def wait(self, pause: float) -> None:
+        """Wait as long as :meth:`once` said, or less where there is a reason to."""
+        # While the work fails, each notification would otherwise be one more attempt.
+        least = pause if self.failure is not None else min(self._shortest, pause)
+        if not self._at_once.wait(least):
+            self._woken.wait(pause - least)

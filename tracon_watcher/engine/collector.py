@@ -93,7 +93,9 @@ class Collector:
             since = max(since, self._until - LATE * self._polling)
         found = self._reader.read(since, now + self._polling, [one.name for one in METERS])
         self._follow(inventory)
-        whole = self._whole(found, now)
+        # The last polls are read again, and so are VMs that were deleted since.
+        alive = np.array([uuid in inventory.servers for uuid in found.resources], dtype=np.bool_)
+        whole = self._whole(found, now) & alive[found.row]
         between = intervals.between(
             found.row[whole], found.at[whole], found.values[whole], 0, self._rules,
             np.array([_SLACK.get(one, 0.0) for one in METERS]), now)
@@ -128,7 +130,7 @@ class Collector:
         """Forget VMs that are gone, and baselines of those that have moved."""
         hosts = {uuid: server.host for uuid, server in inventory.servers.items()
                  if server.host is not None}
-        self._demands.forget(self._hosts.keys() - inventory.servers.keys())
+        self._demands.retain(inventory.servers)
         self._demands.moved([uuid for uuid, host in hosts.items()
                              if self._hosts.get(uuid, host) != host])
         self._hosts = hosts

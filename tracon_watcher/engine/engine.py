@@ -40,6 +40,10 @@ from tracon_watcher.placement import snapshot
 LOG = logging.getLogger(__name__)
 #: Seconds that work at hand is waited for at the end.
 _END = 10.0
+#: Seconds between two full listings at least, however often Nova tells of changes.
+_SHORTEST_REPAIR = 30.0
+#: VMs whose volumes are asked for at a time, and the seconds between two times at least.
+_LOOKUPS, _SHORTEST_LOOKUP = 20, 5.0
 
 
 class Publisher(listening.Startable, Protocol):
@@ -93,6 +97,8 @@ class Parts:
     :param freshness: watches them, None: nobody does
     :param on_lead: called when it begins to lead
     :param make_standby: called when it begins to wait for the lead; None: it does not listen
+    :param volumes_of: returns the volumes of a VM, given its uuid and the backends that are known;
+        None where nothing can be said; None instead of it: only full listings tell
     """
 
     leadership: leaderships.Leadership
@@ -106,6 +112,7 @@ class Parts:
     freshness: Watch | None = None
     on_lead: Callable[[], None] = lambda: None
     make_standby: Callable[[], Standby] | None = None
+    volumes_of: Callable[[str, Mapping[str, str]], cloud.Volumes | None] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,10 +158,15 @@ class Engine:
         self.activities = {
             'lead': activity.Activity('Leading', self.lead, parts.leadership.interval),
             'list': activity.Activity('Listing the cloud', self.repair, settings.repair_interval,
-                                      parts.residency.repair_wanted),
+                                      parts.residency.repair_wanted,
+                shortest=min(_SHORTEST_REPAIR, settings.repair_interval)),
             'collect': activity.Activity(
                 'Collecting', self.collect, settings.collection_interval,
                 longest=max(settings.collection_interval, settings.polling_interval))}
+        if parts.volumes_of is not None:
+            self.activities['look up'] = activity.Activity(
+                'Looking up volumes', self.look_up, settings.repair_interval,
+                parts.residency.lookup_wanted, shortest=_SHORTEST_LOOKUP)
         if parts.make_listener is not None:
             self.activities['listen'] = activity.Activity(
                 'Listening to Nova', self.listen, listening.PATIENCE)
@@ -219,6 +231,17 @@ class Engine:
                      'told', repaired)
         if first:
             self.activities['collect'].wake()
+
+    def look_up(self) -> None:
+        """Ask for the volumes of some VMs that have others since they were listed."""
+        residency, volumes_of = self._parts.residency, self._parts.volumes_of
+        inventory = residency.current()
+        if self._publisher is None or volumes_of is None or inventory is None:
+            return
+        for uuid, told_at in residency.questions(_LOOKUPS).items():
+            residency.answer(uuid, told_at, volumes_of(uuid, inventory.backends))
+        if residency.questions(1):
+            residency.lookup_wanted.set()
 
     def collect(self) -> None:
         """Read telemetry and publish what follows from it."""

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import threading
 from typing import Any, Callable, Mapping
 
@@ -27,9 +28,10 @@ _SETTLED = frozenset(
         'create', 'live_migration_post_dest', 'live_migration_rollback', 'rebuild',
         'resize_finish', 'resize_confirm', 'resize_revert', 'shelve_offload', 'unshelve'))
 _GONE = 'instance.delete.end'
-#: What changes more than a VM: the next listing is made at once.
-_WIDER = ('aggregate.', 'service.', 'instance.volume_attach', 'instance.volume_detach',
-          'instance.evacuate')
+#: What changes more than a VM: the next listing is made soon.
+_WIDER = ('aggregate.', 'service.', 'instance.evacuate')
+#: After these a VM has other volumes.
+_VOLUMES = frozenset(('instance.volume_attach.end', 'instance.volume_detach.end'))
 
 
 class Residency:
@@ -45,7 +47,13 @@ class Residency:
         self._servers: dict[str, cloud.Server] = {}
         self._told_at: dict[str, float] = {}
         self._removed: dict[str, float] = {}
+        #: When each VM whose volumes are not known was last told of.
+        self._questions: dict[str, float] = {}
+        self._backends: dict[str, str] = {}
+        #: Set when something changed that only a full listing shows.
         self.repair_wanted = threading.Event()
+        #: Set when there is something to ask of single VMs.
+        self.lookup_wanted = threading.Event()
 
     def replace(self, inventory: cloud.Inventory) -> int:
         """Take a full listing; of VMs that Nova told of since it began, what was told stays.
@@ -62,10 +70,17 @@ class Residency:
                 if at >= since:
                     servers.pop(uuid, None)
             known = self._inventory is not None
+            # A cell that does not answer is left out of a listing; its VMs run on.
+            servers.update({uuid: one for uuid, one in self._servers.items()
+                            if one.host in inventory.unreachable and uuid not in servers
+                            and uuid not in self._removed})
             repaired = sum(1 for uuid in servers.keys() | self._servers.keys()
                            if _place(servers.get(uuid)) != _place(self._servers.get(uuid)))
             self._told_at = {uuid: at for uuid, at in self._told_at.items() if at >= since}
             self._removed = {uuid: at for uuid, at in self._removed.items() if at >= since}
+            self._questions = {uuid: at for uuid, at in self._questions.items()
+                               if at >= since and uuid in servers}
+            self._backends.clear()
             before, self._servers, self._inventory = self._servers, servers, inventory
         for uuid, server in servers.items():
             if uuid in before:
@@ -77,7 +92,32 @@ class Residency:
         with self._lock:
             if self._inventory is None:
                 return None
-            return dataclasses.replace(self._inventory, servers=dict(self._servers))
+            return dataclasses.replace(
+                self._inventory, servers=dict(self._servers),
+                backends={**self._inventory.backends, **self._backends}
+                if self._backends else self._inventory.backends)
+
+    def questions(self, most: int) -> dict[str, float]:
+        """Return VMs whose volumes are to be asked for, ``most`` of them, oldest first.
+
+        :returns: by uuid, when Nova told that they changed
+        """
+        with self._lock:
+            return dict(itertools.islice(self._questions.items(), most))
+
+    def answer(self, uuid: str, told_at: float, found: cloud.Volumes | None) -> None:
+        """Take the answer to a question.
+
+        :param told_at: as :meth:`questions` returned it; what Nova told since is asked again
+        :param found: None where nothing can be said of the VM
+        """
+        with self._lock:
+            if self._questions.get(uuid) == told_at:
+                del self._questions[uuid]
+            known = self._servers.get(uuid)
+            if found is not None and known is not None:
+                self._servers[uuid] = dataclasses.replace(known, volumes=found.attached)
+                self._backends.update(found.backends)
 
     def tell(self, event: str, payload: Mapping[str, Any], at: float) -> bool:
         """Take one of Nova's versioned notifications.
@@ -95,11 +135,17 @@ class Residency:
         with self._lock:
             if event == _GONE:
                 self._removed[uuid] = at
+                self._questions.pop(uuid, None)
                 return self._servers.pop(uuid, None) is not None
             if uuid in self._removed:
                 return False
             before = self._servers.get(uuid)
             found = self._update(before, event, payload)
+            if event in _VOLUMES and before is not None or (
+                    found is not None and not found.image and not found.volumes):
+                # Which volumes a VM has, and where they are, no notification says.
+                self._questions[uuid] = at
+                self.lookup_wanted.set()
             if found is None or found == before:
                 return False
             self._servers[uuid] = found
@@ -136,7 +182,7 @@ def _server(payload: Mapping[str, Any]) -> cloud.Server:
         payload['uuid'], payload.get('display_name') or '', payload.get('tenant_id') or '',
         payload.get('host'), flavor.get('name') or '', flavor.get('extra_specs') or {},
         payload.get('image_uuid') or '', payload.get('state') or '',
-        vcpus=flavor.get('vcpus') or 1)
+        vcpus=flavor.get('vcpus') or 1, launched_at=cloud.seconds(payload.get('launched_at')))
 
 
 def unwrapped(versioned: Mapping[str, Any]) -> Mapping[str, Any]:

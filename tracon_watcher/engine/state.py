@@ -89,11 +89,16 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
     rules = {host: _rules(inventory, host, defaults, report) for host in inventory.hypervisors}
     residents: dict[str, list[cluster.Resident]] = {host: [] for host in inventory.hypervisors}
     latest = dict.fromkeys(inventory.hypervisors, 0.0)
+    running: set[str] = set()
     flavors: dict[tuple[tuple[str, str], ...], limits_module.Limits] = {}
     for uuid, server in inventory.servers.items():
         if server.host not in residents or server.vm_state in _GONE:
             continue
         row = demand.rows.get(uuid)
+        if server.vm_state not in IDLE:
+            running.add(server.host)
+            # All that was to be known of it at its launch was that. It is soon to be heard of.
+            latest[server.host] = max(latest[server.host], server.launched_at)
         if row is not None:
             latest[server.host] = max(latest[server.host], demand.updated_at[row])
         key = tuple(sorted(server.extra_specs.items()))
@@ -105,8 +110,10 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
             _backend(server, inventory.backends)))
     return cluster.build([
         cluster.Host(host, tuple(vms), rules[host].host_type, rules[host].storage,
-                     # Of a host without VMs nothing is to be known but that.
-                     latest[host] if vms else now)
+                     # VMs that stand still report nothing; where none runs, that is all there is to
+                     # know, unless Nova does not know either who is there.
+                     latest[host] if host in running or not inventory.hypervisors[host].reachable
+                     else now)
         for host, vms in residents.items()], history, version, now)
 
 
@@ -135,7 +142,7 @@ def _backend(server: cloud.Server, backends: Mapping[str, str]) -> str | None:
 
     A VM that boots from an image has its busiest disk there as a rule, whatever is attached.
     """
-    if server.image or not server.volumes:
+    if server.image:
         return None
     found = {backends.get(volume) for volume in server.volumes}
     if len(found) == 1:

@@ -12,8 +12,9 @@
 
 """Who runs where, what tenants and operators stated of it, and on which storage it is.
 
-The number of requests depends on nothing but the size of a page: servers, hypervisors, aggregates
-and volumes, one kind of request each.
+The number of requests depends on nothing but the size of a page: servers, compute services,
+aggregates and volumes, one kind of request each. None of them makes Nova ask a compute host;
+a listing of hypervisors does, host after host, in microversion 2.88 and later.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from __future__ import annotations
 import dataclasses
 import time
 from typing import Any, Callable, Iterator, Mapping
+
+from oslo_utils import timeutils
 
 from tracon_watcher.inventory import listing
 
@@ -34,6 +37,7 @@ class Server:
     :param extra_specs: of its flavor, as they were when it got it
     :param image: id, '' for one that boots from a volume
     :param volumes: ids of those attached
+    :param launched_at: seconds since the epoch, 0 where Nova does not say
     """
 
     uuid: str
@@ -46,6 +50,7 @@ class Server:
     vm_state: str
     volumes: tuple[str, ...] = ()
     vcpus: int = 1
+    launched_at: float = 0.0
 
     @property
     def kind(self) -> tuple[str, str, str]:
@@ -58,13 +63,13 @@ class Hypervisor:
     """A compute host.
 
     :param host: of its compute service
-    :param node: its own name
+    :param reachable: whether the cell it belongs to answers; nothing else is known where not
     """
 
     host: str
-    node: str
     enabled: bool
     up: bool
+    reachable: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,6 +97,23 @@ class Inventory:
     backends: Mapping[str, str]
     began_at: float
 
+    @property
+    def unreachable(self) -> frozenset[str]:
+        """The hosts of cells that do not answer: what runs there is not in the listing."""
+        return frozenset(one.host for one in self.hypervisors.values() if not one.reachable)
+
+
+@dataclasses.dataclass(frozen=True)
+class Volumes:
+    """What storage one VM uses.
+
+    :param attached: ids of its volumes
+    :param backends: by id of a volume, the name of its storage backend, as far as it has one
+    """
+
+    attached: tuple[str, ...]
+    backends: Mapping[str, str]
+
 
 def collect(connection: Any, clock: Callable[[], float] = time.time) -> Inventory:
     """Ask Nova and, where there is one, Cinder.
@@ -101,11 +123,14 @@ def collect(connection: Any, clock: Callable[[], float] = time.time) -> Inventor
     """
     began = clock()
     nova = listing.Service('Nova', connection.compute, listing.MICROVERSION, "the engine's user")
+    before = _hypervisors(nova)
+    # Of a cell that is down, Nova lists no servers, or records with hardly anything in them.
     servers = {one.uuid: one for one in (
         server(entry) for entry in nova.pages(
-            '/servers/detail', 'servers', {'all_tenants': 'True'}))}
-    hypervisors = {one.host: one for one in (
-        _hypervisor(entry) for entry in nova.pages('/os-hypervisors/detail', 'hypervisors', {}))}
+            '/servers/detail', 'servers', {'all_tenants': 'True'}) if not listing.is_partial(entry))}
+    # A cell may have come back, or gone, while servers were listed.
+    hypervisors = {host: one if before.get(host, one).reachable else before[host]
+                   for host, one in _hypervisors(nova).items()}
     aggregates = tuple(
         Aggregate(entry['name'], frozenset(entry['hosts']), entry['metadata'])
         for entry in nova.pages('/os-aggregates', 'aggregates', {}, limited=False))
@@ -120,12 +145,53 @@ def server(entry: Mapping[str, Any]) -> Server:
         flavor.get('original_name') or flavor.get('id', ''), flavor.get('extra_specs', {}),
         (entry.get('image') or {}).get('id', ''), entry['OS-EXT-STS:vm_state'],
         tuple(one['id'] for one in entry.get('os-extended-volumes:volumes_attached', ())),
-        flavor.get('vcpus', 1))
+        flavor.get('vcpus', 1), launched_at=seconds(entry.get('OS-SRV-USG:launched_at')))
+
+
+def seconds(text: Any) -> float:
+    """Return one of Nova's times in seconds since the epoch, 0 for none."""
+    try:
+        return float(timeutils.parse_isotime(text).timestamp()) if text else 0.0
+    except (TypeError, ValueError):
+        return 0.0
+
+
+def volumes_of(connection: Any, uuid: str, known: Mapping[str, str]) -> Volumes | None:
+    """Ask Nova and Cinder for the volumes of one VM.
+
+    :param known: by id of a volume, the backend where it need not be asked for
+    :returns: None where there is no such VM, or its cell is down
+    :raises tracon_watcher.inventory.listing.CloudUnavailable: when one of them does not answer
+    """
+    nova = listing.Service('Nova', connection.compute, listing.MICROVERSION, "the engine's user")
+    cinder = listing.Service('Cinder', connection.block_storage, None, "the engine's user")
+    try:
+        entry = nova.get(f'/servers/{uuid}', 'server', {})['server']
+    except listing.NotFound:
+        return None
+    if listing.is_partial(entry):
+        return None
+    attached = server(entry).volumes
+    backends: dict[str, str | None] = {}
+    for volume in attached:
+        try:
+            backends[volume] = known.get(volume) or cinder.get(
+                f'/volumes/{volume}', 'volume', {})['volume'].get('os-vol-host-attr:host')
+        except (listing.NotFound, listing.NoEndpoint):
+            continue
+    return Volumes(attached, {volume: host for volume, host in backends.items() if host})
+
+
+def _hypervisors(nova: listing.Service) -> dict[str, Hypervisor]:
+    return {entry['host']: _hypervisor(entry) for entry in nova.pages(
+        '/os-services', 'services', {'binary': 'nova-compute'}, limited=False)}
 
 
 def _hypervisor(entry: Mapping[str, Any]) -> Hypervisor:
-    return Hypervisor(entry['service']['host'], entry['hypervisor_hostname'],
-                      entry['status'] == 'enabled', entry['state'] == 'up')
+    # A cell that is down shows in the service's status, and leaves out its state.
+    reachable = entry.get('state') is not None
+    return Hypervisor(entry['host'], entry.get('status') == 'enabled',
+                      entry.get('state') == 'up', reachable)
 
 
 def _backends(connection: Any) -> Iterator[tuple[str, str]]:

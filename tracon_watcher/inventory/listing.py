@@ -37,6 +37,10 @@ class NoEndpoint(CloudUnavailable):
     """The cloud has no such service."""
 
 
+class NotFound(CloudUnavailable):
+    """The service does not have what was asked for."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Service:
     """A service of the cloud.
@@ -67,6 +71,8 @@ class Service:
             raise NoEndpoint(f'{what}: {error}: the service catalogue has no endpoint for '
                              'it') from None
         except (sdk_errors.SDKException, keystone_errors.ClientException, ValueError) as error:
+            if isinstance(error, sdk_errors.NotFoundException):
+                raise NotFound(f'{what}: {error}') from None
             remedy = f'see whether the service runs and {self.user} may list what it needs'
             if 406 in (getattr(error, 'http_status', None), getattr(error, 'status_code', None)):
                 remedy = (f'this release lacks microversion {self.microversion}; upgrade it')
@@ -92,3 +98,11 @@ class Service:
             # Only the question is taken from the link: its host may be one only users reach.
             wanted = urllib.parse.parse_qs(
                 urllib.parse.urlsplit(following[0]).query) if following else None
+
+
+def is_partial(server: Mapping[str, Any]) -> bool:
+    """Return whether Nova's record of a server comes from a cell that is down.
+
+    Nova fills it from its API database, which has no name, host or state.
+    """
+    return 'OS-EXT-STS:vm_state' not in server

@@ -13,10 +13,8 @@
 """What is explained, of what is recorded and of what would be now."""
 
 import json
-import threading
 
 from tests.unit.api import base
-from tracon_watcher.api import explanations
 from tracon_watcher.placement import explanation
 
 
@@ -100,13 +98,3 @@ class Explanations(base.ApiCase):
         error = self.refused(404, '/v1/explanations/req-2')
         self.assertIn('No decision on req-2 is recorded. Give a request id', error['detail'])
         self.refused(404, '/v1/explanations/' + 'x' * 300)
-
-
-class Room(base.ApiCase):
-
-    def test_no_more_at_once_than_there_is_room_for(self):
-        made = explanations.Explanations(self.decisions, at_once=1)
-        made._room = threading.BoundedSemaphore(1)
-        with made._turn():
-            self.assertFalse(made._room.acquire(blocking=False))
-        self.assertTrue(made._room.acquire(blocking=False))

@@ -20,7 +20,9 @@ import socket
 import ssl
 import tempfile
 import threading
+import time
 import unittest
+from unittest import mock
 from urllib import error
 from urllib import request
 
@@ -112,6 +114,51 @@ class Server(unittest.TestCase):
             while chunk := one.recv(1000):
                 said += chunk
             self.assertIn(b'408', said)
+
+    def test_those_that_drip_their_requests_keep_nobody_waiting(self):
+        for tls in (False, True):
+            with self.subTest(tls=tls), tempfile.TemporaryDirectory() as folder:
+                certificate, key = certify(folder) if tls else (None, None)
+                made = self.serve(threads=2, timeout=60.0, certificate=certificate, key=key)
+                trusted = ssl.create_default_context(cafile=certificate) if tls else None
+                for place in range(30):
+                    one = socket.create_connection(('127.0.0.1', made.port), timeout=10)
+                    self.addCleanup(one.close)
+                    if tls and place % 2:
+                        one = trusted.wrap_socket(one, server_hostname='127.0.0.1')
+                        self.addCleanup(one.close)
+                    # Of a handshake as of a request, a part.
+                    one.sendall(b'\x16\x03\x01' if tls and not place % 2 else
+                                b'GET / HTTP/1.1\r\nX-Drip: ')
+                scheme = 'https' if tls else 'http'
+                with request.urlopen(f'{scheme}://127.0.0.1:{made.port}/ready', timeout=20,
+                                     context=trusted) as response:
+                    self.assertEqual({'path': '/ready'}, json.load(response))
+
+    def test_who_waits_longest_makes_room(self):
+        with mock.patch.object(server, '_MOST_WAITING', 3):
+            made = self.serve(timeout=60.0)
+        waiting = []
+        for _place in range(5):
+            one = socket.create_connection(('127.0.0.1', made.port), timeout=10)
+            self.addCleanup(one.close)
+            one.sendall(b'GET /')
+            waiting.append(one)
+        self.assertEqual([b'', b''], [one.recv(1) for one in waiting[:2]])
+        waiting[4].sendall(b'late HTTP/1.1\r\nHost: x\r\n\r\n')
+        self.assertIn(b'200 OK', waiting[4].recv(1000))
+
+    def test_a_request_in_pieces_is_read_whole(self):
+        made = self.serve()
+        with socket.create_connection(('127.0.0.1', made.port), timeout=10) as one:
+            for piece in (b'GET /in', b'-pieces HTTP/1.1\r\nHo', b'st: x\r\n\r', b'\n'):
+                one.sendall(piece)
+                time.sleep(0.05)
+            said = b''
+            while chunk := one.recv(1000):
+                said += chunk
+        self.assertIn(b'200 OK', said)
+        self.assertIn(b'/in-pieces', said)
 
     def test_address_that_is_taken_is_named(self):
         made = self.serve()

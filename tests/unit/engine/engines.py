@@ -94,7 +94,7 @@ class EngineCase(base.StorageCase):
         return cloud.Inventory(
             {name: cloud.Server(name, f'vm {name}', 'p', host, 'm1', {}, 'image', 'active')
              for name, host in self.servers.items()},
-            {host: cloud.Hypervisor(host, host, True, True) for host in ('h1', 'h2')}, (), {},
+            {host: cloud.Hypervisor(host, True, True) for host in ('h1', 'h2')}, (), {},
             self.source.now)
 
     def lead(self, one=None):

@@ -71,6 +71,27 @@ class ActivityTest(unittest.TestCase):
         self.assertEqual([False, True, False],
                          [bool(record.exc_info) for record in logs.records])
 
+    def test_however_often_it_is_woken_there_is_a_pause(self):
+        class Waited:
+            def __init__(self):
+                self.seconds = []
+
+            def wait(self, seconds):
+                self.seconds.append(seconds)
+                return False
+
+        one = activity.Activity('Listing', self.work, 300.0, clock=lambda: self.now, shortest=30.0)
+        one._at_once, one._woken = Waited(), Waited()
+        one.wait(one.once())
+        self.assertEqual(([30.0], [268.0]), (one._at_once.seconds, one._woken.seconds))
+        # While it fails, nothing but the pause that doubles counts.
+        self.outcomes = [errors.TraconError('gone')] * 2
+        with self.assertLogs('tracon_watcher.engine.activity'):
+            for _again in range(2):
+                one.wait(one.once())
+        self.assertEqual(([30.0, 1.0, 2.0], [268.0, 0.0, 0.0]),
+                         (one._at_once.seconds, one._woken.seconds))
+
     def test_the_thread_works_when_woken_and_ends(self):
         done = threading.Semaphore(0)
         one = activity.Activity('Collecting', done.release, 3600.0)

@@ -80,6 +80,27 @@ class CollectorTest(unittest.TestCase):
         self.source.late = ()
         self.assertEqual(1, self.collect(self.source.now + 5, a='h1').learnt)
 
+    def test_of_vms_that_are_gone_nothing_is_kept(self):
+        for generation in range(20):
+            alive = {f'{generation}-{number}': 'h1' for number in range(10)}
+            for uuid in alive:
+                self.source.vm(uuid, reads=100.0, guest=0.2)
+            self.source.run(2)
+            # The last four polls are read again each time.
+            found = self.collect(self.source.now, **alive)
+            self.assertEqual(set(alive), set(found.profiles.vms))
+            self.assertEqual(10, len(self.demands))
+            for uuid in alive:
+                self.source.remove(uuid)
+        self.collect(self.source.now)
+        self.assertEqual(0, len(self.demands))
+
+    def test_a_vm_that_never_had_a_host_is_forgotten_too(self):
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(5)
+        self.assertEqual(1, len(self.collect(self.source.now, a=None).profiles.vms))
+        self.assertEqual(0, len(self.collect(self.source.now).profiles.vms))
+
     def test_a_meter_that_is_never_stored_does_not_keep_the_others_back(self):
         self.source.vm('a', reads=100.0, guest=0.2)
         self.source.missing = 'tracon.disk.read.time'

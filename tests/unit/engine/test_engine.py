@@ -10,20 +10,30 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
 import threading
+import time
 
 import numpy as np
 import prometheus_client
 
 from tests import synthetic
 from tests.unit.engine import engines
+from tracon_watcher.engine import engine
 from tracon_watcher.engine import freshness
 from tracon_watcher.engine import listening
 from tracon_watcher.engine import metrics
+from tracon_watcher.inventory import cloud
 from tracon_watcher.telemetry import readings
 
 
 class EngineTest(engines.EngineCase):
+
+    def wait_for(self, condition, seconds=20.0):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, 'waited in vain')
+            time.sleep(0.01)
 
     def test_an_engine_whose_broker_does_not_answer_works_says_so_and_ends(self):
         engines.Listener.broker.clear()
@@ -61,6 +71,35 @@ class EngineTest(engines.EngineCase):
         self.engine.collect()
         self.assertIsNone(self.engine.view)
         self.assertEqual(0, engines.Listener.listening)
+
+    def test_notifications_do_not_make_it_list_again_and_again(self):
+        listings, asked = [], []
+        parts = dataclasses.replace(
+            self.engine._parts,
+            list_cloud=lambda: listings.append(1) or self.inventory(),
+            volumes_of=lambda uuid, known: asked.append(uuid) or cloud.Volumes(('v',), {}))
+        one = engine.Engine(parts, self.engine._settings, lambda: self.source.now)
+        self.lead(one)
+        self.assertEqual(1, len(listings))
+        residency = parts.residency
+        for name in ('list', 'look up'):
+            one.activities[name].start()
+            self.addCleanup(one.activities[name].stop)
+        self.wait_for(lambda: len(listings) == 2)
+        for number in range(30):
+            residency.tell('aggregate.update_metadata.end', {'name': 'x'}, 1e9 + number)
+            residency.tell('instance.volume_attach.end', {
+                'uuid': 'abc'[number % 3], 'state': 'active'}, 1e9 + number)
+            time.sleep(0.01)
+        self.assertEqual(2, len(listings))
+        self.assertTrue(residency.repair_wanted.is_set())
+        # A new lead does not wait.
+        one.activities['list'].wake()
+        self.wait_for(lambda: len(listings) == 3)
+        one.look_up()
+        self.assertLessEqual({'a', 'b', 'c'}, set(asked))
+        self.assertLessEqual(len(asked), 6)
+        self.assertEqual({}, residency.questions(20))
 
     def test_what_is_collected_is_published_and_shown(self):
         for name in 'abc':

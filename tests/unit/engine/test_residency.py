@@ -10,14 +10,15 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
 import unittest
 
 from tracon_watcher.engine import residency
 from tracon_watcher.inventory import cloud
 
 
-def server(uuid='a', host='h1', state='active', **more):
-    return cloud.Server(uuid, uuid, 'p', host, 'm1.small', {}, 'image', state, **more)
+def server(uuid='a', host='h1', state='active', image='image', **more):
+    return cloud.Server(uuid, uuid, 'p', host, 'm1.small', {}, image, state, **more)
 
 
 def inventory(*servers, began_at=100.0):
@@ -107,6 +108,54 @@ class ResidencyTest(unittest.TestCase):
         self.assertFalse(self.residency.repair_wanted.is_set())
         self.residency.tell('aggregate.update_metadata.end', {'name': 'x'}, 101)
         self.assertTrue(self.residency.repair_wanted.is_set())
+
+    def test_other_volumes_ask_for_that_vm_alone(self):
+        self.residency.replace(inventory(server('a', image=''), server('b', image='')))
+        for again in range(30):
+            self.residency.tell('instance.volume_attach.end', payload('a'), 101 + again)
+            self.residency.tell('instance.volume_detach.end', payload('b'), 101 + again)
+        self.assertFalse(self.residency.repair_wanted.is_set())
+        self.assertTrue(self.residency.lookup_wanted.is_set())
+        self.assertEqual({'a': 130, 'b': 130}, self.residency.questions(20))
+        self.assertEqual(['a'], list(self.residency.questions(1)))
+        self.residency.answer('a', 130, cloud.Volumes(('v',), {'v': 'ceph'}))
+        self.residency.answer('b', 130, None)
+        self.assertEqual({}, self.residency.questions(20))
+        found = self.residency.current()
+        self.assertEqual((('v',), 'ceph'), (found.servers['a'].volumes, found.backends['v']))
+
+    def test_what_is_told_while_it_is_asked_for_is_asked_again(self):
+        self.residency.replace(inventory(server('a', image='')))
+        self.residency.tell('instance.volume_attach.end', payload('a'), 101)
+        self.residency.questions(20)
+        self.residency.tell('instance.volume_attach.end', payload('a'), 102)
+        self.residency.answer('a', 101, cloud.Volumes(('v',), {}))
+        self.assertEqual({'a': 102}, self.residency.questions(20))
+
+    def test_a_new_vm_that_boots_from_a_volume_is_asked_for(self):
+        self.residency.replace(inventory())
+        self.residency.tell('instance.create.end', {**payload('a'), 'image_uuid': ''}, 101)
+        self.residency.tell('instance.create.end', payload('b'), 101)
+        self.assertEqual(['a'], list(self.residency.questions(20)))
+
+    def test_a_listing_or_a_deletion_ends_a_question(self):
+        self.residency.replace(inventory(*(server(name, image='') for name in 'abc')))
+        for name, at in zip('abc', (101, 250, 251)):
+            self.residency.tell('instance.volume_attach.end', payload(name), at)
+        self.residency.tell('instance.delete.end', payload('c'), 252)
+        self.residency.replace(inventory(server('a', image=''), server('b', image=''),
+                                         began_at=200.0))
+        self.assertEqual({'b': 250}, self.residency.questions(20))
+
+    def test_vms_of_a_cell_that_does_not_answer_stay(self):
+        self.residency.replace(inventory(server('a', 'h1'), server('b', 'h2'), server('c', 'h2')))
+        self.residency.tell('instance.delete.end', payload('c', 'h2'), 101)
+        lost = dataclasses.replace(
+            inventory(began_at=200.0),
+            hypervisors={'h1': cloud.Hypervisor('h1', True, True),
+                         'h2': cloud.Hypervisor('h2', False, False, reachable=False)})
+        self.assertEqual(1, self.residency.replace(lost))
+        self.assertEqual(['b'], list(self.residency.current().servers))
 
     def test_what_is_given_out_does_not_change_any_more(self):
         self.residency.replace(inventory(server()))

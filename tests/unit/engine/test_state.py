@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
 import math
 import unittest
 
@@ -31,11 +32,12 @@ class StateTest(unittest.TestCase):
         self.reported = []
         self.aggregates = []
         self.backends = {}
+        self.hypervisors = {name: cloud.Hypervisor(name, True, True) for name in ('h1', 'h2')}
 
     def build(self, *servers, demand=state.NOTHING, defaults=state.Defaults('type', 'local')):
         inventory = cloud.Inventory(
             {one.uuid: one for one in servers},
-            {name: cloud.Hypervisor(name, name, True, True) for name in ('h1', 'h2')},
+            self.hypervisors,
             tuple(self.aggregates), self.backends, 0.0)
         return state.build(inventory, demand, defaults, 7, 1000.0,
                            lambda kind, text: self.reported.append((kind, text)))
@@ -58,6 +60,19 @@ class StateTest(unittest.TestCase):
 
     def test_a_host_without_vms_is_known_to_be_idle(self):
         self.assertEqual([1000.0, 1000.0], self.build().updated_at.tolist())
+
+    def test_a_host_whose_vms_all_stand_still_is_known_to_be_idle(self):
+        found = self.build(server('a', vm_state='stopped'), server('b', 'h2'))
+        self.assertEqual([1000.0, 0.0], found.updated_at.tolist())
+
+    def test_until_a_new_vm_is_heard_of_its_launch_is_what_is_known(self):
+        found = self.build(server('old'), dataclasses.replace(server('new'), launched_at=950.0),
+                           demand=self.demand(old=1.0))
+        self.assertEqual(950.0, found.updated_at[0])
+
+    def test_a_host_of_a_cell_that_does_not_answer_is_not_taken_for_idle(self):
+        self.hypervisors['h2'] = cloud.Hypervisor('h2', False, False, reachable=False)
+        self.assertEqual([1000.0, 0.0], self.build().updated_at.tolist())
 
     def test_a_vm_that_stands_still_demands_nothing(self):
         found = self.build(server('a', vm_state='stopped'), demand=self.demand(a=5.0))
@@ -111,10 +126,10 @@ class StateTest(unittest.TestCase):
         found = self.build(
             server('both', image='', volumes=('v1', 'v2')),
             server('differ', image='', volumes=('v1', 'v3')),
-            server('nobody', image='', volumes=('v4',)),
+            server('nobody', image='', volumes=('v4',)), server('untold', image=''),
             server('attached', volumes=('v1',)))
         names = [None if index < 0 else found.io_domains[index] for index in found.io_domain]
-        self.assertEqual(['ceph', None, None, 'local:h1'], names)
+        self.assertEqual(['ceph', None, None, None, 'local:h1'], names)
 
     def test_vms_that_are_not_there_yet_or_any_more_are_left_out(self):
         found = self.build(server('a', vm_state='error'), server('b', host=None),

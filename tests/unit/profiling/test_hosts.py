@@ -22,7 +22,7 @@ def inventory(aggregates=(('fast', ('a', 'b')), ('slow', ('c',))), vms=(), down=
     servers = {name: cloud.Server(name, name, project, host, 'f', {}, 'i', 'active')
                for name, project, host in vms}
     return cloud.Inventory(
-        servers, {name: cloud.Hypervisor(name, name, name not in disabled, name not in down)
+        servers, {name: cloud.Hypervisor(name, name not in disabled, name not in down)
                   for name in 'abcd'},
         tuple(cloud.Aggregate(kind, frozenset(listed), {'tracon:host_type': kind})
               for kind, listed in aggregates), {}, 0.0)

@@ -1,0 +1,118 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+
+import json
+import types
+import unittest
+
+import requests
+
+from tracon_watcher.inventory import cloud
+from tracon_watcher.inventory import listing
+
+PARTIAL = {'id': 'lost', 'status': 'UNKNOWN', 'tenant_id': 'p', 'links': [],
+           'created': '2026-01-01T00:00:00Z'}
+
+
+def server(uuid, host='h1', **more):
+    return {'id': uuid, 'name': uuid, 'tenant_id': 'p', 'OS-EXT-SRV-ATTR:host': host,
+            'OS-EXT-STS:vm_state': 'active', 'image': '', 'flavor': {
+                'original_name': 'm1', 'vcpus': 2, 'extra_specs': {}},
+            'OS-SRV-USG:launched_at': '2026-01-01T00:00:10.000000',
+            'os-extended-volumes:volumes_attached': [{'id': 'v1'}, {'id': 'v2'}], **more}
+
+
+def service(host, **more):
+    return {'binary': 'nova-compute', 'host': host, 'status': 'enabled', 'state': 'up',
+            'zone': 'nova', **more}
+
+
+DOWN = {'binary': 'nova-compute', 'host': 'h2', 'status': 'UNKNOWN'}
+
+
+class Cloud:
+    """Answers as Nova and Cinder do, and takes down what it was asked."""
+
+    def __init__(self, answers):
+        self.answers = answers
+        self.asked = []
+        self.compute = self.block_storage = self
+
+    def get(self, path, params=None, microversion=None):
+        self.asked.append(path)
+        body = self.answers.get(path)
+        if isinstance(body, list):
+            body = body.pop(0) if len(body) > 1 else body[0]
+        response = requests.Response()
+        response.status_code = 404 if body is None else 200
+        response.headers['Content-Type'] = 'application/json'
+        response._content = json.dumps(body or {'itemNotFound': {'message': 'none'}}).encode()
+        response.request = types.SimpleNamespace(method='GET', url=path)
+        return response
+
+
+def answers(services=None, servers=None):
+    return {
+        '/os-services': services or {'services': [service('h1'), service('h2', state='down')]},
+        '/servers/detail': {'servers': servers or [server('a')]},
+        '/os-aggregates': {'aggregates': []},
+        '/volumes/detail': {'volumes': [{'id': 'v1', 'os-vol-host-attr:host': 'ceph'}]}}
+
+
+class CollectTest(unittest.TestCase):
+
+    def test_no_request_makes_nova_ask_a_host(self):
+        found = Cloud(answers())
+        inventory = cloud.collect(found)
+        # From 2.88 on a listing of hypervisors asks each of them how long it has been up.
+        self.assertEqual([], [path for path in found.asked if 'hypervisor' in path])
+        self.assertEqual({'h1': True, 'h2': False},
+                         {name: one.up for name, one in inventory.hypervisors.items()})
+        self.assertEqual(frozenset(), inventory.unreachable)
+        self.assertEqual(1767225610.0, inventory.servers['a'].launched_at)
+
+    def test_a_cell_that_is_down_does_not_fail_the_listing(self):
+        inventory = cloud.collect(Cloud(answers(
+            {'services': [service('h1'), DOWN]}, [server('a'), PARTIAL])))
+        self.assertEqual(['a'], list(inventory.servers))
+        self.assertEqual({'h2'}, inventory.unreachable)
+        self.assertFalse(inventory.hypervisors['h2'].up)
+
+    def test_a_cell_that_comes_back_meanwhile_counts_as_down(self):
+        up = {'services': [service('h1'), service('h2')]}
+        down = {'services': [service('h1'), DOWN]}
+        for services in ([down, up], [up, down]):
+            self.assertEqual({'h2'}, cloud.collect(Cloud(answers(services))).unreachable)
+
+
+class VolumesOfTest(unittest.TestCase):
+
+    def test_only_what_is_not_known_is_asked(self):
+        found = Cloud({'/servers/a': {'server': server('a')},
+                       '/volumes/v2': {'volume': {'id': 'v2', 'os-vol-host-attr:host': 'lvm'}}})
+        self.assertEqual(cloud.Volumes(('v1', 'v2'), {'v1': 'ceph', 'v2': 'lvm'}),
+                         cloud.volumes_of(found, 'a', {'v1': 'ceph'}))
+        self.assertEqual(['/servers/a', '/volumes/v2'], found.asked)
+
+    def test_a_volume_that_is_gone_has_no_backend(self):
+        found = Cloud({'/servers/a': {'server': server('a')}})
+        self.assertEqual(cloud.Volumes(('v1', 'v2'), {}), cloud.volumes_of(found, 'a', {}))
+
+    def test_of_a_vm_that_is_gone_or_in_a_cell_that_is_down_nothing_is_said(self):
+        self.assertIsNone(cloud.volumes_of(Cloud({}), 'a', {}))
+        self.assertIsNone(cloud.volumes_of(Cloud({'/servers/a': {'server': PARTIAL}}), 'a', {}))
+
+    def test_a_service_that_fails_is_told(self):
+        found = Cloud({'/servers/a': {'nonsense': 1}})
+        with self.assertRaisesRegex(listing.CloudUnavailable, 'GET /servers/a'):
+            cloud.volumes_of(found, 'a', {})
