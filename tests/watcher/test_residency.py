@@ -90,6 +90,17 @@ class ReconcileTestCase(unittest.TestCase):
         self.assertNotIn('removed', self.state.hosts)
         self.assertEqual(7, self.state.version)
 
+    def test_vms_of_a_cell_that_does_not_answer_stay_where_they_were(self):
+        services = {**self.found.services, 'h1': inventory.Service(
+            'h1', False, False, '', None, reachable=False)}
+        servers = {uuid: one for uuid, one in self.found.servers.items() if one.host != 'h1'}
+        found = dataclasses.replace(self.found, servers=servers, services=services)
+        state = residency.reconcile(self.known, self.model, found)
+        where = {uuid: state.hosts[host] for uuid, host in zip(state.uuids, state.host)}
+        self.assertEqual(('h1', 'h1', 'h2'), (where['a'], where['gone'], where['left']))
+        made = rules.build(found, self.model, WISHES, state.host_index)
+        self.assertIn('a', made.immovable)
+
     def test_what_the_snapshot_lacks_is_unknown_and_what_stands_still_is_idle(self):
         profile = {uuid: self.state.profiles[row]
                    for uuid, row in self.state.resident_index.items()}

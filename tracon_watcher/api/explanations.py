@@ -85,6 +85,7 @@ class Explanations:
             found = [_explained(one, state, open_to) for one in decisions]
         return {'explanations': found, 'state': None if state is None else state.describe()}
 
+
 def _explained(decision: Mapping[str, Any], state: states.State | None,
                open_to: bool) -> Document:
     if not open_to:

@@ -27,12 +27,14 @@ EXCHANGE = 'nova'
 #: Listeners of one pool share a copy of each notification; others, such as Watcher, get theirs.
 #: It is the name of a queue, so it must be that of no topic of ours.
 POOL = 'tracon-notifications'
+_MOST_REPORTED = 100
 
 
 class Endpoint:
     """Hands what Nova tells to the residency.
 
-    :param report: called with a notification's type and error when it cannot be read
+    :param report: called with a notification's type and error when it cannot be read, once for
+        each type of both
     """
 
     filter_rule = oslo_messaging.NotificationFilter(
@@ -43,6 +45,7 @@ class Endpoint:
                  clock: Callable[[], float] = time.time) -> None:
         self._residency = residency
         self._report = report
+        self._reported: set[tuple[str, str]] = set()
         self._clock = clock
 
     def info(self, context: Any, publisher: str, event: str, payload: Mapping[str, Any],
@@ -52,7 +55,10 @@ class Endpoint:
             self._residency.tell(event, residency_module.unwrapped(payload), self._clock())
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             # Raised, it would come again and again.
-            self._report(event, error)
+            kind = (event, type(error).__name__)
+            if kind not in self._reported and len(self._reported) < _MOST_REPORTED:
+                self._reported.add(kind)
+                self._report(event, error)
             self._residency.repair_wanted.set()
 
 

@@ -110,8 +110,8 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
             _backend(server, inventory.backends)))
     return cluster.build([
         cluster.Host(host, tuple(vms), rules[host].host_type, rules[host].storage,
-                     # VMs that stand still report nothing; where none runs, that is all there is to
-                     # know, unless Nova does not know either who is there.
+                     # VMs that stand still report nothing; where none runs, that is all there
+                     # is to know, unless Nova does not know either who is there.
                      latest[host] if host in running or not inventory.hypervisors[host].reachable
                      else now)
         for host, vms in residents.items()], history, version, now)

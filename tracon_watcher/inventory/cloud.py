@@ -127,7 +127,8 @@ def collect(connection: Any, clock: Callable[[], float] = time.time) -> Inventor
     # Of a cell that is down, Nova lists no servers, or records with hardly anything in them.
     servers = {one.uuid: one for one in (
         server(entry) for entry in nova.pages(
-            '/servers/detail', 'servers', {'all_tenants': 'True'}) if not listing.is_partial(entry))}
+            '/servers/detail', 'servers', {'all_tenants': 'True'})
+        if not listing.is_partial(entry))}
     # A cell may have come back, or gone, while servers were listed.
     hypervisors = {host: one if before.get(host, one).reachable else before[host]
                    for host, one in _hypervisors(nova).items()}

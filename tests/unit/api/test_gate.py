@@ -62,6 +62,9 @@ class TestGate(unittest.TestCase):
             self.assertEqual(0, one._room._value)
 
 
+FULL = faults.Unavailable('full', 5)
+
+
 class Neighbours(base.ApiCase):
     """Culprits and victims of one VM, which take long to work out on a large pool."""
 
@@ -89,9 +92,9 @@ class Neighbours(base.ApiCase):
         self.assertEqual(4, self.worked.call_count)
 
     def test_where_there_is_no_turn_it_is_refused_at_once(self):
-        with mock.patch.object(gate.Gate, 'turn', side_effect=faults.Unavailable('full', 5)):
+        with mock.patch.object(gate.Gate, 'turn', autospec=True, side_effect=FULL):
             self.assertEqual(503, self.show('web').status_int)
         self.assertEqual(200, self.show('web').status_int)
-        with mock.patch.object(gate.Gate, 'turn', side_effect=faults.Unavailable('full', 5)):
+        with mock.patch.object(gate.Gate, 'turn', autospec=True, side_effect=FULL):
             # What is known needs none.
             self.assertEqual(200, self.show('web').status_int)
