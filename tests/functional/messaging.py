@@ -118,6 +118,12 @@ class RabbitMQ(fixtures.Fixture):
                 return False
         return True
 
+    def control(self, *arguments):
+        """Have rabbitmqctl do something; return what it says."""
+        return subprocess.run(
+            [str(_SERVER.with_name('rabbitmqctl')), *arguments], env=self._environment, check=True,
+            capture_output=True, text=True, timeout=120).stdout
+
     def _run(self, command):
         with open(self._directory / 'output', 'ab') as output:
             return subprocess.Popen(command, env=self._environment, stdin=subprocess.DEVNULL,

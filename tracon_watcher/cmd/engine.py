@@ -28,7 +28,6 @@ from keystoneauth1 import loading
 from openstack import connection
 from oslo_config import cfg
 from oslo_log import log as logging
-import oslo_messaging
 
 from tracon_watcher.cmd import database as databases
 from tracon_watcher.cmd import engine_api
@@ -173,9 +172,8 @@ def build(conf: cfg.ConfigOpts,
                                    on_moves=after.recommended, standing=after.standing)
 
     def make_listener() -> Any:
-        return notifications.listener(
-            oslo_messaging.get_notification_transport(conf),
-            notifications.Endpoint(residents, lambda event, error: LOG.warning(
+        return notifications.Listener(
+            conf, notifications.Endpoint(residents, lambda event, error: LOG.warning(
                 'Notification %s cannot be read (%s); the cloud is listed instead', event,
                 error)), wanted.nova_exchange)
 

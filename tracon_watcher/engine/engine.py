@@ -107,7 +107,7 @@ class Parts:
     residency: residency_module.Residency
     make_collector: Callable[[], collectors.Collector]
     make_publisher: Callable[[], Publisher]
-    make_listener: Callable[[], listening.Startable] | None
+    make_listener: Callable[[], listening.Hearing] | None
     models: Callable[[], Mapping[str, assessment.Models]]
     freshness: Watch | None = None
     on_lead: Callable[[], None] = lambda: None
@@ -157,8 +157,9 @@ class Engine:
         self._lock = threading.Lock()
         self.activities = {
             'lead': activity.Activity('Leading', self.lead, parts.leadership.interval),
-            'list': activity.Activity('Listing the cloud', self.repair, settings.repair_interval,
-                                      parts.residency.repair_wanted,
+            'list': activity.Activity(
+                'Listing the cloud', self.repair, settings.repair_interval,
+                parts.residency.repair_wanted,
                 shortest=min(_SHORTEST_REPAIR, settings.repair_interval)),
             'collect': activity.Activity(
                 'Collecting', self.collect, settings.collection_interval,

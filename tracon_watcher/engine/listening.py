@@ -27,6 +27,7 @@ PATIENCE = 10.0
 #: Seconds that its end is waited for; it goes on in its thread.
 _END = 3.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+_REMEDY = ('see whether the message broker that transport_url names runs and lets this user in')
 
 
 class Startable(Protocol):
@@ -39,18 +40,26 @@ class Startable(Protocol):
         """End."""
 
 
+class Hearing(Startable, Protocol):
+    """A listener."""
+
+    def check(self) -> None:
+        """See whether anything can be heard.
+
+        :raises tracon_watcher.errors.TraconError: saying why not
+        """
+
+
 class NotListening(errors.TraconError):
     """Notifications are not heard.
 
-    :param reason: why
+    :param reason: why, and what to do
     """
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
-        super().__init__(
-            f'Nova\'s notifications are not heard: {reason}; see whether the message broker that '
-            'transport_url names runs and lets this user in. Until then changes are seen with '
-            'full listings alone')
+        super().__init__(f'Nova\'s notifications are not heard: {reason}. Until then changes are '
+                         'seen with full listings alone')
 
 
 class Listening:
@@ -63,14 +72,14 @@ class Listening:
     :param patience: seconds after which a listener that has not begun yet does not work
     """
 
-    def __init__(self, make: Callable[[], Startable], patience: float = PATIENCE,
+    def __init__(self, make: Callable[[], Hearing], patience: float = PATIENCE,
                  clock: Callable[[], float] = time.monotonic) -> None:
         self._make = make
         self._patience = patience
         self._clock = clock
         self._since = clock()
         self._reason: str | None = None
-        self._heard = threading.Event()
+        self._listener: Hearing | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name='tracon-notifications', daemon=True)
 
@@ -89,13 +98,19 @@ class Listening:
 
         :raises NotListening: otherwise
         """
-        if self._heard.is_set():
+        listener = self._listener
+        if listener is not None:
+            try:
+                listener.check()
+            except errors.TraconError as error:
+                raise NotListening(str(error)) from None
             return
         if self._reason is not None:
             raise NotListening(self._reason)
         if self._clock() - self._since >= self._patience:
             # Without the number of seconds, so that it is logged once.
-            raise NotListening(f'the broker has not answered for {self._patience:g} seconds')
+            raise NotListening(f'the broker has not answered for {self._patience:g} seconds; '
+                               f'{_REMEDY}')
 
     def _run(self) -> None:
         pause = _FIRST_PAUSE
@@ -105,11 +120,17 @@ class Listening:
                 listener.start()
             except Exception as error:
                 # Each driver lets errors of its own library through; check() tells of them.
-                self._reason = f'{type(error).__name__}: {error}'
+                self._reason = (str(error) if isinstance(error, errors.TraconError) else
+                                f'{type(error).__name__}: {error}; {_REMEDY}')
                 self._stopped.wait(pause)
                 pause = min(2.0 * pause, _LONGEST_PAUSE)
                 continue
-            self._reason = None
-            self._heard.set()
+            try:
+                listener.check()
+            except errors.TraconError:
+                # The next check, which comes soon, finds and tells the same.
+                LOG.debug('Nothing is heard yet', exc_info=True)
+            self._reason, self._listener = None, listener
             self._stopped.wait()
+            self._listener = None
             listener.stop()

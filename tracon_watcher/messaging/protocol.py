@@ -24,6 +24,7 @@ from typing import Any, Callable
 import oslo_messaging
 
 from tracon_watcher import errors
+from tracon_watcher.messaging import broker
 
 EXCHANGE = 'tracon'
 NAMESPACE = 'tracon'
@@ -69,19 +70,49 @@ def endpoint_target() -> oslo_messaging.Target:
     return oslo_messaging.Target(namespace=NAMESPACE, version=VERSION)
 
 
-def connector(conf: Any, url: str | None = None) -> Connect:
-    """Return what makes a transport of its own: it shares no connection with others'.
+class Connector:
+    """Makes transports of its own: they share no connection with others'.
 
     :param conf: ``oslo_config.cfg.CONF``, which is Nova's and Watcher's too: oslo.messaging
         registers some of its options nowhere else
     :param url: as ``transport_url``; None for the configuration's
     """
-    def connect() -> Any:
+
+    def __init__(self, conf: Any, url: str | None = None) -> None:
+        self._conf = conf
+        self._url = url
+
+    def __call__(self) -> Any:
         try:
-            return oslo_messaging.get_rpc_transport(conf, url=url)
+            return oslo_messaging.get_rpc_transport(self._conf, url=self._url)
         except (oslo_messaging.InvalidTransportURL, oslo_messaging.DriverLoadFailure):
             # It holds a password, so neither it nor the text of the error is shown.
             raise errors.InvalidOption(
                 'transport_url', '(not shown)',
                 'expected a URL such as rabbit://user:password@host:5672/') from None
-    return connect
+
+    def compare(self) -> None:
+        """See whether the broker's exchanges are as those of a transport that was made would be.
+
+        :raises tracon_watcher.errors.TraconError: naming the options that differ
+        """
+        found = broker.Broker.of(self._conf, self._url)
+        if found is not None:
+            try:
+                found.compare(EXCHANGE, (ENGINE, SNAPSHOTS))
+            finally:
+                found.close()
+
+
+def connector(conf: Any, url: str | None = None) -> Connector:
+    """Return what makes a transport, see :class:`Connector`."""
+    return Connector(conf, url)
+
+
+def compare(connect: Connect) -> None:
+    """See whether a broker's exchanges are as these transports would make them.
+
+    :raises tracon_watcher.errors.TraconError: naming the options that differ
+    """
+    if isinstance(connect, Connector):
+        connect.compare()

@@ -165,8 +165,10 @@ class Publisher:
         while not self._stopped.is_set():
             try:
                 link.Link(transport).hello('')
+                # What is declared after that would be tried for good, with an error each time.
+                protocol.compare(self._connect)
                 return True
-            except link.EngineUnavailable as error:
+            except errors.TraconError as error:
                 if pause == _FIRST_PAUSE:
                     self._log.warning('%s; it is tried again and again', error)
                 self._stopped.wait(pause)

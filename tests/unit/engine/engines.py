@@ -52,6 +52,9 @@ class Listener:
     def stop(self):
         Listener.listening -= 1
 
+    def check(self):
+        pass
+
 
 class EngineCase(base.StorageCase):
     """Engines on a real database whose activities are called by hand."""

@@ -17,6 +17,7 @@ import time
 import unittest
 
 from tracon_watcher.engine import listening
+from tracon_watcher import errors
 
 
 class Listener:
@@ -24,6 +25,7 @@ class Listener:
 
     def __init__(self):
         self.answers = threading.Event()
+        self.fault = None
         self.started = threading.Event()
         self.stopped = threading.Event()
 
@@ -33,6 +35,10 @@ class Listener:
 
     def stop(self):
         self.stopped.set()
+
+    def check(self):
+        if self.fault is not None:
+            raise self.fault
 
 
 class TestListening(unittest.TestCase):
@@ -59,8 +65,22 @@ class TestListening(unittest.TestCase):
         self.listener.answers.set()
         self.assertTrue(self.listener.started.wait(10))
         deadline = time.monotonic() + 10
-        while not made._heard.is_set() and time.monotonic() < deadline:
+        while made._listener is None and time.monotonic() < deadline:
             time.sleep(0.01)
+        made.check()
+
+    def test_one_that_has_begun_and_hears_nothing_does_not_work(self):
+        self.listener.answers.set()
+        self.listener.fault = errors.TraconError('there is no exchange')
+        made = self.make()
+        made.start()
+        self.assertTrue(self.listener.started.wait(10))
+        deadline = time.monotonic() + 10
+        while made._listener is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with self.assertRaisesRegex(listening.NotListening, 'there is no exchange. Until then'):
+            made.check()
+        self.listener.fault = None
         made.check()
 
     def test_one_that_answers_after_the_end_is_stopped(self):
@@ -101,5 +121,5 @@ class TestListening(unittest.TestCase):
                 made.check()
             except listening.NotListening as error:
                 reason = error.reason
-        self.assertEqual('ConnectionRefusedError: nobody there', reason)
+        self.assertTrue(reason.startswith('ConnectionRefusedError: nobody there; see'), reason)
         self.assertTrue(self.listener.started.wait(10))

@@ -1,0 +1,218 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Exchanges of a real RabbitMQ that Nova and the product want by the same, or by other options."""
+
+import logging
+import time
+import unittest
+import uuid
+
+import amqp
+import kombu
+from oslo_config import cfg
+import oslo_messaging
+
+from tests.functional import messaging
+from tests.unit.placement import snapshots
+from tests.unit.messaging import test_exchange
+from tracon_watcher.engine import listening
+from tracon_watcher.engine import notifications
+from tracon_watcher.engine import residency
+from tracon_watcher.inventory import cloud
+from tracon_watcher.messaging import broker
+from tracon_watcher.messaging import protocol
+from tracon_watcher.messaging import publisher
+from tracon_watcher.messaging import subscriber
+
+QUORUM = {'rabbit_quorum_queue': True, 'rabbit_transient_quorum_queue': True}
+NONE = {'rabbit_quorum_queue': False, 'amqp_durable_queues': False,
+        'rabbit_transient_quorum_queue': False}
+
+
+class Conductor:
+    """Answers as one of Nova's services does."""
+
+    @oslo_messaging.expose
+    def ping(self, _context):
+        return 'pong'
+
+
+class ExchangesTest(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.rabbit = messaging.of_class(cls)
+
+    def setUp(self):
+        super().setUp()
+        # A virtual host of its own is a broker that was reset.
+        self.host = uuid.uuid4().hex
+        self.rabbit.control('add_vhost', self.host)
+        self.addCleanup(self.rabbit.control, 'delete_vhost', self.host)
+        self.rabbit.control('set_permissions', '-p', self.host, 'tests', '.*', '.*', '.*')
+        self.url = self.rabbit.url + self.host
+
+    def conf(self, **options):
+        conf = cfg.ConfigOpts()
+        conf([])
+        # It registers the options.
+        oslo_messaging.get_rpc_transport(conf, url=self.url).cleanup()
+        oslo_messaging.get_notification_transport(conf, url=self.url).cleanup()
+        conf.set_override('transport_url', self.url)
+        for name, value in options.items():
+            conf.set_override(name, value, 'oslo_messaging_rabbit')
+        return conf
+
+    def wait_for(self, condition, seconds=60.0):
+        deadline = time.monotonic() + seconds
+        while not (found := condition()):
+            self.assertLess(time.monotonic(), deadline, 'waited in vain')
+            time.sleep(0.05)
+        return found
+
+    def nova(self, **options):
+        """Start a service of Nova's; return what asks it, and what publishes for it."""
+        conf = self.conf(**options)
+        transport = oslo_messaging.get_rpc_transport(conf)
+        self.addCleanup(transport.cleanup)
+        target = oslo_messaging.Target(exchange='nova', topic='conductor', server='one')
+        server = oslo_messaging.get_rpc_server(transport, target, [Conductor()])
+        server.start()
+        self.addCleanup(server.wait)
+        self.addCleanup(server.stop)
+        conf.set_override('control_exchange', 'nova')
+        notifying = oslo_messaging.get_notification_transport(conf)
+        self.addCleanup(notifying.cleanup)
+        notifier = oslo_messaging.Notifier(notifying, 'nova-compute:h1', driver='messagingv2',
+                                           topics=[notifications.TOPIC], retry=2)
+        return oslo_messaging.get_rpc_client(transport, oslo_messaging.Target(
+            exchange='nova', topic='conductor'), timeout=20), notifier
+
+    def listen(self, **options):
+        """Have an engine listen; return it, and what it hears."""
+        heard = residency.Residency()
+        heard.replace(cloud.Inventory({}, {}, (), {}, 0.0))
+        conf = self.conf(**options)
+        made = listening.Listening(lambda: notifications.Listener(
+            conf, notifications.Endpoint(heard, lambda event, error: self.fail(str(error)))))
+        made.start()
+        self.addCleanup(made.stop)
+        return made, heard
+
+    def exchanges(self):
+        listed = self.rabbit.control('list_exchanges', '-p', self.host, '-q', 'name', 'durable')
+        return dict(line.split('\t') for line in listed.splitlines() if not line.startswith(
+            ('\t', 'name', 'amq.')))
+
+    def assert_nova_works(self, client):
+        self.assertEqual('pong', client.call({}, 'ping'))
+
+    def assert_heard(self, made, heard, notifier):
+        def arrived():
+            try:
+                made.check()
+            except listening.NotListening:
+                return False
+            notifier.info({}, 'instance.create.end', {'nova_object.data': {
+                'uuid': 'a', 'host': 'h1', 'image_uuid': 'i', 'state': 'active'}})
+            return 'a' in heard.current().servers
+        self.wait_for(arrived)
+
+    def test_an_engine_that_comes_first_leaves_novas_exchange_to_nova(self):
+        for options in ({}, QUORUM):
+            with self.subTest(options):
+                self.setUp()
+                # As in tracon.conf without that group, whatever nova.conf has.
+                made, heard = self.listen()
+                self.wait_for(lambda made=made: made._listener is not None)
+                with self.assertRaisesRegex(listening.NotListening,
+                                            'no exchange nova; .* nova_exchange'):
+                    made.check()
+                self.assertNotIn('nova', self.exchanges())
+                client, notifier = self.nova(**options)
+                self.assert_nova_works(client)
+                self.assertEqual('true' if options else 'false', self.exchanges()['nova'])
+                # And it hears Nova, by whatever options.
+                self.assert_heard(made, heard, notifier)
+                self.doCleanups()
+
+    def test_one_that_comes_later_hears_too_and_hears_again_after_a_loss(self):
+        client, notifier = self.nova(**QUORUM)
+        made, heard = self.listen(**QUORUM)
+        self.assert_heard(made, heard, notifier)
+        with kombu.Connection(self.url.replace('rabbit', 'amqp', 1)) as connection:
+            connection.channel().exchange_unbind(
+                protocol.EXCHANGE, 'nova', f'{notifications.TOPIC}.info')
+        heard.replace(cloud.Inventory({}, {}, (), {}, time.time()))
+        self.assert_heard(made, heard, notifier)
+        self.assert_nova_works(client)
+
+    def test_engine_and_scheduler_with_other_options_say_which(self):
+        taken, reports = [], []
+        engine = publisher.Publisher(protocol.connector(self.conf(**NONE), self.url), 'one', list,
+                                     list, logging.getLogger(__name__))
+        engine.start()
+        self.addCleanup(engine.stop)
+        self.wait_for(lambda: 'tracon' in self.exchanges())
+        engine.publish(test_exchange.state((1, 1)))
+
+        def listener(options):
+            made = subscriber.Subscriber(
+                protocol.connector(self.conf(**options), self.url), 'scheduler', taken.append,
+                reports.append, period=1.0)
+            made.start()
+            self.addCleanup(made.stop)
+        with self.assertNoLogs('oslo_messaging', 'ERROR'):
+            listener(QUORUM)
+            said = self.wait_for(lambda: reports)
+        self.assertRegex(said[0], r'exchange tracon.* differs from what \[oslo_messaging_rabbit\] '
+                                  r'.*rabbit_.*quorum_queue.*nova.conf')
+        self.assertEqual([], taken)
+        # It is said once.
+        time.sleep(3)
+        self.assertEqual(1, len(said))
+        listener(NONE)
+        self.wait_for(lambda: taken)
+        snapshots.same(self, test_exchange.state((1, 1)), taken[0])
+
+    def test_quorum_queues_on_both_sides(self):
+        taken, reports = [], []
+        connect = protocol.connector(self.conf(**QUORUM), self.url)
+        engine = publisher.Publisher(connect, 'one', list, list, logging.getLogger(__name__))
+        engine.start()
+        self.addCleanup(engine.stop)
+        made = subscriber.Subscriber(connect, 'scheduler', taken.append, reports.append, period=1.0)
+        made.start()
+        self.addCleanup(made.stop)
+        engine.publish(test_exchange.state((1, 1)))
+        self.wait_for(lambda: taken)
+        kinds = self.rabbit.control('list_queues', '-p', self.host, '-q', 'name', 'type')
+        self.assertIn('tracon-engine\tquorum', kinds)
+
+    def test_a_broker_that_does_not_answer_is_named_without_its_password(self):
+        conf = self.conf()
+        found = broker.Broker.of(conf, f'rabbit://tests:secret@127.0.0.1:{messaging.free_port()}/')
+        with self.assertRaisesRegex(broker.BrokerUnavailable, '127.0.0.1: .*refused') as caught:
+            found.compare('tracon', ())
+        self.assertNotIn('secret', str(caught.exception))
+        self.assertIsNone(broker.Broker.of(conf, 'fake://'))
+        # What is missing is not made.
+        found = broker.Broker.of(conf, self.url)
+        self.addCleanup(found.close)
+        found.compare('tracon', ('x',))
+        with self.assertRaises(broker.ExchangeMissing):
+            found.lead('nova', 'tracon', 'key')
+        self.assertEqual({}, self.exchanges())
+        with self.assertRaises(amqp.NotFound):
+            found._do(lambda channel: channel.exchange_declare('nova', 'topic', passive=True))
