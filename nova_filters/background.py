@@ -67,6 +67,19 @@ class Background:
                 f'request'))
 
 
+def native_lock() -> Any:
+    """Return a lock for what runs natively, too: one that eventlet has not patched.
+
+    A patched lock belongs to the green threads of one thread. Where another thread has to wait for
+    it, it waits for ever. Never do anything that lets other green threads run while you hold this
+    one: those would wait for it without letting you go on.
+    """
+    if 'eventlet' in sys.modules:
+        from eventlet import patcher
+        return patcher.original('_thread').allocate_lock()
+    return threading.Lock()
+
+
 def natively(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call ``function`` so that green threads are not held up by it.
 

@@ -102,12 +102,20 @@ class SnapshotClient:
         self._log = log
         self._ready = ready
         self._tried = threading.Event()
+        self._waited = False
+        self._waiting = threading.Lock()
         self._lock = threading.Lock()
 
     def wait(self, seconds: float) -> None:
-        """Wait until there is a first snapshot, or it is known that there is none."""
-        if seconds > 0 and not self._tried.is_set():
-            self._tried.wait(seconds)
+        """Wait until there is a first snapshot, or it is known that there is none.
+
+        The first caller alone waits: while an engine is away, nobody is held up again and again.
+        """
+        if seconds > 0 and not self._waited and not self._tried.is_set():
+            with self._waiting:
+                first, self._waited = not self._waited, True
+            if first:
+                self._tried.wait(seconds)
 
     def tried(self) -> None:
         """Let nobody wait any longer."""

@@ -14,8 +14,11 @@
 
 import logging
 import pathlib
+import threading
 
+import fixtures
 import numpy as np
+import testtools
 
 from nova_filters import faults
 from nova_filters import file_source
@@ -74,6 +77,37 @@ class FileTest(base.JudgeCase):
         pathlib.Path(self.snapshot_file).unlink()
         self.files.refresh()
         self.assertEqual(2, len(self.lines()))
+
+
+class WaitTest(testtools.TestCase):
+    """An engine that does not answer is waited for by one request alone."""
+
+    def setUp(self):
+        super().setUp()
+        self.client = snapshot_client.SnapshotClient(
+            snapshot_client.Wishes(), faults.FaultLog(base.LOG), base.LOG)
+        self.waited = []
+        self.useFixture(fixtures.MockPatchObject(
+            self.client._tried, 'wait', side_effect=self.waited.append))
+
+    def test_only_the_first_waits(self):
+        for seconds in (2.0, 2.0, 30.0):
+            self.client.wait(seconds)
+        self.assertEqual([2.0], self.waited)
+
+    def test_one_of_several_at_a_time_waits(self):
+        threads = [threading.Thread(target=self.client.wait, args=(2.0,)) for _each in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([2.0], self.waited)
+
+    def test_nobody_waits_where_that_is_switched_off_or_all_is_known(self):
+        self.client.wait(0.0)
+        self.client.tried()
+        self.client.wait(2.0)
+        self.assertEqual([], self.waited)
 
 
 class PreparedTest(base.JudgeCase):
