@@ -15,6 +15,7 @@
 import logging
 import pathlib
 import threading
+from unittest import mock
 
 import fixtures
 import numpy as np
@@ -26,6 +27,7 @@ from nova_filters import snapshot_client
 from tests import synthetic
 from tests.unit.nova_filters import base
 from tests.unit.placement import test_delta
+from tracon_watcher import errors
 from tracon_watcher.placement import snapshot
 
 
@@ -69,6 +71,16 @@ class FileTest(base.JudgeCase):
         self.write({'a': {}, 'b': {}})
         self.files.refresh()
         self.assertEqual(('a', 'b'), self.client.current.cluster.hosts)
+
+    def test_it_is_read_again_when_it_may_be_read(self):
+        self.write({'a': {}})
+        with mock.patch.object(snapshot, 'read', side_effect=errors.TraconError('forbidden')):
+            self.files.refresh()
+        self.files.refresh()
+        self.assertIsNone(self.client.current)
+        pathlib.Path(self.snapshot_file).chmod(0o640)
+        self.files.refresh()
+        self.assertEqual(('a',), self.client.current.cluster.hosts)
 
     def test_a_fault_that_comes_back_is_said_again(self):
         self.files.refresh()
