@@ -26,9 +26,10 @@ import os
 import pathlib
 import socket
 import time
-from typing import Any
+from typing import Any, Callable
 import uuid
 
+from nova_filters import background
 from nova_filters import faults as faults_module
 from nova_filters import pending
 
@@ -67,7 +68,7 @@ class Exchange:
     def __init__(self, directory: str, expiry: float, faults: faults_module.FaultLog) -> None:
         self._directory = pathlib.Path(directory)
         self._expiry = expiry
-        self._faults = faults
+        self._faults = faults_module.HeldFaults(faults)
         self._own = self._new_name()
         self._begun = False
         self._heard = True
@@ -78,8 +79,22 @@ class Exchange:
         """Append placements, and the uuids of those that came to nothing."""
         records: list[dict[str, Any]] = [one.to_record() for one in placements]
         records += [{'cancelled': one} for one in cancelled]
-        if not records:
-            return
+        if records:
+            self._natively(self._publish, records)
+
+    def collect(self) -> tuple[list[pending.Placement], list[str]]:
+        """Return what the siblings have appended since the last call."""
+        found: tuple[list[pending.Placement], list[str]] = self._natively(self._collect)
+        return found
+
+    def _natively(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        # Machines may share the directory, and whoever serves it may not answer.
+        try:
+            return background.natively(function, *arguments)
+        finally:
+            self._faults.pass_on()
+
+    def _publish(self, records: list[dict[str, Any]]) -> None:
         text = ''.join(json.dumps(record) + '\n' for record in records).encode()
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -89,8 +104,7 @@ class Exchange:
             self._heard = False
             self._report(error)
 
-    def collect(self) -> tuple[list[pending.Placement], list[str]]:
-        """Return what the siblings have appended since the last call."""
+    def _collect(self) -> tuple[list[pending.Placement], list[str]]:
         placements: list[pending.Placement] = []
         cancelled: list[str] = []
         try:

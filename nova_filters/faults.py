@@ -101,7 +101,36 @@ class FaultLog:
             return neutral
 
     def mended(self, kind: str) -> None:
-        """Note that the faults of this kind are over: they are said again should they come back."""
+        """Note that the faults of this kind are over: they are said again if they come back."""
         with self._lock:
             for said in self._said.get(kind, {}).values():
                 said.mended = True
+
+
+class HeldFaults:
+    """Takes what a :class:`FaultLog` takes where nothing may be logged, and passes it on later.
+
+    Under eventlet, a handler's lock belongs to green threads.
+
+    :param faults: gets it with :meth:`pass_on`
+    """
+
+    def __init__(self, faults: FaultLog) -> None:
+        self._faults = faults
+        self._held: list[Callable[[], Any]] = []
+
+    def report(self, kind: str, text: str, key: str | None = None) -> None:
+        """Take a fault; see :meth:`FaultLog.report`."""
+        if len(self._held) < _MOST:
+            self._held.append(lambda: self._faults.report(kind, text, key=key))
+
+    def mended(self, kind: str) -> None:
+        """Take that the faults of a kind are over."""
+        if len(self._held) < _MOST:
+            self._held.append(lambda: self._faults.mended(kind))
+
+    def pass_on(self) -> None:
+        """Log what was taken."""
+        held, self._held = self._held, []
+        for one in held:
+            one()

@@ -49,7 +49,7 @@ class FileSource:
 
     def _refresh(self) -> None:
         try:
-            found = os.stat(self.name)
+            found = background.natively(os.stat, self.name)
         except OSError as error:
             self._seen = None
             self._client.fault(f'{self.name}: the file is {error.strerror!r}: cannot be read; '

@@ -39,7 +39,7 @@ class Events:
         return len(self._events)
 
     def add(self, uuid: str, host: str, at: float) -> None:
-        """Note one, at ``at`` seconds since the epoch; the oldest goes where there are too many."""
+        """Note one, ``at`` seconds since the epoch; the oldest goes where there are too many."""
         self._events.pop(uuid, None)
         self._events[uuid] = host, at
         while len(self._events) > MOST:

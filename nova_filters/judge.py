@@ -48,7 +48,6 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import storage
-from tracon_watcher.placement import verdict
 
 # Seconds between two rounds in the background: while hosts are being chosen, while siblings may
 # be busy, and when nothing has been asked for a while.
@@ -181,7 +180,7 @@ class Judge:
                     assessor, uuid, profile, limits, changes,
                     self._residency.expected(cluster, self.pending, uuid, now, stale), now,
                     self._recall, parts)
-            _forget(prepared, found, foreseen)
+            prepared.mark_distrusted(found, foreseen)
         alternates = self._choices.chosen(spec, uuid)
         if not alternates:
             self._choices.watch(spec, uuid, states, hosts.counts, profile, limits_at, now)
@@ -190,7 +189,7 @@ class Judge:
         return judgements.Judgement(
             uuid, states, rows, policy.modes(), found, foreseen,
             operation.never_refused(spec, present is not None),
-            options.on_all_refused == 'least_harm', _trust(prepared, rows),
+            options.on_all_refused == 'least_harm', prepared.trust_on(rows),
             decision.Circumstances(now, prepared.content.identity, profile, assessor,
                                    parts[0] if parts else None, storage.pool_of(cluster, present)),
             alternates)
@@ -290,19 +289,3 @@ class Judge:
 def _wishes(options: options_module.Options) -> snapshot_client.Wishes:
     return snapshot_client.Wishes(options.confidence, options.margin,
                                   options.maximum_age_seconds)
-
-
-def _forget(prepared: snapshot_client.Prepared, *assessments: verdict.Assessment) -> None:
-    """Say of hosts without a model since it is not trusted enough that it has drifted."""
-    if prepared.distrusted is None:
-        return
-    for one in {id(one): one for one in assessments}.values():
-        without = prepared.distrusted & (one.status == assessment.Status.NO_MODEL)
-        one.forget(without, assessment.Status.DRIFTED)
-
-
-def _trust(prepared: snapshot_client.Prepared, rows):
-    """Return how far the models of a request's hosts are trusted, (n,); None for fully."""
-    if prepared.trust is None:
-        return None
-    return np.where(rows >= 0, prepared.trust[rows], 1.0)

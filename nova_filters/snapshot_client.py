@@ -29,10 +29,12 @@ from nova_filters import background
 from nova_filters import faults as faults_module
 from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.characteristics import IntArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import snapshot
 from tracon_watcher.placement import trust as trust_module
+from tracon_watcher.placement import verdict
 
 _KIND = 'snapshot'
 
@@ -66,6 +68,18 @@ class Prepared:
     def cluster(self) -> cluster_module.ClusterState:
         """The state of the cluster."""
         return self.assessor.cluster
+
+    def mark_distrusted(self, *assessments: verdict.Assessment) -> None:
+        """Say of hosts without a model since it is not trusted enough that it has drifted."""
+        if self.distrusted is None:
+            return
+        for one in {id(one): one for one in assessments}.values():
+            without = self.distrusted & (one.status == assessment.Status.NO_MODEL)
+            one.forget(without, assessment.Status.DRIFTED)
+
+    def trust_on(self, rows: IntArray) -> FloatArray | None:
+        """Return how far the models of a request's hosts are trusted, (n,); None for fully."""
+        return None if self.trust is None else np.where(rows >= 0, self.trust[rows], 1.0)
 
 
 def prepare(content: snapshot.Snapshot, wishes: Wishes) -> Prepared:

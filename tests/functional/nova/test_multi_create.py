@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A request for several servers: Nova's scheduler looks for alternate hosts once all are placed."""
+"""A request for several servers: Nova looks for alternate hosts once all of them are placed."""
 
 from nova_filters import decisions
 from tests.functional.nova import base

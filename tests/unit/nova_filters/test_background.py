@@ -58,7 +58,8 @@ class BackgroundTest(testtools.TestCase):
         self.wake_and_wait()
 
     def test_where_no_thread_can_be_started_one_is_later(self):
-        with mock.patch.object(threading.Thread, 'start', side_effect=RuntimeError('no thread')):
+        with mock.patch.object(threading.Thread, 'start', autospec=True,
+                               side_effect=RuntimeError('no thread')):
             self.assertRaises(RuntimeError, self.background.wake)
         self.wake_and_wait()
 

@@ -261,7 +261,7 @@ class PathTest(DecisionCase):
             spec = base.request_spec()
             spec.instance_uuid = str(number)
             kept.capture(judge.judge(spec, [base.host_state('a')]), spec, 'test')
-        with mock.patch.object(decision, 'document', side_effect=(
+        with mock.patch.object(decision, 'document', autospec=True, side_effect=(
                 lambda captured, real=decision.document:
                 real(captured) if captured.judged.uuid != '2' else {}['x'])):
             kept.tell(judge.snapshots.current)

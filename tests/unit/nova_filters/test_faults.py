@@ -71,6 +71,7 @@ class FaultLogTest(testtools.TestCase):
 
     def test_an_error_is_said_with_its_traceback_and_gives_the_neutral(self):
         for _again in range(3):
-            self.assertEqual('neutral', self.faults.guarded(lambda: {}['x'], 'neutral', 'It failed'))
+            self.assertEqual('neutral', self.faults.guarded(
+                lambda: {}['x'], 'neutral', 'It failed'))
         self.assertEqual(1, self.log.output.count('It failed: KeyError'))
         self.assertIn('Traceback', self.log.output)

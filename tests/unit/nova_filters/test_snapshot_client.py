@@ -74,7 +74,8 @@ class FileTest(base.JudgeCase):
 
     def test_it_is_read_again_when_it_may_be_read(self):
         self.write({'a': {}})
-        with mock.patch.object(snapshot, 'read', side_effect=errors.TraconError('forbidden')):
+        with mock.patch.object(snapshot, 'read', autospec=True,
+                               side_effect=errors.TraconError('forbidden')):
             self.files.refresh()
         self.files.refresh()
         self.assertIsNone(self.client.current)
