@@ -17,7 +17,7 @@ from __future__ import annotations
 from tracon_watcher.placement import cluster as cluster_module
 
 #: Events that are kept at most. Each may cost a request the assessment of one more host.
-MOST = 4096
+MOST = 1024
 #: A snapshot whose data of a host is newer than an event by this many seconds knows better.
 KNOWN_AFTER = 120.0
 
