@@ -21,6 +21,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import threading
+import time
 from typing import Callable
 
 import numpy as np
@@ -116,20 +117,24 @@ class SnapshotClient:
         self._log = log
         self._ready = ready
         self._tried = threading.Event()
-        self._waited = False
+        self._wait_until: float | None = None
         self._waiting = threading.Lock()
         self._lock = threading.Lock()
 
     def wait(self, seconds: float) -> None:
         """Wait until there is a first snapshot, or it is known that there is none.
 
-        The first caller alone waits: while an engine is away, nobody is held up again and again.
+        The first caller waits so many seconds, those that come meanwhile for the rest of these,
+        and nobody later: while an engine is away, requests are not held up again and again.
         """
-        if seconds > 0 and not self._waited and not self._tried.is_set():
-            with self._waiting:
-                first, self._waited = not self._waited, True
-            if first:
-                self._tried.wait(seconds)
+        if seconds <= 0 or self._tried.is_set():
+            return
+        now = time.monotonic()
+        with self._waiting:
+            if self._wait_until is None:
+                self._wait_until = now + seconds
+        if now < self._wait_until:
+            self._tried.wait(self._wait_until - now)
 
     def tried(self) -> None:
         """Let nobody wait any longer."""

@@ -93,28 +93,30 @@ class FileTest(base.JudgeCase):
 
 
 class WaitTest(testtools.TestCase):
-    """An engine that does not answer is waited for by one request alone."""
+    """An engine that does not answer is waited for once, not by each request."""
 
     def setUp(self):
         super().setUp()
         self.client = snapshot_client.SnapshotClient(
             snapshot_client.Wishes(), faults.FaultLog(base.LOG), base.LOG)
         self.waited = []
+        self.now = 100.0
         self.useFixture(fixtures.MockPatchObject(
             self.client._tried, 'wait', side_effect=self.waited.append))
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova_filters.snapshot_client.time.monotonic', lambda: self.now))
 
-    def test_only_the_first_waits(self):
-        for seconds in (2.0, 2.0, 30.0):
-            self.client.wait(seconds)
+    def test_whoever_comes_later_does_not_wait(self):
+        for _request in range(5):
+            self.client.wait(2.0)
+            self.now += 2.0
         self.assertEqual([2.0], self.waited)
 
-    def test_one_of_several_at_a_time_waits(self):
-        threads = [threading.Thread(target=self.client.wait, args=(2.0,)) for _each in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual([2.0], self.waited)
+    def test_those_that_come_with_the_first_wait_no_longer_than_it(self):
+        for _request in range(8):
+            self.client.wait(2.0)
+            self.now += 0.5
+        self.assertEqual([2.0, 1.5, 1.0, 0.5], self.waited)
 
     def test_nobody_waits_where_that_is_switched_off_or_all_is_known(self):
         self.client.wait(0.0)
