@@ -104,7 +104,7 @@ class WaitTest(testtools.TestCase):
         self.useFixture(fixtures.MockPatchObject(
             self.client._tried, 'wait', side_effect=self.waited.append))
         self.useFixture(fixtures.MonkeyPatch(
-            'nova_filters.snapshot_client.time.monotonic', lambda: self.now))
+            'time.monotonic', lambda: self.now))
 
     def test_whoever_comes_later_does_not_wait(self):
         for _request in range(5):
