@@ -14,7 +14,6 @@
 
 import logging
 import pathlib
-import threading
 from unittest import mock
 
 import fixtures
