@@ -46,8 +46,10 @@ class Background:
         if self._thread is None:
             with self._lock:
                 if self._thread is None and not self._stopped:
-                    self._thread = threading.Thread(target=self._run, name='tracon', daemon=True)
-                    self._thread.start()
+                    thread = threading.Thread(target=self._run, name='tracon', daemon=True)
+                    # Where none can be started now, one may be with the next request.
+                    thread.start()
+                    self._thread = thread
         self._wanted.set()
 
     def stop(self) -> None:
@@ -67,14 +69,34 @@ class Background:
                 f'request'))
 
 
+def patched() -> bool:
+    """Say whether eventlet has made this process's threads green ones."""
+    if 'eventlet' not in sys.modules:
+        return False
+    from eventlet import patcher
+    return bool(patcher.is_monkey_patched('thread'))
+
+
+def native_lock() -> Any:
+    """Return a lock for what runs natively, too: one that eventlet has not patched.
+
+    A patched lock belongs to the green threads of one thread. Where another thread has to wait for
+    it, it waits for ever. Never do anything that lets other green threads run while you hold this
+    one: those would wait for it without letting you go on.
+    """
+    if patched():
+        from eventlet import patcher
+        return patcher.original('_thread').allocate_lock()
+    return threading.Lock()
+
+
 def natively(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call ``function`` so that green threads are not held up by it.
 
     Under eventlet it runs in a native thread; else the caller's thread is a native one already.
+    A lock that it takes is one of :func:`native_lock`.
     """
-    if 'eventlet' in sys.modules:
-        from eventlet import patcher
-        if patcher.is_monkey_patched('thread'):
-            from eventlet import tpool
-            return tpool.execute(function, *arguments)
+    if patched():
+        from eventlet import tpool
+        return tpool.execute(function, *arguments)
     return function(*arguments)

@@ -87,6 +87,13 @@ class Choices:
                 watched.chosen = old.chosen
             self._open[id(spec)] = watched
 
+    def chosen(self, spec, uuid: str) -> bool:
+        """Say whether an instance of a request was given a host, as far as :meth:`settle` saw."""
+        with self._lock:
+            one = self._open.get(id(spec))
+            return one is not None and one.spec() is spec and uuid in (
+                placed for _state, placed in one.chosen)
+
     def expect(self, spec, position: int, now: float) -> None:
         """Note which of the watched HostStates will most likely be chosen.
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import threading
 from typing import Callable
 import uuid as uuids
@@ -90,7 +91,11 @@ class Decisions:
                 f'before they could be looked at'), key='dropped')
         # One by one: so many may take a while, and whoever else runs natively waits.
         for one in captured:
-            self._post(protocol.RECORD_DECISIONS, background.natively(decision.document, one))
+            document = self._faults.guarded(
+                functools.partial(background.natively, decision.document, one), None,
+                'A decision is not recorded')
+            if document is not None:
+                self._post(protocol.RECORD_DECISIONS, document)
         known = {} if prepared is None else prepared.cluster.host_index
         while self._settled:
             uuid, names, at = self._settled.popleft()

@@ -32,7 +32,7 @@ class FileSource:
     def __init__(self, path: str, client: snapshot_client.SnapshotClient) -> None:
         self.name = path
         self._client = client
-        self._seen: tuple[int, int, int] | None = None
+        self._seen: tuple[int, ...] | None = None
 
     def refresh(self) -> None:
         """Look at the file; called in the background."""
@@ -49,13 +49,14 @@ class FileSource:
 
     def _refresh(self) -> None:
         try:
-            found = os.stat(self.name)
+            found = background.natively(os.stat, self.name)
         except OSError as error:
             self._seen = None
             self._client.fault(f'{self.name}: the file is {error.strerror!r}: cannot be read; '
                                f'write it or set [tracon] snapshot_file')
             return
-        seen = (found.st_mtime_ns, found.st_size, found.st_ino)
+        # The last for who may read it.
+        seen = (found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns)
         if seen == self._seen:
             return
         self._seen = seen       # whatever is wrong, it will be no better until it changes

@@ -48,7 +48,6 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import storage
-from tracon_watcher.placement import verdict
 
 # Seconds between two rounds in the background: while hosts are being chosen, while siblings may
 # be busy, and when nothing has been asked for a while.
@@ -94,7 +93,7 @@ class Judge:
         self._outbox: list[pending_module.Placement] = []
         self._cancelled: list[str] = []
         self._outbox_lock = threading.Lock()
-        self._residency = residency.Residency()
+        self._residency = residency.Residency(options.pending_expiry_seconds)
         self._latest = hosts_module.Latest()
         self._background = background.Background(self._work, self.faults)
         self._looked_at = -np.inf
@@ -112,6 +111,13 @@ class Judge:
         if judged is None:
             return states
         handover.give(spec, judged)
+        out = judged.taken_out()
+        left = judged.without(out) if out.any() else states
+        if not judged.alternates:
+            self._record(judged, spec)
+        return left
+
+    def _record(self, judged: judgements.Judgement, spec) -> None:
         refused = judged.refused()
         if not refused.any():
             outcome = EXEMPT if judged.exempt else 'nothing refused in this mode'
@@ -123,21 +129,19 @@ class Judge:
             outcome = 'refused'
             self._report(judged, refused, outcome)
         self._capture(judged, spec, outcome)
-        out = judged.taken_out()
-        return judged.without(out) if out.any() else states
 
     def weights(self, states: list, spec) -> list[float]:
         """Return a weight for each HostState, for the weigher."""
         judged = handover.take(spec)
         if judged is None:
             judged = self.judge(spec, states)
-            if judged is not None:
+            if judged is not None and not judged.alternates:
                 self._capture(judged, spec, EXEMPT if judged.exempt else 'weighed only')
         if judged is None:
             return [0.0] * len(states)
         weights = judged.weights_of(states)
         favourite = judged.favourite(states, weights)
-        if favourite is not None:
+        if favourite is not None and not judged.alternates:
             self._choices.expect(spec, favourite, self._clock())
         return weights
 
@@ -161,27 +165,34 @@ class Judge:
         assessor, cluster = prepared.assessor, prepared.cluster
         uuid = spec.instance_uuid
         rows = hosts.rows(cluster, self._latest)
-        changes = self._residency.changes(assessor, hosts, rows, self.pending, uuid, now)
+        stale = assessor.stale(now)
+        changes = self._residency.changes(assessor, hosts, rows, self.pending, uuid, now, stale)
         present = cluster.resident_index.get(uuid)
         profile = self._profile(assessor, spec, uuid)
         limits, limits_at = self._limits(policy, spec, rows, len(cluster.hosts), options)
         found = foreseen = None
         parts: list[overlay.Part] = []
         if profile.known:
-            found, foreseen = overlay.assess(
-                assessor, uuid, profile, limits, changes,
-                self._residency.expected(cluster, self.pending, uuid, now), now,
-                self._recall, parts)
-            _forget(prepared, found, foreseen)
-        self._choices.watch(spec, uuid, states, hosts.counts, profile, limits_at, now)
+            if stale[rows[rows >= 0]].all():
+                found = foreseen = overlay.outdated(assessor, profile)
+            else:
+                found, foreseen = overlay.assess(
+                    assessor, uuid, profile, limits, changes,
+                    self._residency.expected(cluster, self.pending, uuid, now, stale), now,
+                    self._recall, parts)
+            prepared.mark_distrusted(found, foreseen)
+        alternates = self._choices.chosen(spec, uuid)
+        if not alternates:
+            self._choices.watch(spec, uuid, states, hosts.counts, profile, limits_at, now)
         if found is not None:
             self._check_age(assessor, found, rows)
         return judgements.Judgement(
             uuid, states, rows, policy.modes(), found, foreseen,
             operation.never_refused(spec, present is not None),
-            options.on_all_refused == 'least_harm', _trust(prepared, rows),
+            options.on_all_refused == 'least_harm', prepared.trust_on(rows),
             decision.Circumstances(now, prepared.content.identity, profile, assessor,
-                                   parts[0] if parts else None, storage.pool_of(cluster, present)))
+                                   parts[0] if parts else None, storage.pool_of(cluster, present)),
+            alternates)
 
     def close(self) -> None:
         """End the background threads."""
@@ -221,7 +232,7 @@ class Judge:
             self.faults.report('stale', (
                 f'{self.source.name}: snapshot {assessor.cluster.version} is stale, its '
                 f'data older than {assessor.settings.maximum_age:g} s: hosts are chosen '
-                f'without it until a newer one is written'))
+                f'without it until a newer one is written'), key='stale')
         else:
             self.faults.mended('stale')
 
@@ -241,44 +252,40 @@ class Judge:
 
     def _work(self) -> float:
         now = self._clock()
-        if now - self._looked_at >= self.options.snapshot_refresh_seconds:
-            self.source.refresh()
-            self._looked_at = self._clock()
-        self.snapshots.renew()
-        self._choices.settle(now)
-        if self._exchange is not None:
-            with self._outbox_lock:
-                found, self._outbox = self._outbox, []
-                failed, self._cancelled = self._cancelled, []
-            self._exchange.publish(found, failed)
-            heard, cancelled = self._exchange.collect()
-            self.pending.add(heard)
-            self.pending.discard(cancelled)
-        self.pending.expire(now)
-        if self._decisions is not None:
-            self._decisions.tell(self.snapshots.current)
+        # Each apart: where one fails again and again, the others still forget what is over.
+        for step, what in ((self._look, 'The snapshot was not looked at'),
+                           (self.snapshots.renew, 'The snapshot was not prepared anew'),
+                           (lambda: self._choices.settle(now), 'Chosen hosts were not noted'),
+                           (self._tell_siblings, 'Other workers were not told of placements'),
+                           (lambda: self.pending.expire(now), 'Placements were not forgotten'),
+                           (self._tell_engine, 'Decisions were not recorded')):
+            self.faults.guarded(step, None, what)
         if self._choices.waiting:
             return _CHOOSING
         busy = now - self._asked_at < _BUSY_FOR
         return min(_BUSY if busy else _IDLE, self.options.snapshot_refresh_seconds)
 
+    def _look(self) -> None:
+        now = self._clock()
+        if abs(now - self._looked_at) >= self.options.snapshot_refresh_seconds:
+            self._looked_at = now
+            self.source.refresh()
+
+    def _tell_siblings(self) -> None:
+        with self._outbox_lock:
+            found, self._outbox = self._outbox, []
+            failed, self._cancelled = self._cancelled, []
+        if self._exchange is not None:
+            self._exchange.publish(found, failed)
+            heard, cancelled = self._exchange.collect()
+            self.pending.add(heard)
+            self.pending.discard(cancelled)
+
+    def _tell_engine(self) -> None:
+        if self._decisions is not None:
+            self._decisions.tell(self.snapshots.current)
+
 
 def _wishes(options: options_module.Options) -> snapshot_client.Wishes:
     return snapshot_client.Wishes(options.confidence, options.margin,
                                   options.maximum_age_seconds)
-
-
-def _forget(prepared: snapshot_client.Prepared, *assessments: verdict.Assessment) -> None:
-    """Say of hosts without a model since it is not trusted enough that it has drifted."""
-    if prepared.distrusted is None:
-        return
-    for one in {id(one): one for one in assessments}.values():
-        without = prepared.distrusted & (one.status == assessment.Status.NO_MODEL)
-        one.forget(without, assessment.Status.DRIFTED)
-
-
-def _trust(prepared: snapshot_client.Prepared, rows):
-    """Return how far the models of a request's hosts are trusted, (n,); None for fully."""
-    if prepared.trust is None:
-        return None
-    return np.where(rows >= 0, prepared.trust[rows], 1.0)

@@ -53,6 +53,8 @@ class Judgement:
     :param exempt: whether the request is a move or names its host, and is never refused
     :param trust: (n,) how far the models of each host are trusted; None where all are fully
     :param circumstances: see :class:`nova_filters.decision.Circumstances`
+    :param alternates: whether the instance has its host, so that Nova asks once more only for
+        where else it could be built: of such a request nothing is recorded
     """
 
     uuid: str
@@ -65,6 +67,7 @@ class Judgement:
     least_harm: bool
     trust: FloatArray | None = None
     circumstances: Any = None
+    alternates: bool = False
     _left: tuple[list, IntArray] | None = None
 
     def breached(self) -> BoolArray:

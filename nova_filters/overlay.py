@@ -84,6 +84,14 @@ def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
     return result, foreseen
 
 
+def outdated(assessor: assessment.Assessor, profile: newcomers.Profile) -> verdict.Assessment:
+    """Return the assessment of a newcomer by a snapshot that is stale: it costs nothing."""
+    result = verdict.Assessment.unknown(assessor.cluster, assessor.status, profile)
+    result.forget(result.known, assessment.Status.STALE)
+    result.forget(~result.known)
+    return result
+
+
 def _replace(result: verdict.Assessment, assessor: assessment.Assessor,
              profile: newcomers.Profile,
              limits: limits_module.Limits | list[limits_module.Limits],

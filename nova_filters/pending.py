@@ -118,11 +118,13 @@ class Pending:
                     del self._placements[uuid]
 
     def expire(self, now: float) -> None:
-        """Forget placements that are older than the expiry."""
+        """Forget placements that are older than the expiry, and what is expected no more."""
         with self._lock:
+            # The clock may be set back; what is in the future would be kept until then.
             for uuid in [uuid for uuid, one in self._placements.items()
-                         if now - one.at > self._expiry]:
+                         if not abs(now - one.at) <= self._expiry]:
                 del self._placements[uuid]
+            self._expire_expected(now)
 
     def all(self) -> list[Placement]:
         """Return the placements at this moment."""
@@ -136,14 +138,17 @@ class Pending:
         if not self._expected:
             return []
         with self._lock:
-            for uuid in [uuid for uuid, one in self._expected.items()
-                         if now - one.at > _LONGEST_CLAIM]:
-                del self._expected[uuid]
+            self._expire_expected(now)
             return list(self._expected.values())
 
     def known(self, uuid: str) -> tuple[newcomer.Profile, limits_module.Limits] | None:
         """Return what a VM was expected to do when it was placed, also after the expiry."""
         return self._known.get(uuid)
+
+    def _expire_expected(self, now: float) -> None:
+        for uuid in [uuid for uuid, one in self._expected.items()
+                     if not abs(now - one.at) <= _LONGEST_CLAIM]:
+            del self._expected[uuid]
 
 
 def _numbers(values) -> list[float | None]:

@@ -22,10 +22,10 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import threading
 
 import numpy as np
 
+from nova_filters import background
 from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import limits as limits_module
@@ -55,7 +55,8 @@ class Recall:
     def __init__(self) -> None:
         self._assessor: assessment.Assessor | None = None
         self._kept: collections.OrderedDict[_Key, _Kept] = collections.OrderedDict()
-        self._lock = threading.Lock()
+        # Snapshots are prepared natively, while requests ask.
+        self._lock = background.native_lock()
 
     def assess(self, assessor: assessment.Assessor, newcomer: newcomers.Profile,
                limits: limits_module.Limits | list[limits_module.Limits],
@@ -64,7 +65,7 @@ class Recall:
         if not isinstance(limits, limits_module.Limits):
             return assessor.assess(newcomer, limits, now)
         key = (newcomer.mean.tobytes(), newcomer.deviation.tobytes(), limits)
-        stale = _stale(assessor, now)
+        stale = assessor.stale(now)
         with self._lock:
             kept = self._kept.get(key) if self._assessor is assessor else None
             if kept is not None:
@@ -97,7 +98,7 @@ class Recall:
             profile = known.get(source)
             if profile is not None and profile.known:
                 ready[profile.mean.tobytes(), profile.deviation.tobytes(), bounds] = _Kept(
-                    assessor.assess(profile, bounds, now), _stale(assessor, now),
+                    assessor.assess(profile, bounds, now), assessor.stale(now),
                     (source, bounds) in asked)
         with self._lock:
             self._assessor, self._kept = assessor, ready
@@ -111,7 +112,3 @@ class Recall:
             self._kept.move_to_end(key)
             while len(self._kept) > _MOST:
                 self._kept.popitem(last=False)
-
-
-def _stale(assessor: assessment.Assessor, now: float) -> BoolArray:
-    return np.asarray(now - assessor.cluster.updated_at > assessor.settings.maximum_age)

@@ -28,8 +28,11 @@ import threading
 import numpy as np
 
 from nova_filters import hosts as hosts_module
+from nova_filters import instance_events
 from nova_filters import operation
 from nova_filters import pending as pending_module
+from nova_filters import surplus
+from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.characteristics import IntArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
@@ -37,8 +40,6 @@ from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
 
 _WINDOW = 128
-# A snapshot whose data of a host is newer than a change by this many seconds knows better.
-_KNOWN_AFTER = 120.0
 _UNSEEN = -1
 
 
@@ -70,25 +71,29 @@ class Residency:
     """Remembers what each host's list of instances was, and what has changed since.
 
     Its cost follows the number of hosts that change, not of all; but for its first look.
+
+    :param patience: seconds in which a VM that a host counts is built, and listed
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float) -> None:
         self._assessor: assessment.Assessor | None = None
         self._sets: list[frozenset[str] | None] = []
         self._counts = np.empty(0, dtype=np.intp)
         self._lengths = np.empty(0, dtype=np.intp)
-        self._surplus = np.empty(0, dtype=np.intp)
-        self._arrived: dict[str, tuple[str, float]] = {}
-        self._gone: dict[str, tuple[str, float]] = {}
+        self._surplus = surplus.Surplus(patience)
+        self._arrived = instance_events.Events(shown=False)
+        self._gone = instance_events.Events(shown=True)
         self._window = 0
         self._lock = threading.Lock()
 
     def changes(self, assessor: assessment.Assessor, hosts: hosts_module.Hosts, rows: IntArray,
-                pending: pending_module.Pending, newcomer_uuid: str,
-                now: float) -> dict[int, Change]:
+                pending: pending_module.Pending, newcomer_uuid: str, now: float,
+                stale: BoolArray) -> dict[int, Change]:
         """Return the changes of those of the hosts that have any, by the snapshot's index.
 
         :param rows: (n,) as :meth:`~nova_filters.hosts.Hosts.rows` gives
+        :param stale: (h,) hosts of the snapshot that are unknown whatever has changed on them,
+            so that their changes are left out
         :param newcomer_uuid: is left out everywhere
         :param now: seconds since the epoch
         """
@@ -98,13 +103,16 @@ class Residency:
         with self._lock:
             self._rebase(assessor)
             departed = self._compare(states, rows, counts, now)
-            unlisted = self._unlisted(rows, counts)
-            arrived, gone = self._current(assessor)
+            unlisted = self._unlisted(rows, counts, now)
+            age = assessor.settings.maximum_age
+            arrived, gone = (events.current(assessor.cluster, age, now)
+                             for events in (self._arrived, self._gone))
         pending.left(departed)
         on_the_way = pending.all()
         if not (arrived or gone or on_the_way or unlisted):
             return {}
         position = _positions(rows, len(assessor.cluster.hosts))
+        position[stale] = -1
         changes: dict[int, Change] = {}
         for uuid, row in gone:
             if position[row] >= 0 and uuid != newcomer_uuid:
@@ -116,18 +124,23 @@ class Residency:
         explained = self._add_pending(assessor, states, position, changes, on_the_way,
                                       newcomer_uuid)
         for place, number in unlisted.items():
-            self._add_unknown(assessor, int(rows[place]), states[place], number - explained.get(
-                int(rows[place]), 0), changes)
+            row = int(rows[place])
+            if position[row] >= 0:
+                self._add_unknown(assessor, row, states[place], number - explained.get(row, 0),
+                                  changes)
         return {row: change for row, change in changes.items() if change}
 
     @staticmethod
     def expected(cluster: cluster_module.ClusterState, pending: pending_module.Pending,
-                 newcomer_uuid: str, now: float) -> dict[int, Arrivals]:
-        """Return the VMs that will most likely take a host, by the snapshot's host index."""
+                 newcomer_uuid: str, now: float, stale: BoolArray) -> dict[int, Arrivals]:
+        """Return the VMs that will most likely take a host, by the snapshot's host index.
+
+        :param stale: (h,) hosts that are left out
+        """
         found: dict[int, Arrivals] = {}
         for one in pending.expected(now):
             row = cluster.host_index.get(one.node, cluster.host_index.get(one.host))
-            if (row is not None and one.uuid != newcomer_uuid
+            if (row is not None and not stale[row] and one.uuid != newcomer_uuid
                     and one.uuid not in cluster.resident_index):
                 found.setdefault(row, {})[one.uuid] = Arrival(
                     one.uuid, one.profile, one.limits)
@@ -140,11 +153,12 @@ class Residency:
         old = {} if self._assessor is None else self._assessor.cluster.host_index
         places = [old.get(name, -1) for name in assessor.cluster.hosts]
         self._sets = [self._sets[place] if place >= 0 else None for place in places]
-        for name in ('_counts', '_lengths', '_surplus'):
+        kept = np.array(places, dtype=np.intp)
+        for name in ('_counts', '_lengths'):
             array = np.full(len(places), _UNSEEN, dtype=np.intp)
-            kept = np.array(places, dtype=np.intp)
             array[kept >= 0] = getattr(self, name)[kept[kept >= 0]]
             setattr(self, name, array)
+        self._surplus.rebase(kept)
         self._assessor = assessor
 
     def _compare(self, states: list, rows: IntArray, counts: IntArray,
@@ -155,11 +169,10 @@ class Residency:
         known = np.flatnonzero(rows >= 0)
         chosen = rows[known]
         before = self._counts[chosen]
-        # A list is looked at when the host counts otherwise than before, and as long as it counts
-        # more than it lists: what is counted first is listed later.
+        # A list is looked at when the host counts otherwise than before, and as long as the two
+        # should agree soon: what is counted first is listed later.
         wanted = np.zeros(count, dtype=bool)
-        wanted[known] = (before != counts[known]) | (
-            before - self._lengths[chosen] > self._surplus[chosen])
+        wanted[known] = (before != counts[known]) | self._surplus.unsettled(chosen, now)
         self._counts[chosen] = counts[known]
         window = np.arange(self._window, self._window + min(_WINDOW, count)) % count
         self._window = (self._window + _WINDOW) % count
@@ -178,47 +191,20 @@ class Residency:
                 continue
             name = self._assessor.cluster.hosts[row]
             for uuid in present - before:
-                self._arrived[uuid] = (name, now)
-                if self._gone.get(uuid, (None,))[0] == name:
-                    del self._gone[uuid]
+                self._arrived.add(uuid, name, now)
+                self._gone.undo(uuid, name)
             for uuid in before - present:
-                self._gone[uuid] = (name, now)
+                self._gone.add(uuid, name, now)
+                self._arrived.undo(uuid, name)
                 departed.append((uuid, state.host, state.nodename))
-                if self._arrived.get(uuid, (None,))[0] == name:
-                    del self._arrived[uuid]
         return departed
 
-    def _unlisted(self, rows: IntArray, counts: IntArray) -> dict[int, int]:
-        """Return by position how many more instances than before a host counts but not lists."""
+    def _unlisted(self, rows: IntArray, counts: IntArray, now: float) -> dict[int, int]:
+        """Return by position how many VMs a host counts while they are being built."""
         known = np.flatnonzero(rows >= 0)
         chosen = rows[known]
-        before = self._surplus[chosen]
-        now = counts[known] - self._lengths[chosen]
-        self._surplus[chosen] = np.where(before == _UNSEEN, now, np.minimum(before, now))
-        more = now - self._surplus[chosen]
-        return {int(known[place]): int(more[place]) for place in np.flatnonzero(more > 0)}
-
-    def _current(self, assessor: assessment.Assessor
-                 ) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-        """Return (uuid, host index) of what came and of what went.
-
-        That of which the snapshot's data is newer is forgotten.
-        """
-        cluster = assessor.cluster
-        results = []
-        for events, should_be_shown in ((self._arrived, False), (self._gone, True)):
-            current = []
-            for uuid, (name, at) in list(events.items()):
-                row = cluster.host_index.get(name)
-                resident = cluster.resident_index.get(uuid)
-                shown = resident is not None and cluster.host[resident] == row
-                if (row is None or shown != should_be_shown
-                        or cluster.updated_at[row] > at + _KNOWN_AFTER):
-                    del events[uuid]
-                else:
-                    current.append((uuid, row))
-            results.append(current)
-        return results[0], results[1]
+        more = self._surplus.update(chosen, counts[known] - self._lengths[chosen], now)
+        return {int(known[place]): int(more[place]) for place in np.flatnonzero(more)}
 
     @staticmethod
     def _arrival(assessor: assessment.Assessor, uuid: str, state,

@@ -21,6 +21,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import threading
+import time
 from typing import Callable
 
 import numpy as np
@@ -29,10 +30,12 @@ from nova_filters import background
 from nova_filters import faults as faults_module
 from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.characteristics import IntArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import snapshot
 from tracon_watcher.placement import trust as trust_module
+from tracon_watcher.placement import verdict
 
 _KIND = 'snapshot'
 
@@ -66,6 +69,18 @@ class Prepared:
     def cluster(self) -> cluster_module.ClusterState:
         """The state of the cluster."""
         return self.assessor.cluster
+
+    def mark_distrusted(self, *assessments: verdict.Assessment) -> None:
+        """Say of hosts without a model since it is not trusted enough that it has drifted."""
+        if self.distrusted is None:
+            return
+        for one in {id(one): one for one in assessments}.values():
+            without = self.distrusted & (one.status == assessment.Status.NO_MODEL)
+            one.forget(without, assessment.Status.DRIFTED)
+
+    def trust_on(self, rows: IntArray) -> FloatArray | None:
+        """Return how far the models of a request's hosts are trusted, (n,); None for fully."""
+        return None if self.trust is None else np.where(rows >= 0, self.trust[rows], 1.0)
 
 
 def prepare(content: snapshot.Snapshot, wishes: Wishes) -> Prepared:
@@ -102,12 +117,24 @@ class SnapshotClient:
         self._log = log
         self._ready = ready
         self._tried = threading.Event()
+        self._wait_until: float | None = None
+        self._waiting = threading.Lock()
         self._lock = threading.Lock()
 
     def wait(self, seconds: float) -> None:
-        """Wait until there is a first snapshot, or it is known that there is none."""
-        if seconds > 0 and not self._tried.is_set():
-            self._tried.wait(seconds)
+        """Wait until there is a first snapshot, or it is known that there is none.
+
+        The first caller waits so many seconds, those that come meanwhile for the rest of these,
+        and nobody later: while an engine is away, requests are not held up again and again.
+        """
+        if seconds <= 0 or self._tried.is_set():
+            return
+        now = time.monotonic()
+        with self._waiting:
+            if self._wait_until is None:
+                self._wait_until = now + seconds
+        if now < self._wait_until:
+            self._tried.wait(self._wait_until - now)
 
     def tried(self) -> None:
         """Let nobody wait any longer."""

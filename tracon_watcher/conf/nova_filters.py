@@ -50,8 +50,8 @@ SNAPSHOT = [
     cfg.FloatOpt(
         'initial_wait_seconds', default=2.0, min=0.0, max=30.0,
         help='Seconds that the first request of each scheduler worker waits at most for the '
-             'snapshot to be loaded. No other request ever waits. 0: the requests until then are '
-             'placed unjudged.'),
+             'snapshot to be loaded, and those that come meanwhile no longer than it. No later '
+             'request ever waits. 0: the requests until then are placed unjudged.'),
     cfg.FloatOpt(
         'maximum_age_seconds', min=1.0, mutable=True,
         help='Seconds after which the data of a host is stale, which makes the host unknown: '

@@ -144,6 +144,10 @@ class Assessor:
                 return group, np.arange(group.first[place], group.first[place + 1])
         return None
 
+    def stale(self, now: float) -> BoolArray:
+        """Return which hosts' data are too old at ``now``, in seconds since the epoch, (h,)."""
+        return np.asarray(now - self.cluster.updated_at > self.settings.maximum_age)
+
     def exponents(self) -> tuple[FloatArray, FloatArray]:
         """Return what residents suffer now: log slowdown and −log IOPS ratio, (n,) each.
 

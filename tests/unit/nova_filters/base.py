@@ -84,16 +84,19 @@ class JudgeCase(testtools.TestCase):
         self.version = 0
         self.log = self.useFixture(fixtures.FakeLogger('nova_filters', level=logging.INFO))
 
-    def write(self, hosts, expected=BUSY, age=0.0, trust=None):
-        """Write a snapshot: by host name, the residents' limits on the slowdown by uuid."""
+    def write(self, hosts, expected=BUSY, age=0.0, trust=None, more=()):
+        """Write a snapshot: by host name, the residents' limits on the slowdown by uuid.
+
+        :param more: hosts as the cluster's
+        """
         self.version += 1
         history = {} if expected is None else {
             newcomer.ALL: newcomer.Profile(expected, np.zeros(4), 3, 'all VMs')}
-        state = cluster.build([cluster.Host(
+        state = cluster.build([*(cluster.Host(
             name, tuple(cluster.Resident(
                 one, BUSY, limits.NONE if limit is None else limits.Limits(limit))
                 for one, limit in residents.items()), synthetic.HOST_TYPE, cluster.LOCAL,
-            time.time() - age) for name, residents in hosts.items()],
+            time.time() - age) for name, residents in hosts.items()), *more],
             history, self.version, time.time())
         if self.source == 'file':
             snapshot.write(self.snapshot_file, state, synthetic.models())

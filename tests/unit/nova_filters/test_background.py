@@ -15,6 +15,7 @@
 import logging
 import threading
 import unittest
+from unittest import mock
 
 import testtools
 
@@ -54,6 +55,12 @@ class BackgroundTest(testtools.TestCase):
 
     def test_nothing_runs_before_it_is_woken(self):
         self.assertFalse(self.called.acquire(timeout=0.05))
+        self.wake_and_wait()
+
+    def test_where_no_thread_can_be_started_one_is_later(self):
+        with mock.patch.object(threading.Thread, 'start', autospec=True,
+                               side_effect=RuntimeError('no thread')):
+            self.assertRaises(RuntimeError, self.background.wake)
         self.wake_and_wait()
 
     def test_it_can_be_stopped_before_it_was_woken(self):

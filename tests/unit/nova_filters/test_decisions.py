@@ -251,6 +251,23 @@ class PathTest(DecisionCase):
         self.assertIsNot(threading.current_thread(), thread)
         self.assertEqual([None, None], states)
 
+    def test_one_that_fails_does_not_take_others_along(self):
+        posted = []
+        kept = decisions.Decisions(lambda method, document: posted.append(document['vm']),
+                                   faults.FaultLog(base.LOG))
+        self.write({'a': {}})
+        judge = self.judge()
+        for number in range(5):
+            spec = base.request_spec()
+            spec.instance_uuid = str(number)
+            kept.capture(judge.judge(spec, [base.host_state('a')]), spec, 'test')
+        with mock.patch.object(decision, 'document', autospec=True, side_effect=(
+                lambda captured, real=decision.document:
+                real(captured) if captured.judged.uuid != '2' else {}['x'])):
+            kept.tell(judge.snapshots.current)
+        self.assertEqual(['0', '1', '3', '4'], posted)
+        self.assertEqual(1, self.log.output.count('A decision is not recorded'))
+
     def test_too_many_are_dropped_and_counted(self):
         posted = []
         kept = decisions.Decisions(lambda method, document: posted.append(document['vm']),

@@ -17,10 +17,14 @@ import os
 import time
 from unittest import mock
 
+import fixtures
 import numpy as np
 
 from nova_filters import judgement
+from tests import synthetic
 from tests.unit.nova_filters import base
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 
 
@@ -117,7 +121,9 @@ class InFlightTest(base.JudgeCase):
             stream.write('{"uuid": 1}\nnot json\n')
         judge = self.judge()
         self.assertEqual(['a', 'b'], self.passing(judge))
-        self.wait_for(lambda: self.log.output.count('not a placement') == 2)
+        self.wait_for(lambda: 'not a placement' in self.log.output)
+        self.wait_for(lambda: judge._exchange._readings)
+        self.assertEqual(1, self.log.output.count('not a placement'))
 
     def test_a_directory_that_cannot_be_written_is_said_once(self):
         judge = self.judge(pending_directory='/dev/null/p')
@@ -320,6 +326,167 @@ class ResidencyTest(base.JudgeCase):
         elsewhere = base.host_state('b')
         elsewhere.nodename = 'b.example.org'
         self.assertEqual([], self.passing(judge, [other, elsewhere]))
+
+
+class StaleTest(base.JudgeCase):
+    """The engine is away, so that no snapshot shows what has changed since."""
+
+    def setUp(self):
+        super().setUp()
+        self.clock = time.time()
+        self.write({name: {f'vm-{name}': 2.0} for name in 'abc'})
+        self.states = [base.host_state(name, [f'vm-{name}']) for name in 'abc']
+        self.found = self.judge(on_all_refused='refuse')
+        self.found._clock = lambda: self.clock
+        self.assertEqual([], self.passing())
+
+    def passing(self):
+        return names(self.found.passing(self.states, base.request_spec()))
+
+    def counted(self):
+        """Count from now on the assessors that are made, and what they assess."""
+        made = []
+        for method in ('__init__', 'assess'):
+            real = getattr(assessment.Assessor, method)
+            self.useFixture(fixtures.MockPatchObject(
+                assessment.Assessor, method, autospec=True, side_effect=(
+                    lambda *given, _real=real, _method=method, **more: (
+                        made.append(_method), _real(*given, **more))[1])))
+        return made
+
+    def come_and_go(self):
+        self.states[0] = base.host_state('a')
+        self.states[1] = base.host_state('b', ['vm-b', 'new-b'])
+        self.states[2].num_instances += 1
+
+    def test_what_changed_is_assessed_while_data_is_fresh(self):
+        made = self.counted()
+        self.come_and_go()
+        self.assertEqual(['a'], self.passing())
+        self.assertEqual(['__init__', 'assess'], made)
+
+    def test_nothing_is_assessed_when_all_is_stale(self):
+        self.come_and_go()
+        self.clock += 3600.0
+        made = self.counted()
+        for _again in range(3):
+            self.assertEqual(['a', 'b', 'c'], self.passing())
+        moved = base.request_spec()
+        moved.instance_uuid = 'vm-a'
+        self.assertEqual(['a', 'b', 'c'], names(self.found.passing(self.states, moved)))
+        self.assertEqual([], made)
+        judged = self.found.judge(base.request_spec(), self.states)
+        self.assertEqual([assessment.Status.STALE] * 3, judged.assessment.status.tolist())
+        self.assertEqual([0.0] * 3, judged.weights().tolist())
+
+    def test_hosts_that_are_stale_are_not_assessed_beside_fresh_ones(self):
+        self.write({name: {f'vm-{name}': 2.0} for name in 'ab'}, more=[
+            cluster.Host('c', (), synthetic.HOST_TYPE, cluster.LOCAL, self.clock - 3600.0)])
+        self.clock += 1.0
+        self.wait_for(lambda: self.found.snapshots.current.cluster.version == 2)
+        self.passing()
+        self.come_and_go()
+        judged = self.found.judge(base.request_spec(), self.states)
+        self.assertEqual([0, 1], judged.circumstances.part.hosts)
+        self.assertEqual([0, 0, assessment.Status.STALE], judged.assessment.status.tolist())
+
+    def test_stored_changes_expire(self):
+        self.come_and_go()
+        self.passing()
+        known = self.found._residency
+        self.assertEqual((1, 1), (len(known._arrived), len(known._gone)))
+        self.clock += 3600.0
+        self.passing()
+        self.assertEqual((0, 0), (len(known._arrived), len(known._gone)))
+
+    def test_it_is_said_no_more_than_a_few_times_when_it_comes_and_goes(self):
+        for _again in range(10):
+            self.clock += 3600.0
+            self.passing()
+            self.clock -= 3600.0
+            self.passing()
+        self.assertLessEqual(self.log.output.count('is stale'), 5)
+        self.assertIn('is stale', self.log.output)
+
+
+class LastingFaultTest(base.JudgeCase):
+    """What fails again and again in the background keeps nothing else from its work."""
+
+    def test_placements_are_forgotten_though_the_snapshot_cannot_be_looked_at(self):
+        self.write({'a': {}, 'b': {}})
+        judge = self.judge(pending_expiry_seconds=0.2)
+        spec = base.request_spec()
+        states = [base.host_state(name) for name in 'ab']
+        judge.passing(states, spec)
+        judge.source.refresh = mock.Mock(side_effect=LookupError('no such thing'))
+        base.consume(states[0])
+        judge.passing([base.host_state(name) for name in 'ab'], base.request_spec())
+        del spec
+        self.wait_for(lambda: judge.source.refresh.called and not judge.pending.all()
+                      and not judge._choices.waiting)
+        self.assertEqual(1, self.log.output.count('The snapshot was not looked at'))
+
+    def test_without_siblings_nothing_waits_to_be_told(self):
+        self.write({'a': {}})
+        judge = self.judge(pending_directory='')
+        for _again in range(5):
+            spec, states = base.request_spec(), [base.host_state('a')]
+            judge.passing(states, spec)
+            base.consume(states[0])
+        judge.passing([base.host_state('a')], base.request_spec())
+        judge._work()
+        self.assertEqual(([], []), (judge._outbox, judge._cancelled))
+        self.assertTrue(judge.pending.all())
+
+
+class AlternatesTest(base.JudgeCase):
+    """Nova sorts the hosts once more for alternates, when all instances of a request have one."""
+
+    def setUp(self):
+        super().setUp()
+        self.write({'a': {}, 'b': {}, 'c': {'vm-c': 2.0}})
+        self.found = self.judge()
+        self.found.passing([], base.request_spec())
+        self.spec = base.request_spec()
+        self.states = [base.host_state(name) for name in 'abc']
+
+    def sorted(self):
+        passed = self.found.passing(self.states, self.spec)
+        self.found.weights(passed, self.spec)
+        return names(passed)
+
+    def place(self, number):
+        """Have the next instance judged and put on a host."""
+        self.spec.instance_uuid = f'vm-{number}'
+        self.assertEqual(['a', 'b'], self.sorted())
+        base.consume(self.states[number])
+
+    def expected(self):
+        return [one.uuid for one in self.found.pending.expected(self.found._clock())]
+
+    def test_nobody_is_expected_there(self):
+        self.place(0)
+        self.place(1)
+        self.sorted()
+        self.assertEqual([], self.expected())
+        self.assertEqual({'vm-0': 'a', 'vm-1': 'b'},
+                         {one.uuid: one.host for one in self.found.pending.all()})
+
+    def test_they_are_judged_like_others_and_nothing_is_said_again(self):
+        self.place(0)
+        self.place(1)
+        said = self.log.output.count('Interference of instance vm-1')
+        self.assertEqual(['a', 'b'], self.sorted())
+        self.assertEqual(1, said)
+        self.assertEqual(1, self.log.output.count('Interference of instance vm-1'))
+
+    def test_one_that_came_to_nothing_is_judged_anew(self):
+        self.place(0)
+        self.sorted()
+        self.states[0].updated = None
+        self.states[0].num_instances -= 1
+        self.sorted()
+        self.assertEqual(['vm-0'], self.expected())
 
 
 class NeutralTest(base.JudgeCase):

@@ -14,8 +14,11 @@
 
 import logging
 import pathlib
+from unittest import mock
 
+import fixtures
 import numpy as np
+import testtools
 
 from nova_filters import faults
 from nova_filters import file_source
@@ -23,6 +26,7 @@ from nova_filters import snapshot_client
 from tests import synthetic
 from tests.unit.nova_filters import base
 from tests.unit.placement import test_delta
+from tracon_watcher import errors
 from tracon_watcher.placement import snapshot
 
 
@@ -67,6 +71,17 @@ class FileTest(base.JudgeCase):
         self.files.refresh()
         self.assertEqual(('a', 'b'), self.client.current.cluster.hosts)
 
+    def test_it_is_read_again_when_it_may_be_read(self):
+        self.write({'a': {}})
+        with mock.patch.object(snapshot, 'read', autospec=True,
+                               side_effect=errors.TraconError('forbidden')):
+            self.files.refresh()
+        self.files.refresh()
+        self.assertIsNone(self.client.current)
+        pathlib.Path(self.snapshot_file).chmod(0o640)
+        self.files.refresh()
+        self.assertEqual(('a',), self.client.current.cluster.hosts)
+
     def test_a_fault_that_comes_back_is_said_again(self):
         self.files.refresh()
         self.write({'a': {}})
@@ -74,6 +89,39 @@ class FileTest(base.JudgeCase):
         pathlib.Path(self.snapshot_file).unlink()
         self.files.refresh()
         self.assertEqual(2, len(self.lines()))
+
+
+class WaitTest(testtools.TestCase):
+    """An engine that does not answer is waited for once, not by each request."""
+
+    def setUp(self):
+        super().setUp()
+        self.client = snapshot_client.SnapshotClient(
+            snapshot_client.Wishes(), faults.FaultLog(base.LOG), base.LOG)
+        self.waited = []
+        self.now = 100.0
+        self.useFixture(fixtures.MockPatchObject(
+            self.client._tried, 'wait', side_effect=self.waited.append))
+        self.useFixture(fixtures.MonkeyPatch(
+            'time.monotonic', lambda: self.now))
+
+    def test_whoever_comes_later_does_not_wait(self):
+        for _request in range(5):
+            self.client.wait(2.0)
+            self.now += 2.0
+        self.assertEqual([2.0], self.waited)
+
+    def test_those_that_come_with_the_first_wait_no_longer_than_it(self):
+        for _request in range(8):
+            self.client.wait(2.0)
+            self.now += 0.5
+        self.assertEqual([2.0, 1.5, 1.0, 0.5], self.waited)
+
+    def test_nobody_waits_where_that_is_switched_off_or_all_is_known(self):
+        self.client.wait(0.0)
+        self.client.tried()
+        self.client.wait(2.0)
+        self.assertEqual([], self.waited)
 
 
 class PreparedTest(base.JudgeCase):

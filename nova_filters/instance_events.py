@@ -1,0 +1,71 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Arrivals on hosts, or departures from them, that Nova has shown and a snapshot may not yet."""
+
+from __future__ import annotations
+
+from tracon_watcher.placement import cluster as cluster_module
+
+#: Events that are kept at most. Each may cost a request the assessment of one more host.
+MOST = 1024
+#: A snapshot whose data of a host is newer than an event by this many seconds knows better.
+KNOWN_AFTER = 120.0
+
+
+class Events:
+    """The latest event of each VM, by uuid: the host's name and when it was seen.
+
+    They are bounded in number, and in age: one that is older than data of a host may be says
+    nothing, since by then the host's data is either newer than the event, or stale.
+
+    :param shown: whether a snapshot that does not know of the event shows the VM on the host
+    """
+
+    def __init__(self, shown: bool) -> None:
+        self._shown = shown
+        self._events: dict[str, tuple[str, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def add(self, uuid: str, host: str, at: float) -> None:
+        """Note one, ``at`` seconds since the epoch; the oldest goes where there are too many."""
+        self._events.pop(uuid, None)
+        self._events[uuid] = host, at
+        while len(self._events) > MOST:
+            del self._events[next(iter(self._events))]
+
+    def undo(self, uuid: str, host: str) -> None:
+        """Forget one, should it have been on this host."""
+        if self._events.get(uuid, (None,))[0] == host:
+            del self._events[uuid]
+
+    def current(self, cluster: cluster_module.ClusterState, maximum_age: float,
+                now: float) -> list[tuple[str, int]]:
+        """Return (uuid, host index) of those that a snapshot does not know; forget the others.
+
+        :param maximum_age: seconds after which data of a host is stale
+        :param now: seconds since the epoch
+        """
+        found = []
+        for uuid, (name, at) in list(self._events.items()):
+            row = cluster.host_index.get(name)
+            resident = cluster.resident_index.get(uuid)
+            shown = resident is not None and cluster.host[resident] == row
+            if (row is None or shown != self._shown
+                    or cluster.updated_at[row] > at + KNOWN_AFTER
+                    or now - at > maximum_age + KNOWN_AFTER):
+                del self._events[uuid]
+            else:
+                found.append((uuid, row))
+        return found

@@ -1,0 +1,52 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Placements are forgotten, whatever the clock does."""
+
+import unittest
+
+import numpy as np
+
+from nova_filters import pending
+from tracon_watcher.placement import limits
+from tracon_watcher.placement import newcomer
+
+
+def placement(uuid, at):
+    return pending.Placement(uuid, 'host', 'node', newcomer.own(np.ones(4)), limits.NONE, at)
+
+
+class TestExpiry(unittest.TestCase):
+
+    def setUp(self):
+        self.pending = pending.Pending(300.0)
+        self.pending.add([placement('old', 0.0), placement('new', 200.0)])
+        self.pending.expect(placement('expected', 200.0))
+
+    def kept(self):
+        return [one.uuid for one in self.pending.all()] + sorted(self.pending._expected)
+
+    def test_they_are_kept_for_their_time(self):
+        self.pending.expire(300.0)
+        self.assertEqual(['old', 'new'], self.kept())
+        self.pending.expire(301.0)
+        self.assertEqual(['new'], self.kept())
+
+    def test_a_clock_that_is_set_back_keeps_none(self):
+        self.pending.expire(-86400.0)
+        self.assertEqual([], self.kept())
+
+    def test_what_is_expected_is_forgotten_though_nobody_asks_for_it(self):
+        self.pending.expire(210.0)
+        self.assertEqual(['old', 'new', 'expected'], self.kept())
+        self.pending.expire(211.0)
+        self.assertNotIn('expected', self.kept())

@@ -1,0 +1,216 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What changes on hosts, as Nova tells of it: in two parts, at different times (synthetic)."""
+
+import types
+import unittest
+from unittest import mock
+
+import hypothesis
+from hypothesis import strategies
+import numpy as np
+
+from nova_filters import hosts
+from nova_filters import instance_events
+from nova_filters import pending
+from nova_filters import residency
+from tests import synthetic
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster
+from tracon_watcher.placement import newcomer
+
+VM = np.array([300.0, 50.0, 0.3, 0.1])
+PATIENCE, MAXIMUM_AGE = 300.0, 900.0
+
+
+class Cloud:
+    """Hosts a and b, a scheduler's worker, and what the snapshot has of them.
+
+    :param running: names of VMs that the snapshot shows, by host
+    """
+
+    def __init__(self, running):
+        self.states = [types.SimpleNamespace(
+            host=name, nodename=name, aggregates=[], num_instances=len(vms),
+            instances=dict.fromkeys(vms)) for name, vms in running.items()]
+        self.assessor = assessment.Assessor(cluster.build(
+            [cluster.Host(name, tuple(cluster.Resident(vm, VM) for vm in vms),
+                          synthetic.HOST_TYPE, updated_at=0.0) for name, vms in running.items()],
+            {newcomer.ALL: newcomer.Profile(VM, np.zeros(4), 3, 'all VMs')}),
+            synthetic.models(), assessment.Settings(maximum_age=MAXIMUM_AGE))
+        self.residency = residency.Residency(PATIENCE)
+        self.pending = pending.Pending(PATIENCE)
+        self.look()
+
+    def counts(self, place, number):
+        """Let a host's resource tracker count more instances, or fewer."""
+        self.states[place].num_instances += number
+
+    def lists(self, place, vm, there):
+        """Let the scheduler's list of a host have an instance, or not."""
+        if there:
+            self.states[place].instances[vm] = None
+        else:
+            del self.states[place].instances[vm]
+
+    def look(self, now=0.0):
+        """Have a request look at all hosts; return the changes by host index."""
+        found = hosts.Hosts(self.states)
+        return self.residency.changes(
+            self.assessor, found, found.rows(self.assessor.cluster), self.pending, 'newcomer',
+            now, np.zeros(len(self.assessor.cluster.hosts), dtype=bool))
+
+    def unknown(self, now=0.0):
+        """Return the VMs of which only the count of a host tells."""
+        return [vm for change in self.look(now).values() for vm in change.arrived
+                if '/unknown-' in vm]
+
+    def events(self):
+        return len(self.residency._arrived) + len(self.residency._gone)
+
+
+@strategies.composite
+def histories(draw):
+    """VMs that are deleted or built on a and b: both updates of each, and looks in between."""
+    running = {name: [f'{name}{index}' for index in range(draw(strategies.integers(0, 3)))]
+               for name in 'ab'}
+    steps = [None] * draw(strategies.integers(0, 5))
+    for place, name in enumerate('ab'):
+        changed = [(vm, False) for vm in running[name] if draw(strategies.booleans())]
+        changed += [(f'new-{name}{index}', True)
+                    for index in range(draw(strategies.integers(0, 3)))]
+        for vm, there in changed:
+            steps += [('counts', place, 1 if there else -1), ('lists', place, vm, there)]
+    return running, draw(strategies.permutations(steps))
+
+
+class TestOrder(unittest.TestCase):
+    """Nova's count of a host's instances, and its list of them, change one after the other."""
+
+    def test_two_are_deleted_together_and_a_request_looks_in_between(self):
+        cloud = Cloud({'a': ['vm1', 'vm2', 'vm3'], 'b': []})
+        cloud.counts(0, -2)
+        self.assertEqual([], cloud.unknown())
+        cloud.lists(0, 'vm1', False)
+        cloud.lists(0, 'vm2', False)
+        self.assertEqual([], cloud.unknown())
+        self.assertEqual({'vm1', 'vm2'}, cloud.look()[0].gone)
+
+    def test_what_is_listed_late_is_seen_with_the_next_request(self):
+        with mock.patch.object(residency, '_WINDOW', 0):
+            cloud = Cloud({'a': ['vm1', 'vm2'], 'b': []})
+            cloud.counts(0, -1)
+            self.assertEqual({}, cloud.look())
+            cloud.lists(0, 'vm1', False)
+            self.assertEqual({'vm1'}, cloud.look()[0].gone)
+
+    @hypothesis.given(histories(), strategies.sampled_from([0, 128]))
+    @hypothesis.settings(deadline=None)
+    def test_whatever_the_order_nobody_is_left_over(self, history, window):
+        running, steps = history
+        with mock.patch.object(residency, '_WINDOW', window):
+            cloud = Cloud(running)
+            for step in steps:
+                if step is None:
+                    cloud.look()
+                else:
+                    getattr(cloud, step[0])(*step[1:])
+            self.assertEqual([], cloud.unknown())
+        changes = cloud.look()
+        for place, (name, vms) in enumerate(running.items()):
+            found = changes.get(place, residency.Change())
+            listed = cloud.states[place].instances.keys()
+            self.assertEqual(listed - set(vms), found.arrived.keys())
+            # An empty list beside a count is one that Nova could not load.
+            self.assertEqual(set(vms) - listed, found.gone)
+
+    def test_one_that_is_built_is_counted_until_it_is_listed(self):
+        cloud = Cloud({'a': ['vm1'], 'b': []})
+        cloud.counts(0, 1)
+        for now in (0.0, PATIENCE):
+            self.assertEqual(['a/unknown-0'], cloud.unknown(now))
+        cloud.lists(0, 'new', True)
+        self.assertEqual(['new'], list(cloud.look(PATIENCE)[0].arrived))
+
+    @hypothesis.given(histories())
+    @hypothesis.settings(deadline=None)
+    def test_what_never_agrees_is_believed_for_a_time_only(self, history):
+        running, steps = history
+        cloud = Cloud(running)
+        for step in steps[:len(steps) // 2]:
+            if step is not None:
+                getattr(cloud, step[0])(*step[1:])
+            cloud.look()
+        cloud.look(1.0)
+        self.assertEqual([], cloud.unknown(PATIENCE + 2.0))
+        # The next one that is built is seen again.
+        cloud.counts(1, 5)
+        self.assertTrue(cloud.unknown(PATIENCE + 3.0))
+
+    def test_a_clock_that_is_set_back_keeps_nobody(self):
+        cloud = Cloud({'a': [], 'b': []})
+        cloud.counts(0, 1)
+        self.assertEqual(1, len(cloud.unknown(1e9)))
+        cloud.look(0.0)
+        self.assertEqual([], cloud.unknown(PATIENCE + 1.0))
+
+    def test_another_snapshot_with_other_hosts(self):
+        cloud = Cloud({'a': ['vm1'], 'b': []})
+        cloud.counts(0, 1)
+        cloud.look()
+        cloud.assessor = assessment.Assessor(
+            cluster.build([cluster.Host(name, (), synthetic.HOST_TYPE, updated_at=0.0)
+                           for name in ('c', 'b', 'a')], cloud.assessor.cluster.history),
+            synthetic.models())
+        self.assertEqual(['a/unknown-0'], cloud.unknown(1.0))
+        self.assertEqual([], cloud.unknown(PATIENCE + 2.0))
+
+
+class TestBounds(unittest.TestCase):
+    """With the engine away, no snapshot tells what came and went."""
+
+    def test_the_oldest_are_forgotten_where_there_are_too_many(self):
+        cloud = Cloud({'a': [], 'b': []})
+        with mock.patch.object(instance_events, 'MOST', 10):
+            for index in range(50):
+                cloud.counts(0, 1)
+                cloud.lists(0, f'vm{index}', True)
+                found = cloud.look()[0].arrived
+                self.assertIn(f'vm{index}', found)
+                self.assertLessEqual(cloud.events(), 10)
+            self.assertEqual({f'vm{index}' for index in range(40, 50)}, found.keys())
+
+    def test_they_are_forgotten_when_data_of_that_time_is_stale(self):
+        cloud = Cloud({'a': ['vm1'], 'b': []})
+        cloud.counts(0, -1)
+        cloud.lists(0, 'vm1', False)
+        cloud.counts(1, 1)
+        cloud.lists(1, 'vm2', True)
+        cloud.look(0.0)
+        self.assertEqual(2, cloud.events())
+        # Until then they may be newer than data that is not stale.
+        cloud.look(MAXIMUM_AGE + instance_events.KNOWN_AFTER)
+        self.assertEqual(2, cloud.events())
+        self.assertEqual({}, cloud.look(MAXIMUM_AGE + instance_events.KNOWN_AFTER + 1.0))
+        self.assertEqual(0, cloud.events())
+
+    def test_each_vm_is_remembered_once(self):
+        cloud = Cloud({'a': [], 'b': []})
+        for _again in range(5):
+            cloud.counts(0, 1)
+            cloud.lists(0, 'vm', True)
+            self.assertEqual(['vm'], list(cloud.look()[0].arrived))
+            cloud.counts(0, -1)
+            cloud.lists(0, 'vm', False)
+            cloud.look()
+            self.assertLessEqual(cloud.events(), 1)
