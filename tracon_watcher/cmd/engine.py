@@ -61,6 +61,8 @@ from tracon_watcher.placement import limits
 LOG = logging.getLogger(__name__)
 #: The user whom the engine asks Nova, Cinder and Gnocchi as.
 AUTH = 'service_auth'
+#: Seconds that Nova, Cinder and Gnocchi have to answer; keystoneauth would wait for good.
+_TIMEOUT = 60
 _MINUTE, _HOUR = 60.0, 3600.0
 
 
@@ -76,15 +78,18 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     loading.register_auth_conf_options(conf, AUTH)
     loading.register_session_conf_options(conf, AUTH)
     loading.register_adapter_conf_options(conf, AUTH)
+    conf.set_default('timeout', _TIMEOUT, AUTH)
 
 
 def list_opts() -> list[tuple[str, list[Any]]]:
     """Return (group, options) of what other projects' libraries read for the engine."""
+    session = loading.get_session_conf_options()
+    cfg.set_defaults(session, timeout=_TIMEOUT)
     return [(AUTH, [
         *loading.get_auth_common_conf_options(),
         # Those of the plugin that a service authenticates with as a rule.
         *loading.get_auth_plugin_conf_options('password'),
-        *loading.get_session_conf_options(), *loading.get_adapter_conf_options()])]
+        *session, *loading.get_adapter_conf_options()])]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -160,11 +165,8 @@ def build(conf: cfg.ConfigOpts,
         storage.decisions.add([one for one in map(_decision, documents) if one is not None])
 
     def settle(documents: list[dict[str, Any]]) -> None:
-        for one in documents:
-            try:
-                storage.decisions.settle(one)
-            except errors.InvalidDocument as error:
-                LOG.warning('A scheduler told where a VM went, and it is left out: %s', error)
+        storage.decisions.settle_all(documents, lambda error: LOG.warning(
+            'A scheduler told where a VM went, and it is left out: %s', error))
 
     def make_publisher() -> publisher.Publisher:
         return publisher.Publisher(protocol.connector(conf), name, record, settle,

@@ -50,7 +50,7 @@ def servers(conf: cfg.ConfigOpts, engine: engines.Engine,
     registry.register(metrics.EngineCollector(engine, after.standing, lambda: _published(engine)))
     built = application.build(
         lambda: engine.view, Decisions(storage), conf,
-        {name: _works(one) for name, one in engine.activities.items()},
+        {name: one.works for name, one in engine.activities.items()},
         registry, conf.api.max_limit)
     # What every list needs is worked out before anybody waits for it.
     engine.after_view = built.state.prepare
@@ -64,7 +64,3 @@ def servers(conf: cfg.ConfigOpts, engine: engines.Engine,
 def _published(engine: engines.Engine) -> Mapping[str, int]:
     publisher = engine.publisher
     return {} if publisher is None else publisher.statistics()
-
-
-def _works(one: Any) -> Any:
-    return lambda: one.failure is None

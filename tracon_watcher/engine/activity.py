@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from typing import Callable
@@ -42,21 +43,26 @@ class Activity:
         time; None: there is none
     :param shortest: seconds from the end of the work to its next beginning at least, however often
         ``woken`` is set; :meth:`wake` alone does not wait for them
+    :param overdue: seconds since the last success after which it does not work, failure or none:
+        what it waits for may never answer
     """
 
     def __init__(self, name: str, work: Callable[[], object], interval: float,
                  woken: threading.Event | None = None,
                  clock: Callable[[], float] = time.monotonic,
-                 longest: float | None = None, shortest: float = 0.0) -> None:
+                 longest: float | None = None, shortest: float = 0.0,
+                 overdue: float = math.inf) -> None:
         self.name = name
         self.interval = interval
         self.succeeded_at: float | None = None
         self.failure: str | None = None
+        self._began_at = clock()
         self.seconds = 0.0
         self._work = work
         self._woken = threading.Event() if woken is None else woken
         self._at_once = threading.Event()
         self._shortest = shortest
+        self._overdue = overdue
         self._clock = clock
         self._longest = interval if longest is None else longest
         self._failures = 0
@@ -83,6 +89,11 @@ class Activity:
         """Have the work done now, whatever came before."""
         self._at_once.set()
         self._woken.set()
+
+    def works(self) -> bool:
+        """Return whether it has not failed, nor been silent for longer than ``overdue``."""
+        last = self._began_at if self.succeeded_at is None else self.succeeded_at
+        return self.failure is None and self._clock() - last <= self._overdue
 
     def once(self) -> float:
         """Do the work, and return after how many seconds it is to be done again."""

@@ -40,6 +40,8 @@ from tracon_watcher.placement import snapshot
 LOG = logging.getLogger(__name__)
 #: Seconds that work at hand is waited for at the end.
 _END = 10.0
+#: After so many intervals, and so many seconds, without success something does not work.
+_OVERDUE, _LONGEST_WORK = 3.0, 120.0
 #: Seconds between two full listings at least, however often Nova tells of changes.
 _SHORTEST_REPAIR = 30.0
 #: VMs whose volumes are asked for at a time, and the seconds between two times at least.
@@ -160,10 +162,12 @@ class Engine:
             'list': activity.Activity(
                 'Listing the cloud', self.repair, settings.repair_interval,
                 parts.residency.repair_wanted,
-                shortest=min(_SHORTEST_REPAIR, settings.repair_interval)),
+                shortest=min(_SHORTEST_REPAIR, settings.repair_interval),
+                overdue=_OVERDUE * settings.repair_interval + _LONGEST_WORK),
             'collect': activity.Activity(
                 'Collecting', self.collect, settings.collection_interval,
-                longest=max(settings.collection_interval, settings.polling_interval))}
+                longest=max(settings.collection_interval, settings.polling_interval),
+                overdue=_OVERDUE * settings.polling_interval + _LONGEST_WORK)}
         if parts.volumes_of is not None:
             self.activities['look up'] = activity.Activity(
                 'Looking up volumes', self.look_up, settings.repair_interval,

@@ -21,6 +21,9 @@ from typing import Any, Iterator, Sequence
 
 from tracon_watcher.messaging import protocol
 
+#: Documents in one message: the engine has to be done with them before the answer is due.
+_MOST_AT_ONCE = 100
+
 
 class Outbox:
     """Documents by the remote method that takes them, in the order in which they came.
@@ -82,7 +85,7 @@ class Outbox:
             method, room = self._waiting[0][0], protocol.LARGEST_PAYLOAD // 2
             for its_method, document, size in self._waiting:
                 room -= size
-                if its_method != method or (batch and room < 0):
+                if its_method != method or (batch and room < 0) or len(batch) >= _MOST_AT_ONCE:
                     break
                 batch.append(document)
             return method, batch

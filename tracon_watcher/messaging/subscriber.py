@@ -43,6 +43,9 @@ from tracon_watcher.placement import delta
 from tracon_watcher.placement import snapshot
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+#: Seconds, at first and at most, in which announcements are passed over after a snapshot that
+#: cannot be read: the next one is hardly any better, and fetched whole again.
+_FIRST_DEAF, _LONGEST_DEAF = 30.0, 600.0
 #: Seconds in which a thread ends, unless it waits for an answer.
 _LONGEST_END = 10.0
 _SAID_AGAIN, _COUNTED_AGAIN = 3600.0, 300.0
@@ -156,6 +159,8 @@ class _Session:
         self._look_at = 0.0
         self._heard_at = time.monotonic()
         self._failures = 0
+        self._refusals = 0
+        self._deaf_until = 0.0
         self._said: dict[str, float] = {}
 
     def start(self) -> None:
@@ -186,6 +191,8 @@ class _Session:
             self.wanted.clear()
             try:
                 pause = self._round()
+            except errors.InvalidDocument as error:
+                pause = self._refused(str(error))
             except errors.TraconError as error:
                 pause = self._failed(str(error))
             except Exception as error:
@@ -201,6 +208,9 @@ class _Session:
 
     def _round(self) -> float:
         now = time.monotonic()
+        if now < self._deaf_until:
+            self._announced.clear()
+            return self._deaf_until - now
         if self._link is None:
             if now < self._look_at:
                 return self._look_at - now
@@ -338,7 +348,7 @@ class _Session:
     def _alive(self) -> None:
         self._heard_at = time.monotonic()
         self._look_later()
-        self._failures = 0
+        self._failures = self._refusals = 0
         if self._said.pop(_ENGINE, None) is not None:
             self._owner.mended()
 
@@ -350,6 +360,16 @@ class _Session:
                     max(self._owner.period, _SHORTEST_PAUSE)) * random.uniform(0.8, 1.2)
         self._look_at = time.monotonic() + pause
         self._say(_ENGINE, text)
+        return pause
+
+    def _refused(self, text: str) -> float:
+        """Take note of a snapshot that cannot be read; return when the next is looked at."""
+        pause = self._failed(text)
+        if self._refusals:
+            # The first may have been damaged on its way.
+            pause = min(_FIRST_DEAF * 2.0 ** min(self._refusals - 1, 16), _LONGEST_DEAF)
+            self._deaf_until = self._look_at = time.monotonic() + pause
+        self._refusals += 1
         return pause
 
     def _say(self, kind: str, text: str) -> None:

@@ -30,8 +30,6 @@ from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
 from tracon_watcher.prediction import document
 
-_HOST = ('host', 'type', 'storage', 'updated_at', 'vms')
-_VM = frozenset(('uuid', 'profile', 'max_slowdown', 'min_iops_ratio', 'storage'))
 _NUMBERS = frozenset((float, int))
 _LARGEST = sys.float_info.max
 _UNKNOWN = [math.nan] * COUNT
@@ -63,7 +61,6 @@ class Columns:
 
         :raises tracon_watcher.errors.InvalidDocument: naming the VM, the field and the value
         """
-        fields.only(_HOST)
         name = fields.string('host')
         own = self._domain(fields.string('storage') if fields.has('storage') else None, name)
         vms = fields.raw('vms')
@@ -103,10 +100,8 @@ class Columns:
     def _vm(self, fields: document.Fields, index: int, vm: Any, host: str, own: int,
             values: list[Any]) -> None:
         # What is right passes quickly; what is not is looked into.
-        if not isinstance(vm, dict) or not vm.keys() <= _VM or type(vm.get('uuid')) is not str:
-            one = document.Fields(fields.source, vm, f'vms[{index}]')
-            one.only(sorted(_VM))
-            one.string('uuid')
+        if not isinstance(vm, dict) or type(vm.get('uuid')) is not str:
+            document.Fields(fields.source, vm, f'vms[{index}]').string('uuid')
         self._uuids.append(vm['uuid'])
         profile = vm.get('profile')
         if profile is None:

@@ -47,8 +47,6 @@ from tracon_watcher.placement import snapshot
 from tracon_watcher.prediction import document
 
 SCHEMA = 'tracon-delta/1'
-_HEADER = ('schema', 'base', 'epoch', 'version', 'generated_at', 'maximum_age_seconds', 'models',
-           'trust', 'updated_at', 'order', 'hosts', 'vms')
 _REMEDY = 'fetch the whole snapshot'
 
 
@@ -217,13 +215,10 @@ class _Reader:
         elif fields.has('host'):
             self._columns.add(fields)
         elif fields.has('removed'):
-            fields.only(('removed',))
             self._removed = frozenset(fields.strings('removed'))
         elif fields.has('times'):
-            fields.only(('times',))
             self._times = fields
         elif fields.has('forgotten'):
-            fields.only(('forgotten',))
             for key in fields.strings('forgotten'):
                 self._history.pop(key, None)
         else:
@@ -271,7 +266,6 @@ class _Reader:
 
     def _start(self, fields: document.Fields) -> None:
         fields.string('schema', (SCHEMA,))
-        fields.only(_HEADER)
         base = fields.array('base', (2,), 0, lines_module.LARGEST_WHOLE)
         start = int(base[0]), int(base[1])
         if start != self._base.identity:

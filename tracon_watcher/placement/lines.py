@@ -37,7 +37,6 @@ from tracon_watcher.prediction import store
 
 #: Beyond this a float does not tell one whole number from the next.
 LARGEST_WHOLE = 2 ** 53
-_HISTORY = ('history', 'mean', 'deviation', 'count')
 
 
 def sealed(contents: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -188,7 +187,6 @@ def history(fields: document.Fields) -> tuple[str, newcomer.Profile]:
 
     :raises tracon_watcher.errors.InvalidDocument: naming the field and the value
     """
-    fields.only(_HISTORY)
     key = fields.string('history')
     return key, newcomer.Profile(
         fields.array('mean', (COUNT,), 0.0), fields.array('deviation', (COUNT,), 0.0),

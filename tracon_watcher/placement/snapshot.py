@@ -43,7 +43,6 @@ from tracon_watcher.placement import newcomer
 from tracon_watcher.prediction import document
 
 SCHEMA = 'tracon-snapshot/1'
-_HEADER = ('schema', 'epoch', 'version', 'generated_at', 'maximum_age_seconds', 'models', 'trust')
 _REWRITE = 'write the snapshot anew'
 
 
@@ -183,8 +182,9 @@ class _Reader:
                         self._epoch, self._trust)
 
     def _start(self, fields: document.Fields) -> None:
+        # Fields that a later release has added are passed over; it changes the schema's number
+        # where they matter to those who do not know them.
         fields.string('schema', (SCHEMA,))
-        fields.only(_HEADER)
         self._version = lines_module.whole(fields, 'version')
         self._epoch = lines_module.whole(fields, 'epoch') if fields.has('epoch') else 0
         fields.number('generated_at', 0)

@@ -21,6 +21,7 @@ import amqp
 import kombu
 from oslo_config import cfg
 import oslo_messaging
+from oslo_messaging import opts
 
 from tests.functional import messaging
 from tests.unit.placement import snapshots
@@ -66,9 +67,8 @@ class ExchangesTest(unittest.TestCase):
     def conf(self, **options):
         conf = cfg.ConfigOpts()
         conf([])
-        # It registers the options.
-        oslo_messaging.get_rpc_transport(conf, url=self.url).cleanup()
-        oslo_messaging.get_notification_transport(conf, url=self.url).cleanup()
+        for group, listed in opts.list_opts():
+            conf.register_opts(listed, group)
         conf.set_override('transport_url', self.url)
         for name, value in options.items():
             conf.set_override(name, value, 'oslo_messaging_rabbit')

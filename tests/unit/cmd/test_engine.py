@@ -44,7 +44,7 @@ class BuildCase(base.StorageCase):
         for model in synthetic.models()[TYPE]:
             store.save(model, self.models / f'{model.response}.json')
 
-    def build(self, **options):
+    def configured(self, **options):
         path = self.folder / 'tracon.conf'
         path.write_text(f'[DEFAULT]\ntransport_url = fake://\n[service_auth]\nauth_type = none\n'
                         f'[engine]\nmodels_directory = {self.models}\n' + ''.join(
@@ -53,7 +53,10 @@ class BuildCase(base.StorageCase):
         conf = cfg.ConfigOpts()
         engine.register_opts(conf)
         conf(['--config-file', str(path)], project='tracon')
-        made, _after = engine.build(conf, self.storage)
+        return conf
+
+    def build(self, **options):
+        made, _after = engine.build(self.configured(**options), self.storage)
         made._parts.leadership.poll()
         self.addCleanup(made._parts.leadership.resign)
         return made
@@ -127,3 +130,24 @@ class TestCalibration(BuildCase):
         path.write_text('{}', encoding='utf-8')
         with self.assertRaisesRegex(errors.InvalidDocument, str(path)):
             self.used(calibration_file=path)
+
+
+class TestPatience(BuildCase):
+
+    def test_no_service_of_the_cloud_is_waited_for_for_good(self):
+        conf = cfg.ConfigOpts()
+        engine.register_opts(conf)
+        conf([])
+        self.assertEqual(60, conf.service_auth.timeout)
+        # In the sample as well.
+        shown, = (one for _group, listed in engine.list_opts() for one in listed
+                  if one.name == 'timeout')
+        self.assertEqual(60, shown.default)
+        self.assertEqual(60, engine._session(self.configured()).timeout)
+
+    def test_a_listing_that_never_ends_is_not_healthy(self):
+        made = self.build(repair_interval_seconds=10.0)
+        listing = made.activities['list']
+        self.assertTrue(listing.works())
+        listing._clock = lambda: listing._began_at + 1000.0
+        self.assertEqual((None, False), (listing.failure, listing.works()))

@@ -71,6 +71,20 @@ class ActivityTest(unittest.TestCase):
         self.assertEqual([False, True, False],
                          [bool(record.exc_info) for record in logs.records])
 
+    def test_what_never_comes_back_does_not_work_whatever_came_before(self):
+        one = activity.Activity('Listing', self.work, 60.0, clock=lambda: self.now, overdue=300.0)
+        self.assertTrue(one.works())
+        self.now = 301.0
+        self.assertFalse(one.works())
+        one.once()
+        self.assertTrue(one.works())
+        self.now += 301.0
+        self.assertEqual((None, False), (one.failure, one.works()))
+        self.outcomes = [errors.TraconError('gone')]
+        with self.assertLogs('tracon_watcher.engine.activity'):
+            one.once()
+        self.assertFalse(one.works())
+
     def test_however_often_it_is_woken_there_is_a_pause(self):
         class Waited:
             def __init__(self):

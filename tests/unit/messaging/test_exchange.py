@@ -28,6 +28,7 @@ from tracon_watcher import errors
 from tracon_watcher.messaging import link
 from tracon_watcher.messaging import parcel
 from tracon_watcher.messaging import protocol
+from tracon_watcher.messaging import subscriber
 from tracon_watcher.placement import delta
 
 VM = test_delta.VM
@@ -261,6 +262,24 @@ class DamageTest(base.MessagingCase):
         self.assertIs(good, self.subscriber.current)
         self.wait_for(lambda: self.subscriber.current.identity == (1, 2))
         self.wait_for(lambda: self.subscriber.times_mended == 1)
+
+    def test_what_cannot_be_read_is_not_fetched_at_each_announcement(self):
+        fetched = []
+        self.subscriber.period = 0.2
+
+        def refuse(*_given):
+            fetched.append(1)
+            raise errors.InvalidDocument('the snapshot', 'schema', 'tracon-snapshot/9', 'upgrade')
+
+        with mock.patch.object(subscriber, '_applied', autospec=True, side_effect=refuse), \
+                mock.patch.object(subscriber, '_whole', autospec=True, side_effect=refuse):
+            for version in range(2, 30):
+                self.publisher.publish(state((1, version), b1=version * VM))
+                time.sleep(0.1)
+            self.wait_for(lambda: self.subscriber.reports)
+        # A delta, and the whole; once more, since the first may have been damaged on its way.
+        self.assertLessEqual(len(fetched), 4)
+        self.assertIn('tracon-snapshot/9', self.subscriber.reports[-1])
 
     def test_a_delta_that_leads_elsewhere_is_not_taken(self):
         real = delta.encode

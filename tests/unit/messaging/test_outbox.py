@@ -57,6 +57,16 @@ class TestOutbox(unittest.TestCase):
         box.discard(batch)
         self.assertEqual([('a', [{'n': 1}])], self.told(box))
 
+    def test_no_batch_is_more_than_is_done_in_time(self):
+        box = outbox.Outbox()
+        for number in range(250):
+            box.put('settled', {'n': number})
+        sizes = []
+        for _method, batch in box.batches():
+            sizes.append(len(batch))
+            box.discard(batch)
+        self.assertEqual([100, 100, 50], sizes)
+
     def test_no_batch_is_larger_than_a_message(self):
         box = outbox.Outbox()
         for _again in range(9):

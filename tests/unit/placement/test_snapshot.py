@@ -27,6 +27,7 @@ from tests.unit.placement import snapshots
 from tracon_watcher import errors
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
+from tracon_watcher.placement import lines as lines_module
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import snapshot
 
@@ -133,12 +134,26 @@ class Written(unittest.TestCase):
                 (put('max_slowdown', 0.5), r'vms\[0\].max_slowdown is 0.5: .*from 1 to 1000'),
                 (put('min_iops_ratio', 'high'), r"vms\[0\].min_iops_ratio is 'high'"),
                 (put('uuid', 5), r'vms\[0\].uuid is 5'),
-                (put('profil', 5), r'vms\[0\].profil is 5: unknown field'),
                 (lambda content: content.update(updated_at=None), 'updated_at is None'),
                 (lambda content: content.update(vms='none'), "vms is 'none'")):
             with self.subTest(expected):
                 snapshot.write(self.path, self.state, synthetic.models(), 300.0)
                 self.refused(self.edited(1, change), expected)
+
+    def test_what_a_later_release_adds_is_passed_over(self):
+        for line, change in (
+                (0, lambda content: content.update(weather='fine')),
+                (1, lambda content: content.update(weather='fine')),
+                (1, lambda content: content['vms'][0].update(weather='fine')),
+                (-2, lambda content: content.update(weather='fine'))):
+            with self.subTest(line=line):
+                snapshot.write(self.path, self.state, synthetic.models(), 300.0)
+                lines = lines_module.sealed(
+                    json.loads(one) for one in self.edited(line, change)[:-1])
+                self.path.write_text(''.join(lines))
+                found = snapshot.read(self.path)
+                self.assertEqual(self.state.uuids, found.cluster.uuids)
+                np.testing.assert_array_equal(self.state.profiles, found.cluster.profiles)
 
     def test_bad_header(self):
         for name, value, expected in (

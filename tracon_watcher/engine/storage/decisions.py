@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
 
@@ -32,6 +32,7 @@ SETTLED = 'tracon-decision-settled/1'
 PAGE = 1000
 _SOURCE = 'a decision'
 _MOMENTS = (0.0, 1e11)
+_Settling = Callable[[sa.Connection], 'str | None']
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,32 +101,37 @@ class Decisions:
     def settle(self, content: Any) -> str | None:
         """Take down where a VM went.
 
-        A message that names no decision means the latest one of its VM before it.
+        A document that names no decision means the latest one of its VM before it.
 
         :param content: a document of schema :data:`SETTLED`
         :return: id of the decision; None when there is none, or it was settled later than this
         :raises tracon_watcher.errors.InvalidDocument: naming the offending field
         """
-        fields = documents.Fields('a settled decision', content)
-        fields.string('schema', (SETTLED,))
-        at = fields.number('at', *_MOMENTS)
-        chosen = plain.word(fields, 'chosen', tables.NAME) if fields.has('chosen') else None
-        columns = tables.DECISIONS.c
-        if fields.has('id'):
-            meant = columns.id == plain.word(fields, 'id', tables.ID)
-        else:
-            meant = sa.and_(columns.vm == plain.word(fields, 'vm', tables.ID), columns.at <= at)
+        settled: str | None = self._database.write(_settling(content))
+        return settled
 
-        def work(connection: sa.Connection) -> str | None:
-            found = connection.scalar(sa.select(columns.id).where(meant).order_by(
-                columns.at.desc(), columns.id.desc()).limit(1))
-            changed = connection.execute(sa.update(tables.DECISIONS).where(
-                columns.id == found,
-                sa.or_(columns.settled_at.is_(None), columns.settled_at <= at),
-            ).values(chosen=chosen, settled_at=at)).rowcount if found else 0
-            return found if changed else None
+    def settle_all(self, contents: Iterable[Any],
+                   report: Callable[[errors.InvalidDocument], None]) -> int:
+        """Take down where several VMs went, in one transaction for :data:`PAGE` of them.
 
-        return self._database.write(work)
+        :param contents: as for :meth:`settle`
+        :param report: called with the error of each that cannot be read, which is left out
+        :return: how many decisions were settled; those that were before do not count again
+        """
+        works = []
+        for content in contents:
+            try:
+                works.append(_settling(content))
+            except errors.InvalidDocument as error:
+                report(error)
+
+        def work(connection: sa.Connection, some: Sequence[_Settling]) -> int:
+            return sum(one(connection) is not None for one in some)
+
+        return sum(self._database.write(
+            lambda connection, some=works[start:start + PAGE]: work(  # type: ignore[misc]
+                connection, some))
+            for start in range(0, len(works), PAGE))
 
     def get(self, number: str) -> Decision | None:
         """Return a decision by its id, None for none."""
@@ -183,3 +189,30 @@ def _insert(connection: sa.Connection, rows: list[dict[str, Any]]) -> int:
     if new:
         connection.execute(sa.insert(tables.DECISIONS), new)
     return len(new)
+
+
+def _settling(content: Any) -> _Settling:
+    """Return what takes down where a VM went.
+
+    :raises tracon_watcher.errors.InvalidDocument: naming the offending field
+    """
+    fields = documents.Fields('a settled decision', content)
+    fields.string('schema', (SETTLED,))
+    at = fields.number('at', *_MOMENTS)
+    chosen = plain.word(fields, 'chosen', tables.NAME) if fields.has('chosen') else None
+    columns = tables.DECISIONS.c
+    if fields.has('id'):
+        meant = columns.id == plain.word(fields, 'id', tables.ID)
+    else:
+        meant = sa.and_(columns.vm == plain.word(fields, 'vm', tables.ID), columns.at <= at)
+
+    def work(connection: sa.Connection) -> str | None:
+        found = connection.scalar(sa.select(columns.id).where(meant).order_by(
+            columns.at.desc(), columns.id.desc()).limit(1))
+        changed = connection.execute(sa.update(tables.DECISIONS).where(
+            columns.id == found,
+            sa.or_(columns.settled_at.is_(None), columns.settled_at <= at),
+        ).values(chosen=chosen, settled_at=at)).rowcount if found else 0
+        return found if changed else None
+
+    return work

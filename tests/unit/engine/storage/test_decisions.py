@@ -13,6 +13,7 @@
 import math
 import multiprocessing
 import random
+from unittest import mock
 
 from tests.unit.engine.storage import base
 from tracon_watcher.engine.storage import decisions
@@ -110,6 +111,28 @@ class TestDecisions(base.StorageCase):
             self.assertIsNone(self.decisions.settle(base.settled(base.NOW, vm='vm-9')))
             self.assertIsNone(self.decisions.settle(base.settled(base.NOW, id='x')))
             self.assertIsNone(self.decisions.settle(base.settled(base.NOW - 1, vm='vm-1')))
+
+    def test_many_are_settled_in_one_transaction(self):
+        contents = [base.decision(vm=f'vm-{number}') for number in range(100)]
+        self.add(*contents)
+        begun, refused = [], []
+        write = self.database.write
+
+        def counted(work):
+            begun.append(1)
+            return write(work)
+
+        told = [base.settled(base.NOW + 1, id=one['id']) for one in contents]
+        with mock.patch.object(self.database, 'write', counted):
+            self.assertEqual(100, self.decisions.settle_all(
+                [*told[:50], {'schema': 'nonsense'}, *told[50:]], refused.append))
+            # What is told again, since the answer came too late, changes nothing.
+            self.assertEqual(100, self.decisions.settle_all(told, refused.append))
+        self.assertEqual((2, 1), (len(begun), len(refused)))
+        self.assertIn('nonsense', str(refused[0]))
+        found = self.decisions.find(limit=1000)
+        self.assertEqual({('compute-1', base.NOW + 1)},
+                         {(one.chosen, one.settled_at) for one in found})
 
     def test_invalid_ones_are_refused(self):
         for changes, expected in (
