@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import Any, Callable, Iterator, Mapping
+from typing import Any, Callable, Mapping
 
 from tracon_watcher.inventory import listing
+from tracon_watcher.inventory import volume_limits as limits_module
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Server:
     :param extra_specs: of its flavor, as they were when it got it
     :param image: id, '' for one that boots from a volume
     :param volumes: ids of those attached
+    :param local_disks: how many disks it has that are no volumes: root, ephemeral and swap
     """
 
     uuid: str
@@ -46,6 +48,7 @@ class Server:
     vm_state: str
     volumes: tuple[str, ...] = ()
     vcpus: int = 1
+    local_disks: int = 1
 
     @property
     def kind(self) -> tuple[str, str, str]:
@@ -84,6 +87,8 @@ class Inventory:
     :param hypervisors: by host
     :param backends: by id of a volume, the name of its storage backend
     :param began_at: seconds since the epoch when the first service was asked
+    :param volume_limits: by id of a volume, limits by their names in
+        :data:`.volume_limits.NAMES`; volumes without limits are not there
     """
 
     servers: Mapping[str, Server]
@@ -91,12 +96,15 @@ class Inventory:
     aggregates: tuple[Aggregate, ...]
     backends: Mapping[str, str]
     began_at: float
+    volume_limits: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
 
 
-def collect(connection: Any, clock: Callable[[], float] = time.time) -> Inventory:
+def collect(connection: Any, clock: Callable[[], float] = time.time,
+            volume_limits: limits_module.VolumeLimits | None = None) -> Inventory:
     """Ask Nova and, where there is one, Cinder.
 
     :param connection: ``openstack.connection.Connection``
+    :param volume_limits: learns what volumes are limited to; None: nobody asks for it
     :raises tracon_watcher.inventory.listing.CloudUnavailable: when one of them does not answer
     """
     began = clock()
@@ -109,7 +117,11 @@ def collect(connection: Any, clock: Callable[[], float] = time.time) -> Inventor
     aggregates = tuple(
         Aggregate(entry['name'], frozenset(entry['hosts']), entry['metadata'])
         for entry in nova.pages('/os-aggregates', 'aggregates', {}, limited=False))
-    return Inventory(servers, hypervisors, aggregates, dict(_backends(connection)), began)
+    cinder = listing.Service('Cinder', connection.block_storage, None, "the engine's user")
+    volumes = _volumes(cinder)
+    backends = {one.id: one.host for one in volumes if one.host}
+    limits = {} if volume_limits is None else volume_limits.collect(cinder, volumes)
+    return Inventory(servers, hypervisors, aggregates, backends, began, limits)
 
 
 def server(entry: Mapping[str, Any]) -> Server:
@@ -120,7 +132,17 @@ def server(entry: Mapping[str, Any]) -> Server:
         flavor.get('original_name') or flavor.get('id', ''), flavor.get('extra_specs', {}),
         (entry.get('image') or {}).get('id', ''), entry['OS-EXT-STS:vm_state'],
         tuple(one['id'] for one in entry.get('os-extended-volumes:volumes_attached', ())),
-        flavor.get('vcpus', 1))
+        flavor.get('vcpus', 1), local_disks(bool(entry.get('image')), flavor.get('ephemeral'),
+                                            flavor.get('swap')))
+
+
+def local_disks(image: bool, ephemeral: Any, swap: Any) -> int:
+    """Return how many disks a server has that are no volumes.
+
+    :param image: whether it boots from one
+    :param ephemeral: size of its flavor's ephemeral disk, and ``swap``; none for 0, '' and None
+    """
+    return bool(image) + bool(ephemeral) + bool(swap)
 
 
 def _hypervisor(entry: Mapping[str, Any]) -> Hypervisor:
@@ -128,12 +150,13 @@ def _hypervisor(entry: Mapping[str, Any]) -> Hypervisor:
                       entry['status'] == 'enabled', entry['state'] == 'up')
 
 
-def _backends(connection: Any) -> Iterator[tuple[str, str]]:
-    """Yield the storage backend of each volume; none where there is no Cinder."""
-    cinder = listing.Service('Cinder', connection.block_storage, None, "the engine's user")
+def _volumes(cinder: listing.Service) -> list[limits_module.Volume]:
+    """Return all volumes; none where there is no Cinder."""
     try:
-        for one in cinder.pages('/volumes/detail', 'volumes', {'all_tenants': 'True'}):
-            if one.get('os-vol-host-attr:host'):
-                yield one['id'], one['os-vol-host-attr:host']
+        # Of each entry next to nothing is kept: there may be as many as VMs.
+        return [limits_module.Volume(
+            one['id'], one.get('os-vol-host-attr:host'), one.get('volume_type'),
+            one.get('size') or 0) for one in cinder.pages(
+                '/volumes/detail', 'volumes', {'all_tenants': 'True'})]
     except listing.NoEndpoint:
-        return
+        return []

@@ -23,14 +23,18 @@ from tracon_watcher.placement import cluster
 POLLING = 60.0
 
 
-def profiles(vms, slowdown, deviation, at, present):
-    """Return what telemetry would say."""
+def profiles(vms, slowdown, deviation, at, present, limited=()):
+    """Return what telemetry would say.
+
+    :param limited: VMs that were at limits of their own
+    """
     count = len(vms)
     nothing = np.full((count, 4), np.nan)
     return demands.Profiles(
         tuple(vms), present, np.zeros((count, 4)), present, present, slowdown,
         np.full(count, deviation), slowdown, nothing[:, :3], np.ones(count, dtype=np.intp),
-        np.full(count, at), np.full(count, POLLING))
+        np.full(count, at), np.full(count, POLLING), np.zeros((count, 2)),
+        np.isin(vms, limited), np.full(count, -1))
 
 
 class World:
