@@ -77,8 +77,8 @@ class Profiles:
     :param seconds: (n,) how long that was, by which the slowdown is told
     :param reached: (n, 2) share of the window in which the VM was at its CPU quota, and at a limit
         of its disks; older intervals count less
-    :param limited: (n,) whether the last interval was one of these, or it is not known of it how
-        much of its waiting is the owner's
+    :param at_limit: (n, 2) whether it was in the last interval
+    :param unsure: (n,) whether it is not known how much of its waiting then was the owner's
     :param limit: (n,) column of :class:`.own_limits.Limits` of the limit of disks that is used
         most; -1 without one
     """
@@ -96,8 +96,14 @@ class Profiles:
     at: FloatArray
     seconds: FloatArray
     reached: FloatArray
-    limited: BoolArray
+    at_limit: BoolArray
+    unsure: BoolArray
     limit: IntArray
+
+    @property
+    def limited(self) -> BoolArray:
+        """(n,) whether limits of their own hold VMs back now, or may."""
+        return np.asarray(self.at_limit.any(axis=1) | self.unsure)
 
 
 class Demands:
@@ -221,7 +227,8 @@ class Demands:
                         last['end'], last['seconds'].astype(np.float64),
                         np.where(expired[:, None], np.nan, last['reached'].astype(np.float64)
                                  / np.maximum(last['watched'], 1e-9)[:, None]),
-                        last['limited'] & ~expired, last['limit'].astype(np.intp))
+                        last['at_limit'] & ~expired[:, None], last['unsure'] & ~expired,
+                        last['limit'].astype(np.intp))
 
     def _learn(self, rows: IntArray, start: FloatArray, end: FloatArray,
                told: own_limits.Attribution, pools: IntArray) -> None:
@@ -263,7 +270,7 @@ class Demands:
         fade = np.exp((last['end'] - end) / self._span)
         last['watched'] = fade * last['watched'] + values[:, 0]
         last['reached'] = fade[:, None] * last['reached'] + values[:, :1] * told.reached
-        last['limited'], last['limit'] = unsure | told.reached.any(axis=1), told.kind
+        last['at_limit'], last['unsure'], last['limit'] = told.reached, unsure, told.kind
         last['end'], last['seconds'] = end, values[:, 0]
         last['usage'], last['most'] = usage.columns, found.most
         last['far'] = far
@@ -288,10 +295,9 @@ class Demands:
             return signal, unsure
         told, baseline, vcpus = told.take(asked), baseline.take(asked), vcpus[asked]
         low = demand.uncontended(told.most, baseline, self._learnt, vcpus, told.bounds)
-        # What a program waits for a core, it need not wait at the limit of its disk; another
-        # program of the same VM may have no such limit.
-        room = told.bounds.room(told.usage)[1]
-        stretch = np.where(waits[asked], np.minimum(low.stretch, room), low.stretch)
+        # A program that would be at the limit without neighbours is not slowed down beyond that:
+        # what it waits for others, it need not wait there. Another one of the same VM is.
+        stretch = np.minimum.reduce([low.stretch, *told.bounds.room(told.usage)])
         slowdown = self._learnt.curve.estimate(stretch)
         apart = np.log(found.slowdown[asked]) - np.log(slowdown)
         unsure[asked] = ~(apart <= np.log1p(_SAME))
@@ -360,13 +366,14 @@ class Demands:
 # Of each VM: its size, and the last interval: when it ended and how long it was, what was counted,
 # what is demanded at most, and where that was far from the window; slowdown, its deviation and
 # stretch; the baseline that it was judged by. What its owner allows; seconds that were watched, and
-# of these at own limits; whether the last interval was one of them; the limit that is used most.
+# of these at own limits; whether the last interval was one of them, and whether that is unsure; the
+# limit that is used most.
 _STATE = np.dtype([
     ('end', np.float64), ('vcpus', np.float32), ('seconds', np.float32),
     ('usage', np.float32, _COLUMNS - 1), ('most', np.float32, COUNT), ('far', np.int8, COUNT),
     ('signal', np.float32, 3), ('baseline', np.float32, 3), ('bounds', np.float32, 4),
-    ('watched', np.float32), ('reached', np.float32, 2), ('limited', np.bool_),
-    ('limit', np.int8)])
+    ('watched', np.float32), ('reached', np.float32, 2), ('at_limit', np.bool_, 2),
+    ('unsure', np.bool_), ('limit', np.int8)])
 
 
 def _turns(row: IntArray) -> Iterator[IntArray]:

@@ -34,7 +34,7 @@ def profiles(vms, slowdown, deviation, at, present, limited=()):
         tuple(vms), present, np.zeros((count, 4)), present, present, slowdown,
         np.full(count, deviation), slowdown, nothing[:, :3], np.ones(count, dtype=np.intp),
         np.full(count, at), np.full(count, POLLING), np.zeros((count, 2)),
-        np.isin(vms, limited), np.full(count, -1))
+        np.zeros((count, 2), dtype=bool), np.isin(vms, limited), np.full(count, -1))
 
 
 class World:
