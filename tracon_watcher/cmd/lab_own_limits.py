@@ -118,12 +118,13 @@ class Product:
     what lies between two windows is unknown.
 
     :param seconds: length of a window, which stands for the interval of polls
+    :param guest: the name of its domain
     """
 
+    #: Of samples, in seconds, as readers of telemetry have it.
     resolution = 0.1
-    _GUEST = 'tracon-target'
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, guest: str = 'tracon-target') -> None:
         import libvirt
 
         from tracon_watcher.contention import calibration_document
@@ -131,7 +132,7 @@ class Product:
         from tracon_watcher.engine import collector
         from tracon_watcher.telemetry import libvirt as vendor
 
-        self._uuid = ''
+        self._uuid, self._guest = '', guest
         self._open = lambda: libvirt.open('qemu:///system')
         self._source = vendor.Source(self._open)
         self._collector = collector.Collector(
@@ -191,9 +192,9 @@ class Product:
 
         if not self._uuid:
             connection = self._open()
-            self._uuid = connection.lookupByName(self._GUEST).UUIDString()
+            self._uuid = connection.lookupByName(self._guest).UUIDString()
             connection.close()
         counted = self._source.poll().get(self._uuid)
         if counted is None:
-            raise errors.TraconError(f'libvirt does not report {self._GUEST}; see its log')
+            raise errors.TraconError(f'libvirt does not report {self._guest}; see its log')
         return counted

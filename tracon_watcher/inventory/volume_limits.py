@@ -81,12 +81,15 @@ class VolumeLimits:
             specs = {one['id']: one.get('specs') or {}
                      for one in cinder.get('/qos-specs', 'qos_specs', {})['qos_specs']
                      if one.get('consumer') in _CONSUMERS}
-            types = list(cinder.pages('/types', 'volume_types', {'is_public': 'None'})
-                         ) if specs else []
+            types = list(cinder.pages('/types', 'volume_types', {'is_public': 'None'},
+                                      links='volume_type_links')) if specs else []
         except listing.CloudUnavailable as error:
             self._tell(f'The limits of volumes are unknown: {error}')
             return {}
-        self._tell(None)
+        hidden = bool(types) and not any('qos_specs_id' in one for one in types)
+        self._tell('The limits of volumes are unknown: Cinder does not say which types have QoS '
+                   "specifications; let the engine's user see them "
+                   '(volume_extension:access_types_qos_specs_id)' if hidden else None)
         return {one['name']: specs[one['qos_specs_id']] for one in types
                 if one.get('qos_specs_id') in specs}
 

@@ -112,7 +112,7 @@ def _own_limit(one: dict[str, Any]) -> str:
         said += f' {one["value"]:g} {one["unit"]}'
     if one['reached'] is not None:
         said += f', reached {columns.share(one["reached"])} of the time'
-    return f'own limit: {said}'
+    return said
 
 
 def _culprit(one: dict[str, Any]) -> str:

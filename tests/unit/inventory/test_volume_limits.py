@@ -39,7 +39,7 @@ class Cinder:
             raise self.error
         return {key: self._specs}
 
-    def pages(self, path, key, query, limited=True):
+    def pages(self, path, key, query, limited=True, links=None):
         self.asked.append(path)
         yield from self._types
 
@@ -88,6 +88,11 @@ class VolumeLimitsTestCase(unittest.TestCase):
         self.limits.collect(Cinder(), VOLUMES)
         self.limits.collect(Cinder(error), VOLUMES)
         self.assertEqual(2, len(self.told))
+
+    def test_who_is_not_shown_the_specifications_of_types_is_told(self):
+        types = [{'name': 'fast'}]
+        self.assertEqual({}, self.limits.collect(Cinder(types=types), VOLUMES))
+        self.assertIn('access_types_qos_specs_id', *self.told)
 
     def test_without_types_nothing_is_asked(self):
         cinder = Cinder()
