@@ -523,13 +523,14 @@ def answers():
         '/ports': ('ports', [
             {'id': 'p', 'device_id': 'vm-1', 'binding:vnic_type': 'normal', 'fixed_ips': [],
              'mac_address': '52:54:00:00:00:01', 'dns_name': 'db'}]),
-        '/types': ('volume_types', [{'id': 't', 'name': 'fast', 'qos_specs_id': 'q', 'description':
-                                     'x', 'is_public': True, 'extra_specs': {'secret': 'x'}}]),
+        '/types': ('volume_types', [
+            {'id': 't', 'name': 'fast', 'qos_specs_id': 'q', 'description': 'x',
+             'is_public': True, 'extra_specs': {'secret': 'x'}}]),
         '/qos-specs': ('qos_specs', [{'id': 'q', 'name': 'x', 'consumer': 'front-end',
                                       'specs': {'read_iops_sec': '100'}}]),
         '/volumes/detail': ('volumes', [
-            {'id': 'v1', 'volume_type': 'fast', 'name': 'data', 'metadata': {'secret': 'x'}, 'size': 1,
-             'os-vol-host-attr:host': 'cinder@lvm#pool', 'attachments': [],
+            {'id': 'v1', 'volume_type': 'fast', 'name': 'data', 'size': 1,
+             'metadata': {'secret': 'x'}, 'os-vol-host-attr:host': 'cinder@lvm#pool', 'attachments': [],
              'volume_image_metadata': {'os_distro': 'debian'}}]),
         '/allocation_candidates': ('provider_summaries', {'node-1': {
             'resources': {kind: {'capacity': 8, 'used': 1} for kind in

@@ -180,7 +180,7 @@ class State:
     def held_back(self) -> BoolArray:
         """Return the VMs, (n,), that limits of their own hold back, and no neighbour visibly does.
 
-        What is predicted of them holds for VMs that may run as they like: nobody is named a culprit.
+        What is predicted holds for VMs that may run as they like: nobody is named a culprit.
         """
         def work() -> BoolArray:
             held = np.array([uuid in self.view.held_back for uuid in self.cluster.uuids],

@@ -50,8 +50,8 @@ _DELAY = 2
 _UNSEEN = 0.9
 # Fewest requests, and seconds of expected delay, in a slot that say anything.
 _LEAST = np.array([5.0, 5.0, 0.05])
-# Share of the time of requests that limits of own disks may account for in a slot that says anything
-# of storage.
+# Share of the time of requests that limits of own disks may account for in a slot that says
+# anything of storage.
 _LIMITED = 0.05
 
 

@@ -35,14 +35,14 @@ work, so a unit takes longer than waiting tells: not τ times as long, but s(τ)
 curve. CPU demand is R f^φ, since more CPU time than there is cannot be had; request rates are
 s(f)^φ times those seen, and so is host CPU beyond what a VM costs that does nothing.
 
-What the *owner* forbids is no neighbour's doing (:mod:`.own_limits`): while a CPU quota is used up,
-virtual CPUs are ready and wait, T seconds of D, and while a disk is at its limit of requests or
-bytes, requests wait in the hypervisor, L seconds of w. Neither is needed, lost or idle: D and w are
-what is left without T and L, and shares of time are those of what is left. Whoever is at a limit
-does no more than the limit allows once its neighbours are gone: f never exceeds the quota over R,
-nor do request rates exceed their limits, and τ of a VM that its quota does keep waiting does not
-exceed that either. For φ, L counts as idle time: what neighbours cost a VM that waits at its disk's
-limit, it would have waited there.
+What the *owner* forbids is no neighbour's doing (:mod:`.own_limits`): while a CPU quota is used
+up, virtual CPUs are ready and wait, T seconds of D, and while a disk is at its limit of requests
+or bytes, requests wait in the hypervisor, L seconds of w. Neither is needed, lost or idle: D and w
+are what is left without T and L, and shares of time are those of what is left. Whoever is at a
+limit does no more than the limit allows once its neighbours are gone: f never exceeds the quota
+over R, nor do request rates exceed their limits, and τ of a VM that its quota does keep waiting
+does not exceed that either. For φ, L counts as idle time: what neighbours cost a VM that waits at
+its disk's limit, it would have waited there.
 
 What this cannot see: a closed loop that thinks between its units looks like an open one, and is
 taken for throttled by nothing; an open loop that has no idle time left looks like a closed one,
@@ -62,7 +62,7 @@ from tracon_watcher.contention import calibration_document as documents
 _TINY = 1e-9
 # A VM that is idle but for this share of its time is too idle for a slowdown.
 _LEAST_BUSY = 0.01
-#: Share of the time of a VM that runs, or would but for its quota, from which on the quota counts as
+#: Share of the time that a VM runs, or would but for its quota, from which on the quota counts as
 #: what holds it back.
 THROTTLED = 0.05
 
@@ -262,7 +262,8 @@ def uncontended(seen: Usage, baseline: Baseline, learnt: documents.Calibrated,
     stretch = np.where(held, np.minimum(stretch, cores), stretch)
     counted = np.isfinite(excess)
     growth = np.where(counted, np.minimum(1 / np.maximum(1 - excess, _TINY), cores), 1.0)
-    closed = np.where(counted, closedness(excess, idle + time.limited / allowed, learnt.slack), 0.0)
+    spare = idle + time.limited / allowed
+    closed = np.where(counted, closedness(excess, spare, learnt.slack), 0.0)
     # A loop without idle time left has f = τ, hence the curve of τ.
     by_units = np.minimum(learnt.curve.estimate(growth), requests)
     demand, most = (_scaled(seen, growth ** power, by_units ** power, learnt)

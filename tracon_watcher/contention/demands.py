@@ -23,8 +23,8 @@ what is seen is never demanded; less is demanded when less is the *most* that ma
 loop's, since one that is hurt may seem to do less because of that. Then the window starts anew.
 
 What VMs wait for because of limits of their owners (:mod:`.own_limits`) is told apart interval by
-interval, before intervals are added up. Where it is not known whether owner or neighbours hold a VM
-back, its slowdown is unknown, unless it makes next to no difference.
+interval, before intervals are added up. Where it is not known whether owner or neighbours hold a
+VM back, its slowdown is unknown, unless it makes next to no difference.
 """
 
 from __future__ import annotations
@@ -365,9 +365,9 @@ class Demands:
 
 # Of each VM: its size, and the last interval: when it ended and how long it was, what was counted,
 # what is demanded at most, and where that was far from the window; slowdown, its deviation and
-# stretch; the baseline that it was judged by. What its owner allows; seconds that were watched, and
-# of these at own limits; whether the last interval was one of them, and whether that is unsure; the
-# limit that is used most.
+# stretch; the baseline that it was judged by. What its owner allows; seconds that were watched,
+# and of these at own limits; whether the last interval was one of them, and whether that is
+# unsure; the limit that is used most.
 _STATE = np.dtype([
     ('end', np.float64), ('vcpus', np.float32), ('seconds', np.float32),
     ('usage', np.float32, _COLUMNS - 1), ('most', np.float32, COUNT), ('far', np.int8, COUNT),

@@ -18,9 +18,9 @@ nobody. How much of its waiting is its owner's is known for two kinds:
 
 * of a CPU quota, where the host counts it: the time that the quota kept virtual CPUs waiting;
 * of a limit of disks, from the share u of it that is used. A limit holds in every moment, so that
-  for at most u of the time the VM can have been at it. At :data:`REACHED` and above all waiting for
-  requests of that kind is the owner's: without neighbours hardly more could have been done. Below,
-  anything from nothing to u of the time is. A quota that is not counted is judged likewise.
+  for at most u of the time the VM can have been at it. At :data:`REACHED` and above all waiting
+  for requests of that kind is the owner's: without neighbours hardly more could have been done.
+  Below, anything from nothing to u of the time is. A quota that is not counted is judged likewise.
 
 Where a VM has several disks with a limit each, u is the share of all limits together; but for what
 is possible it is the share of the smallest, as one disk may have all the requests.
@@ -133,7 +133,7 @@ def _used(usage: demand.Usage, size: FloatArray,
           limits: Limits) -> tuple[FloatArray, FloatArray]:
     """Return what share of limits is used: of all, and of the smallest, (n, 7) each.
 
-    Where bytes are limited and not counted, none of the limit is surely used, and all of it may be.
+    Where bytes are limited and not counted, none of it is surely used, and all of it may be.
     """
     used = np.column_stack([
         usage.running, usage.reads, usage.writes, usage.reads + usage.writes,
@@ -160,7 +160,7 @@ def _throttled(usage: demand.Usage, delay: FloatArray, limits: Limits, share: Fl
 
 @dataclasses.dataclass(frozen=True)
 class _Limited:
-    """Seconds that requests of one kind waited because of limits: surely and at most, (n,) each."""
+    """Seconds that requests of one kind waited for limits: surely and at most, (n,) each."""
 
     sure: FloatArray
     may: FloatArray

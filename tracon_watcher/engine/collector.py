@@ -33,7 +33,7 @@ from tracon_watcher.telemetry import readings
 
 LOG = logging.getLogger(__name__)
 
-#: What a sample has to have: the clock, then what :class:`.demand.Usage` consists of, in its order.
+#: What samples have to have: the clock, then what :class:`.demand.Usage` begins with, in order.
 METERS = (meters.CLOCK, meters.CPU_GUEST, meters.CPU_DELAY, meters.CPU_HOST,
           meters.READ_REQUESTS, meters.WRITE_REQUESTS, meters.READ_TIME, meters.WRITE_TIME)
 #: What it may have: a host may not count the first, and agents of earlier releases none of them.
@@ -153,7 +153,7 @@ class Collector:
 
 
 def _optional(inventory: cloud.Inventory) -> tuple[meters.Meter, ...]:
-    """Return the meters of own limits that are read: those of bytes only where these are limited."""
+    """Return the meters of own limits that are read; those of bytes where these are limited."""
     bytes_matter = any('bytes_sec' in name for limits in inventory.volume_limits.values()
                        for name in limits) or any(
         name.startswith('quota:disk_') and name.endswith('_bytes_sec')

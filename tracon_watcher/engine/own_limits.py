@@ -12,8 +12,8 @@
 
 """What owners of VMs state in flavors and volume types, as the limits that telemetry is read by.
 
-Nova gives the limits of a flavor to each disk of a VM that is no volume, and Cinder's front-end QoS
-to each volume; a flavor's CPU quota goes to each virtual CPU.
+Nova gives the limits of a flavor to each disk of a VM that is no volume, and Cinder's front-end
+QoS to each volume; a flavor's CPU quota goes to each virtual CPU.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import dataclasses
 from typing import Mapping
 
 from tracon_watcher.characteristics import FloatArray
-from tracon_watcher.engine import own_limits
+from tracon_watcher.engine import own_limits as limits_module
 from tracon_watcher.placement import assessment
 
 
@@ -64,6 +64,6 @@ class View:
     updated_at: float
     trust: Mapping[str, float] = dataclasses.field(default_factory=dict)
     alarms: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    own_limits: Mapping[str, tuple[own_limits.OwnLimit, ...]] = dataclasses.field(
+    own_limits: Mapping[str, tuple[limits_module.OwnLimit, ...]] = dataclasses.field(
         default_factory=dict)
     held_back: frozenset[str] = frozenset()

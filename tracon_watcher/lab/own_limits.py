@@ -13,9 +13,9 @@
 """Windows of a guest that a limit of its own holds back, a neighbour, both, or neither.
 
 A guest's program counts what it does, which says what the causes are. A neighbour is one if
-without it, under the same limit, the guest does :data:`HARM` times as much; its own limit is one if
-without that, beside the same neighbour, it does. What is judged is left to whoever is given: the
-product, from what the hypervisor counts.
+without it, under the same limit, the guest does :data:`HARM` times as much; its own limit is one
+if without that, beside the same neighbour, it does. What is judged is left to whoever is given:
+the product, from what the hypervisor counts.
 
 Thresholds were set before anything was measured with them.
 """
@@ -60,8 +60,8 @@ CAUSES = (NEITHER, OWN, NEIGHBOUR, BOTH)
 OWN_AND_UNKNOWN, UNKNOWN = 'own limit, rest unknown', 'unknown'
 JUDGED = (*CAUSES, OWN_AND_UNKNOWN, UNKNOWN)
 COLUMNS = ('resource', 'setting', 'vm', 'limit', 'neighbour', 'seconds', 'foreign',
-           'units_per_second', 'without_neighbour', 'without_limit', 'reached', 'slowdown', 'cause',
-           'judged')
+           'units_per_second', 'without_neighbour', 'without_limit', 'reached', 'slowdown',
+           'cause', 'judged')
 MATRIX = ('resource', 'cause', 'windows', *JUDGED, 'right')
 
 
@@ -87,8 +87,8 @@ class Setting:
 
 
 LOOP, BURSTS, READER, READS = 'loop', 'bursts', 'reader', 'bursts of reads'
-#: Programs of neighbours: some take as much as they can, others a part of each second, in which they
-#: leave their neighbour about as much as they take.
+#: Programs of neighbours: some take as much as they can, others a part of each second, in which
+#: they leave their neighbour about as much as they take.
 NEIGHBOURS = {
     LOOP: programs.Unit(cpu_seconds=0.005), READER: programs.Unit(reads=1),
     BURSTS: programs.Unit(cpu_seconds=0.3, period=1_000_000),

@@ -80,9 +80,11 @@ class ShowVM(command.ShowOne):
         client = self.app.client_manager.interference
         one = client.show('vms', client.uuid_of(parsed_args.vm))['vm']
         names = _SHORT + _LONG + ('Own Limits', 'Demand', 'Culprits', 'Victims')
-        return names, (*_row(one, True), columns.lines(one['own_limits'], _own_limit), columns.lines(
-            [{'name': name, 'value': value} for name, value in one['demand'].items()], _demand),
-            columns.lines(one['culprits'], _culprit), columns.lines(one['victims'], _victim))
+        demand = [{'name': name, 'value': value} for name, value in one['demand'].items()]
+        return names, (
+            *_row(one, True), columns.lines(one['own_limits'], _own_limit),
+            columns.lines(demand, _demand), columns.lines(one['culprits'], _culprit),
+            columns.lines(one['victims'], _victim))
 
 
 def _row(one: dict[str, Any], long: bool) -> tuple[Any, ...]:

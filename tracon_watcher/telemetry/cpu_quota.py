@@ -15,8 +15,8 @@
 The kernel counts what a quota does to a group in the group's ``cpu.stat``: ``throttled_time`` (ns)
 in version 1 of control groups, ``throttled_usec`` in version 2, each added up over the cores on
 which the group had something to run. libvirt gives each virtual CPU a group of its own below the
-domain's, and Nova's ``quota:cpu_quota`` is the quota of each of these, so that their sum is part of
-the sum of the delays of virtual CPUs. A quota of the domain as a whole stands at its own group.
+domain's, and Nova's ``quota:cpu_quota`` is the quota of each of these, so that their sum is part
+of the sum of the delays of virtual CPUs. A quota of the domain as a whole stands at its own group.
 Groups of emulator and I/O threads do not count: nor do the delays of these.
 """
 

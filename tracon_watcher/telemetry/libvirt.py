@@ -40,8 +40,8 @@ FLAGS = (libvirt.VIR_CONNECT_GET_ALL_DOMAINS_STATS_ACTIVE
 PATIENCE = 20.0
 _MOST_GIVEN_UP = 3
 
-#: What one call brings: when it began and ended (ns), and of each domain its UUID, number, name and
-#: statistics.
+#: What one call brings: when it began and ended (ns), and of each domain its UUID, number, name
+#: and statistics.
 _Answer = tuple[int, int, list[tuple[str, int, str, dict[str, Any]]]]
 
 

@@ -74,7 +74,8 @@ READ_TIME = Meter('tracon.disk.read.time', 'ns', VM, _SLOWDOWN,
                   'time that these reads took, added up')
 WRITE_TIME = Meter('tracon.disk.write.time', 'ns', VM, _SLOWDOWN,
                    'time that these writes took, added up')
-READ_BYTES = Meter('tracon.disk.read.bytes', 'B', VM, _OWN_LIMITS, 'bytes that these reads brought')
+READ_BYTES = Meter('tracon.disk.read.bytes', 'B', VM, _OWN_LIMITS,
+                   'bytes that these reads brought')
 WRITE_BYTES = Meter('tracon.disk.write.bytes', 'B', VM, _OWN_LIMITS,
                     'bytes that these writes took away')
 INSTRUCTIONS = Meter('tracon.perf.instructions', 'instruction', VM, _SLOWDOWN,

@@ -179,8 +179,8 @@ class Cloud:
         for host in rng.permutation(4)[:3].tolist():
             number, share = host, rng.uniform(0.05, 0.1)
             if hurt:
-                self.add(f'hammer-{number}', host, {}, reads=400.0, guest=0.45, host=0.2, delay=0.5,
-                         throttled=0.0)
+                self.add(f'hammer-{number}', host, {}, reads=400.0, guest=0.45, host=0.2,
+                         delay=0.5, throttled=0.0)
             elif rng.random() < 0.5:
                 self.add(f'quota-{number}', host, {'quota:cpu_quota': f'{1e5 * share:.0f}'},
                          guest=share, delay=0.99 - share, throttled=0.985 - share)

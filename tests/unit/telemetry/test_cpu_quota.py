@@ -54,7 +54,8 @@ class ThrottledTimesTestCase(unittest.TestCase):
 
     def test_version_1_by_the_process(self):
         self.groups(V1, V1_STAT, vcpu0=3_499_000_000, vcpu1=1_000)
-        self.process('9:cpuset:/x\n1:cpu:/machine/qemu-7-instance-00000001.libvirt-qemu/emulator\n')
+        self.process('9:cpuset:/x\n1:cpu:'
+                     '/machine/qemu-7-instance-00000001.libvirt-qemu/emulator\n')
         self.assertEqual({UUID: 3_499_001_000}, self.read())
 
     def test_version_2_by_the_process(self):

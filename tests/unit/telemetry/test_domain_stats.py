@@ -100,7 +100,8 @@ class TestCounters(unittest.TestCase):
                 ('block.2.wr.times', {meters.WRITE_TIME}),
                 ('vcpu.current', {meters.CPU_GUEST, meters.CPU_HOST, meters.CPU_DELAY}),
                 ('block.count', {meters.READ_REQUESTS, meters.WRITE_REQUESTS,
-                                 meters.READ_TIME, meters.WRITE_TIME})):
+                                 meters.READ_TIME, meters.WRITE_TIME, meters.READ_BYTES,
+                                 meters.WRITE_BYTES})):
             stats = replay.stats('several')
             del stats[key]
             found = domain_stats.counters(stats)
