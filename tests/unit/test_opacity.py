@@ -530,7 +530,8 @@ def answers():
                                       'specs': {'read_iops_sec': '100'}}]),
         '/volumes/detail': ('volumes', [
             {'id': 'v1', 'volume_type': 'fast', 'name': 'data', 'size': 1,
-             'metadata': {'secret': 'x'}, 'os-vol-host-attr:host': 'cinder@lvm#pool', 'attachments': [],
+             'metadata': {'secret': 'x'}, 'attachments': [],
+             'os-vol-host-attr:host': 'cinder@lvm#pool',
              'volume_image_metadata': {'os_distro': 'debian'}}]),
         '/allocation_candidates': ('provider_summaries', {'node-1': {
             'resources': {kind: {'capacity': 8, 'used': 1} for kind in

@@ -97,17 +97,18 @@ def _measure(parsed_args: argparse.Namespace) -> None:
             shown.append(progress.Progress(total))
         shown[0].report(count, 1.0)
 
-    facts, taken = own_limits.measure(
+    head = {
+        'command': f'tracon lab own-limits --host-type {parsed_args.host_type} '
+                   f'--windows {parsed_args.windows} --window {parsed_args.window:g} '
+                   f'--seed {parsed_args.seed} --output {parsed_args.output.name}',
+        'date': datetime.datetime.now(datetime.UTC).date().isoformat()}
+    own_limits.measure(
         own_limits.Measurement(
             parsed_args.host_type, parsed_args.windows, parsed_args.window,
             cores[-1] if parsed_args.core is None else parsed_args.core, parsed_args.seed,
             parsed_args.accelerator, parsed_args.cache),
-        Product(parsed_args.window), done, _report)
-    own_limits.write(parsed_args.output, {
-        'command': f'tracon lab own-limits --host-type {parsed_args.host_type} '
-                   f'--windows {parsed_args.windows} --window {parsed_args.window:g} '
-                   f'--seed {parsed_args.seed} --output {parsed_args.output.name}',
-        'date': datetime.datetime.now(datetime.UTC).date().isoformat(), **facts}, taken)
+        Product(parsed_args.window), done, _report,
+        lambda facts, taken: own_limits.write(parsed_args.output, {**head, **facts}, taken))
 
 
 class Product:
@@ -147,6 +148,10 @@ class Product:
         from tracon_watcher.telemetry import meters
 
         self._vm, self._specs[vm] = vm, extra_specs
+        # It may have been started anew.
+        connection = self._open()
+        self._uuid = connection.lookupByName(self._guest).UUIDString()
+        connection.close()
         self._first = self._poll()
         # The clock is the host's, which goes on.
         clock = self._first.pop(meters.CLOCK.name)
@@ -190,10 +195,6 @@ class Product:
     def _poll(self) -> dict[str, int]:
         from tracon_watcher import errors
 
-        if not self._uuid:
-            connection = self._open()
-            self._uuid = connection.lookupByName(self._guest).UUIDString()
-            connection.close()
         counted = self._source.poll().get(self._uuid)
         if counted is None:
             raise errors.TraconError(f'libvirt does not report {self._guest}; see its log')

@@ -214,7 +214,9 @@ def matrix(rows: typing.Sequence[typing.Mapping[str, str]]) -> list[tuple[typing
     """The confusion matrix: a row for each resource and true cause, a column for each verdict.
 
     The last column is the share that was judged right; who says that it does not know all is not.
+    Windows that foreign load disturbed each time they were taken are left out.
     """
+    rows = [row for row in rows if float(row['foreign']) <= FOREIGN]
     found = []
     for resource in (CPU, DISK):
         for cause in CAUSES:
@@ -243,10 +245,12 @@ class Run:
         self._reads = 0.0
 
     def work(self, windows: int, done: typing.Callable[[int, int], None],
-             report: typing.Callable[[str], None]) -> list[Taken]:
+             report: typing.Callable[[str], None],
+             keep: typing.Callable[[list[Taken]], None]) -> None:
         """Take at least so many windows, the settings in a random order again and again.
 
         :param done: called with the number of windows that are done, and that of all
+        :param keep: called with all windows so far each time that all settings had their turn
         """
         plan = settings()
         free = next(one for one in plan if one.vm == 'disk-free')
@@ -273,13 +277,7 @@ class Run:
                     setting.vm, setting.name, last.rate, last.verdict.reached,
                     last.verdict.slowdown, last.verdict.judged))
                 done(count := count + 1, total)
-        rates_of: dict[tuple[str, str | None], list[float]] = {}
-        for one in taken:
-            rates_of.setdefault((one.setting.vm, one.setting.beside), []).append(one.rate)
-        return [dataclasses.replace(
-            one, alone=statistics.median(rates_of[one.setting.vm, None]),
-            free=statistics.median(rates_of[_free(one.setting), one.setting.beside]))
-            for one in taken]
+            keep(compared(taken))
 
     def _specs(self, setting: Setting) -> dict[str, str]:
         """The extra specs of the target's flavor."""
@@ -291,10 +289,19 @@ class Run:
         return {'quota:disk_read_iops_sec': '%d' % max(1, self._reads * setting.share)}
 
     def _take(self, setting: Setting, specs: typing.Mapping[str, str], vm: str) -> Taken:
+        found = None
         for attempt in range(ATTEMPTS):
-            found = self._attempt(setting, specs, vm)
+            try:
+                found = self._attempt(setting, specs, vm)
+            except errors.GuestError:
+                if attempt == ATTEMPTS - 1:
+                    raise
+                for side in self._bed.sides[:2]:
+                    self._bed.boot(side)
+                continue
             if found.foreign <= FOREIGN:
                 break
+        assert found is not None
         return found
 
     def _attempt(self, setting: Setting, specs: typing.Mapping[str, str], vm: str) -> Taken:
@@ -327,8 +334,24 @@ class Run:
                    for guest in self._bed.guests.values())
 
 
-def _free(setting: Setting) -> str:
-    return f'{setting.resource.lower()}-free'
+def compared(taken: typing.Sequence[Taken]) -> list[Taken]:
+    """Give each window the median rates of its target without neighbour, and without limit.
+
+    Windows that foreign load disturbed do not count for these, where there are others.
+    """
+    rates: dict[tuple[str, str | None], list[Taken]] = {}
+    for one in taken:
+        rates.setdefault((one.setting.vm, one.setting.beside), []).append(one)
+
+    def median(vm: str, beside: str | None) -> float:
+        own = rates.get((vm, beside), [])
+        clean = [one for one in own if one.foreign <= FOREIGN] or own
+        return statistics.median(one.rate for one in clean) if own else float('nan')
+
+    return [dataclasses.replace(
+        one, alone=median(one.setting.vm, None),
+        free=median(f'{one.setting.resource.lower()}-free', one.setting.beside))
+        for one in taken]
 
 
 def apply(domain: 'libvirt.virDomain', specs: typing.Mapping[str, str]) -> None:
@@ -360,9 +383,11 @@ class Measurement:
 
 
 def measure(chosen: Measurement, judge: Judge, done: typing.Callable[[int, int], None],
-            report: typing.Callable[[str], None]) -> tuple[dict[str, str], list[Taken]]:
-    """Measure on this machine; returns facts and windows.
+            report: typing.Callable[[str], None],
+            keep: typing.Callable[[dict[str, str], list[Taken]], None]) -> None:
+    """Measure on this machine.
 
+    :param keep: called now and then with facts and all windows so far
     :raises TestbedError: when the testbed cannot be set up here
     """
     cores = os.sched_getaffinity(0)
@@ -378,14 +403,14 @@ def measure(chosen: Measurement, judge: Judge, done: typing.Callable[[int, int],
                 database=False))
             report('guests are up (%s)' % bed.accelerator)
             iterations = window.calibrate(bed)
-            taken = Run(bed, judge, chosen.seconds, iterations,
-                        random.Random(chosen.seed)).work(chosen.windows, done, report)
-            facts = {name: value for name, value in bed.facts().items()
-                     if name != 'database_program'}
-            return {**facts, 'window_seconds': '%g' % chosen.seconds, 'seed': str(chosen.seed),
-                    'cause_threshold': '%g times as much without it' % HARM,
-                    'judged_threshold': 'slowdown %g' % VISIBLE,
-                    'foreign_load_limit': '%g of the measured core' % FOREIGN}, taken
+            facts = {**{name: value for name, value in bed.facts().items()
+                        if name != 'database_program'},
+                     'window_seconds': '%g' % chosen.seconds, 'seed': str(chosen.seed),
+                     'cause_threshold': '%g times as much without it' % HARM,
+                     'judged_threshold': 'slowdown %g' % VISIBLE,
+                     'foreign_load_limit': '%g of the measured core' % FOREIGN}
+            Run(bed, judge, chosen.seconds, iterations, random.Random(chosen.seed)).work(
+                chosen.windows, done, report, lambda taken: keep(facts, taken))
     finally:
         os.sched_setaffinity(0, cores)
 
