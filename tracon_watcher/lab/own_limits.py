@@ -87,12 +87,11 @@ class Setting:
 
 
 LOOP, BURSTS, READER, READS = 'loop', 'bursts', 'reader', 'bursts of reads'
-#: Programs of neighbours: some take as much as they can, others a part of each second, in which
-#: they leave their neighbour about as much as they take.
+#: Programs of neighbours: some take as much as they can, others pause about half of the time.
 NEIGHBOURS = {
     LOOP: programs.Unit(cpu_seconds=0.005), READER: programs.Unit(reads=1),
     BURSTS: programs.Unit(cpu_seconds=0.3, period=1_000_000),
-    READS: programs.Unit(reads=30, period=1_000_000)}
+    READS: programs.Unit(reads=45, period=2_000_000)}
 
 
 def settings() -> list[Setting]:
@@ -102,7 +101,7 @@ def settings() -> list[Setting]:
     any neighbour leaves: beside one the guest does as much as alone.
     """
     found = []
-    for resource, always, bursts, loose in ((CPU, LOOP, BURSTS, 0.7), (DISK, READER, READS, 0.6)):
+    for resource, always, bursts, loose in ((CPU, LOOP, BURSTS, 0.7), (DISK, READER, READS, 0.65)):
         name, unit = resource.lower(), NEIGHBOURS[always]
         found += [Setting(resource, setting, f'{name}-free', unit, None, beside)
                   for setting, beside in ((NEITHER, None), (NEIGHBOUR, always),

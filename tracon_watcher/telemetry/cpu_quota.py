@@ -22,6 +22,7 @@ Groups of emulator and I/O threads do not count: nor do the delays of these.
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
 from typing import Iterable, Iterator, Mapping
@@ -30,8 +31,10 @@ from typing import Iterable, Iterator, Mapping
 _MOUNTS = ('sys/fs/cgroup', 'sys/fs/cgroup/cpu', 'sys/fs/cgroup/cpu,cpuacct',
            'sys/fs/cgroup/unified')
 # Nanoseconds of a unit of each counter.
-_COUNTERS = {'throttled_time': 1, 'throttled_usec': 1000}
+_COUNTERS = {b'throttled_time': 1, b'throttled_usec': 1000}
 _PID_FILES = 'run/libvirt/qemu'
+# Polls after which a domain is sought again that has no group that can be read.
+_PAUSE = 10
 # Groups that libvirt makes below a domain's own, and where systemd has one more in between.
 _THREADS = re.compile(r'(vcpu\d+|emulator|iothread\d+)$')
 _VCPU = re.compile(r'vcpu\d+$')
@@ -45,23 +48,22 @@ class ThrottledTimes:
 
     def __init__(self, root: pathlib.Path = pathlib.Path('/')) -> None:
         self._root = root
-        self._groups: dict[tuple[str, int], pathlib.Path | None] = {}
+        #: By UUID and number of a domain, its group, or how often it is not to be sought.
+        self._groups: dict[tuple[str, int], pathlib.Path | int] = {}
 
     def read(self, domains: Iterable[tuple[str, int, str]]) -> Mapping[str, int]:
         """Return the throttled time of domains by UUID, ns; what cannot be read is not there.
 
         :param domains: UUID, number (libvirt's id) and name of each that runs
         """
-        groups: dict[tuple[str, int], pathlib.Path | None] = {}
+        groups: dict[tuple[str, int], pathlib.Path | int] = {}
         found = {}
         for uuid, number, name in domains:
-            group = self._groups.get((uuid, number))
-            total = None if group is None else _throttled(group)
-            if total is None:
-                # Looked for at each poll until it is found: what libvirt starts has no group yet.
-                group = self._group(uuid, number, name)
-                total = None if group is None else _throttled(group)
-            groups[uuid, number] = group
+            known = self._groups.get((uuid, number), 0)
+            if isinstance(known, int):
+                known = self._group(uuid, number, name) or _PAUSE if known <= 1 else known - 1
+            total = None if isinstance(known, int) else _throttled(known)
+            groups[uuid, number] = 1 if total is None and not isinstance(known, int) else known
             if total is not None:
                 found[uuid] = total
         self._groups = groups
@@ -120,18 +122,25 @@ class ThrottledTimes:
 
 def _throttled(group: pathlib.Path) -> int | None:
     """Return the throttled time of a domain, ns; None where it is not counted."""
-    parts = [_counter(group), *(_counter(below) for below in _glob(group, 'vcpu*')
-                                if _VCPU.match(below.name))]
+    try:
+        names = os.listdir(group)
+    except OSError:
+        return None
+    parts = [_counter(group), *(_counter(group / name) for name in names if _VCPU.match(name))]
     known = [part for part in parts if part is not None]
     # In version 2 a group has the counter only where the controller is on.
     return sum(known) if known else None
 
 
 def _counter(group: pathlib.Path) -> int | None:
-    text = _text(group / 'cpu.stat')
-    for line in () if text is None else text.splitlines():
-        name, _, value = line.partition(' ')
-        if name in _COUNTERS and value.strip().isdigit():
+    try:
+        with open(os.path.join(group, 'cpu.stat'), 'rb') as file:
+            text = file.read()
+    except OSError:
+        return None
+    for line in text.splitlines():
+        name, _, value = line.partition(b' ')
+        if name in _COUNTERS and value.isdigit():
             return _COUNTERS[name] * int(value)
     return None
 

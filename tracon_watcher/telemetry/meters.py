@@ -31,7 +31,8 @@ VM, HOST = 'vm', 'host'
 _READS, _WRITES = 'read_requests_per_second', 'write_requests_per_second'
 _GUEST, _HOST = 'guest_cpu', 'host_cpu'
 _ELAPSED, _SLOWDOWN, _LOAD = 'elapsed time', 'observed slowdown', 'load of the host'
-_OWN_LIMITS = 'own limits'
+#: What meters feed that say what limits of VMs themselves do.
+OWN_LIMITS = 'own limits'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +65,7 @@ CPU_HOST = Meter('tracon.cpu.host', 'ns', VM, _HOST,
                  'other CPU time on the VM\'s behalf: emulator and I/O threads')
 CPU_DELAY = Meter('tracon.cpu.delay', 'ns', VM, _SLOWDOWN,
                   'time that virtual CPUs were ready to run and waited for a core')
-CPU_THROTTLED = Meter('tracon.cpu.throttled', 'ns', VM, _OWN_LIMITS,
+CPU_THROTTLED = Meter('tracon.cpu.throttled', 'ns', VM, OWN_LIMITS,
                       'time of this that the VM\'s own quota kept them waiting', everywhere=False)
 READ_REQUESTS = Meter('tracon.disk.read.requests', 'request', VM, _READS,
                       'reads that were served, of all disks')
@@ -74,9 +75,9 @@ READ_TIME = Meter('tracon.disk.read.time', 'ns', VM, _SLOWDOWN,
                   'time that these reads took, added up')
 WRITE_TIME = Meter('tracon.disk.write.time', 'ns', VM, _SLOWDOWN,
                    'time that these writes took, added up')
-READ_BYTES = Meter('tracon.disk.read.bytes', 'B', VM, _OWN_LIMITS,
+READ_BYTES = Meter('tracon.disk.read.bytes', 'B', VM, OWN_LIMITS,
                    'bytes that these reads brought')
-WRITE_BYTES = Meter('tracon.disk.write.bytes', 'B', VM, _OWN_LIMITS,
+WRITE_BYTES = Meter('tracon.disk.write.bytes', 'B', VM, OWN_LIMITS,
                     'bytes that these writes took away')
 INSTRUCTIONS = Meter('tracon.perf.instructions', 'instruction', VM, _SLOWDOWN,
                      'instructions that the VM\'s threads retired', everywhere=False)

@@ -119,6 +119,13 @@ class ThrottledTimesTestCase(unittest.TestCase):
         (self.root / V1).rename(self.root / 'gone')
         self.assertEqual({}, self.read())
 
+    def test_what_is_not_there_is_sought_again_after_some_polls(self):
+        self.assertEqual({}, self.read())
+        self.groups(V1, V1_STAT, vcpu0=1)
+        seen = [bool(self.read()) for _poll in range(12)]
+        self.assertEqual(1, len([one for one in zip(seen, seen[1:]) if one == (False, True)]))
+        self.assertEqual([False, True], [seen[0], seen[-1]])
+
     def test_domains_do_not_mix(self):
         self.groups(V1, V1_STAT, vcpu0=1)
         self.groups(V1.replace('qemu-7', 'qemu-71'), V1_STAT, vcpu0=2)
