@@ -157,7 +157,7 @@ def _optional(inventory: cloud.Inventory) -> tuple[meters.Meter, ...]:
     bytes_matter = any('bytes_sec' in name for limits in inventory.volume_limits.values()
                        for name in limits) or any(
         name.startswith('quota:disk_') and name.endswith('_bytes_sec')
-        for server in inventory.servers.values() for name in server.extra_specs)
+        for server in inventory.servers.values() for name in server.quotas)
     return OWN_LIMITS if bytes_matter else OWN_LIMITS[:1]
 
 

@@ -28,6 +28,7 @@ from tracon_watcher.inventory import cloud
 
 #: libvirt's default, microseconds.
 _PERIOD = 100_000.0
+_SHARES = 'quota:cpu_shares'
 #: Names of limits of a disk, as flavors (after ``quota:disk_``) and QoS have them.
 _OF_DISKS = {
     'read_iops_sec': own_limits.READS, 'write_iops_sec': own_limits.WRITES,
@@ -68,13 +69,13 @@ def limits(uuids: Sequence[str], inventory: cloud.Inventory) -> own_limits.Limit
         server = inventory.servers.get(uuid)
         if server is None:
             continue
-        quotas = {name: value for name, value in server.extra_specs.items()
-                  if name.startswith('quota:')}
+        quotas = server.quotas
         if quotas:
             quota = cores(server)
             if quota is not None:
                 total[row, own_limits.CORES] = smallest[row, own_limits.CORES] = quota
-        elif not any(volume in inventory.volume_limits for volume in server.volumes):
+        elif not (inventory.volume_limits
+                  and any(volume in inventory.volume_limits for volume in server.volumes)):
             continue
         key = tuple(sorted(quotas.items()))
         if key not in flavors:
@@ -87,8 +88,8 @@ def limits(uuids: Sequence[str], inventory: cloud.Inventory) -> own_limits.Limit
 
 def cores(server: cloud.Server) -> float | None:
     """Return how many cores' time the quota of a server's flavor allows, None without one."""
-    quota = _number(server.extra_specs.get('quota:cpu_quota'))
-    period = _number(server.extra_specs.get('quota:cpu_period')) or _PERIOD
+    quota = _number(server.quotas.get('quota:cpu_quota'))
+    period = _number(server.quotas.get('quota:cpu_period')) or _PERIOD
     return None if quota is None else quota / period * max(server.vcpus, 1)
 
 
@@ -145,16 +146,14 @@ def _light(inventory: cloud.Inventory) -> set[str]:
     Of a VM for which nothing is stated the weight is the host's default, which differs from one
     version of control groups to the other: beside it any weight may be less.
     """
+    if not any(_SHARES in server.quotas for server in inventory.servers.values()):
+        return set()
     weights: dict[str, dict[str, float]] = {}
-    stating = False
     for uuid, server in inventory.servers.items():
         if server.host is not None and server.vm_state == 'active':
-            weight = _number(server.extra_specs.get('quota:cpu_shares'))
-            stating = stating or weight is not None
+            weight = _number(server.quotas.get(_SHARES))
             weights.setdefault(server.host, {})[uuid] = (
                 np.nan if weight is None else weight / max(server.vcpus, 1))
-    if not stating:
-        return set()
     return {uuid for found in weights.values() for uuid in _lighter(found)}
 
 

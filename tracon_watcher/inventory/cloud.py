@@ -19,11 +19,16 @@ and volumes, one kind of request each.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from typing import Any, Callable, Mapping
 
 from tracon_watcher.inventory import listing
 from tracon_watcher.inventory import volume_limits as limits_module
+
+
+_QUOTA = 'quota:'
+_NONE: Mapping[str, str] = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +59,12 @@ class Server:
     def kind(self) -> tuple[str, str, str]:
         """What a newcomer's history is sought by: (project, flavor, image)."""
         return self.project, self.flavor, self.image
+
+    @functools.cached_property
+    def quotas(self) -> Mapping[str, str]:
+        """The extra specs of its flavor that limit it; most have none."""
+        return {name: value for name, value in self.extra_specs.items()
+                if name.startswith(_QUOTA)} or _NONE
 
 
 @dataclasses.dataclass(frozen=True)

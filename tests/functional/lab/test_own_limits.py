@@ -73,7 +73,8 @@ class OwnLimitsTestCase(unittest.TestCase):
         self.assertLess(found.slowdown, own_limits.VISIBLE)
 
     def test_a_disk_at_its_limit_is_no_neighbours_doing(self):
-        found = self.judge({'quota:disk_read_iops_sec': '50'}, reads=1)
+        # So few that a guest is at it on a busy machine as well.
+        found = self.judge({'quota:disk_read_iops_sec': '20'}, reads=1)
         self.assertTrue(found.reached)
         self.assertIn(found.judged, (own_limits.OWN, own_limits.OWN_AND_UNKNOWN))
 

@@ -182,8 +182,8 @@ class TestAgents(unittest.TestCase):
 
     def test_vms_are_sent_whole(self):
         self.agents.cycle()
-        # 8 meters of each of two VMs in one message, what there is of the host in another
-        self.assertEqual([16], [size for size in self.agents.notifier.sizes if size > 9])
+        # 11 meters of each of two VMs in one message, what there is of the host in another
+        self.assertEqual([22], [size for size in self.agents.notifier.sizes if size > 9])
 
     def test_a_guest_that_hangs_costs_one_cycle(self):
         self.agents.cycle()
