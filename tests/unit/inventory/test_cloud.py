@@ -20,8 +20,9 @@ from tracon_watcher.inventory import cloud
 class ServerTestCase(unittest.TestCase):
 
     def test_disks_that_are_no_volumes(self):
-        for image, ephemeral, swap, count in ((True, 0, 0, 1), (True, 20, 512, 3), (False, 0, 0, 0),
-                                              (False, None, '', 0), (False, 0, 512, 1)):
+        for image, ephemeral, swap, count in (
+                (True, 0, 0, 1), (True, 20, 512, 3), (False, 0, 0, 0), (False, None, '', 0),
+                (False, 0, 512, 1)):
             self.assertEqual(count, cloud.local_disks(image, ephemeral, swap))
 
     def test_they_are_known_from_a_listing(self):
