@@ -335,8 +335,10 @@ class AnswersTestCase(unittest.TestCase):
     def test_the_inventory_of_the_engine(self):
         from tracon_watcher.engine import state
         from tracon_watcher.inventory import cloud
+        from tracon_watcher.inventory import volume_limits
         logs = {}
-        found = cloud.collect(self.connection(answers(), logs))
+        found = cloud.collect(self.connection(answers(), logs),
+                              volume_limits=volume_limits.VolumeLimits())
         self.assertTrue(found.servers and found.hypervisors and found.aggregates)
         for aggregate in found.aggregates:
             for key in (state.HOST_TYPE, state.STORAGE):
@@ -517,9 +519,15 @@ def answers():
         '/ports': ('ports', [
             {'id': 'p', 'device_id': 'vm-1', 'binding:vnic_type': 'normal', 'fixed_ips': [],
              'mac_address': '52:54:00:00:00:01', 'dns_name': 'db'}]),
+        '/types': ('volume_types', [
+            {'id': 't', 'name': 'fast', 'qos_specs_id': 'q', 'description': 'x',
+             'is_public': True, 'extra_specs': {'secret': 'x'}}]),
+        '/qos-specs': ('qos_specs', [{'id': 'q', 'name': 'x', 'consumer': 'front-end',
+                                      'specs': {'read_iops_sec': '100'}}]),
         '/volumes/detail': ('volumes', [
-            {'id': 'v1', 'name': 'data', 'metadata': {'secret': 'x'}, 'size': 1,
-             'os-vol-host-attr:host': 'cinder@lvm#pool', 'attachments': [],
+            {'id': 'v1', 'volume_type': 'fast', 'name': 'data', 'size': 1,
+             'metadata': {'secret': 'x'}, 'attachments': [],
+             'os-vol-host-attr:host': 'cinder@lvm#pool',
              'volume_image_metadata': {'os_distro': 'debian'}}]),
         '/allocation_candidates': ('provider_summaries', {'node-1': {
             'resources': {kind: {'capacity': 8, 'used': 1} for kind in

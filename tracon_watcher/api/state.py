@@ -31,6 +31,8 @@ from tracon_watcher.placement import culprits
 from tracon_watcher.placement import present
 from tracon_watcher.placement import trust
 
+# Slowdown from which on a VM at a limit of its own is hurt by neighbours as well.
+_VISIBLE = 1.1
 #: Returns what the engine knows now, None while it knows nothing.
 ViewOf = Callable[[], 'views.View | None']
 #: Who does something to a VM, and to whom it does something.
@@ -216,6 +218,19 @@ class State:
         """Return the slowdown now, (n,): as observed, or else as predicted; NaN where unknown."""
         predicted = np.exp(self.present().exponent[0])
         return np.where(np.isnan(self.view.observed), predicted, self.view.observed)
+
+    def held_back(self) -> BoolArray:
+        """Return the VMs, (n,), that limits of their own hold back, and no neighbour visibly does.
+
+        What is predicted holds for VMs that may run as they like: nobody is named a culprit.
+        """
+        def work() -> BoolArray:
+            held = np.array([uuid in self.view.held_back for uuid in self.cluster.uuids],
+                            dtype=np.bool_)
+            return np.asarray(held & ~(self.view.observed > _VISIBLE))
+
+        found: BoolArray = self._once('held back', work)
+        return found
 
     def vm(self, row: int) -> views.VM:
         """Return what a resident is called and whose it is."""

@@ -95,7 +95,7 @@ def describe(state: states.State, rows: IntArray, open_to: bool, project: str | 
     cluster, now, blame = state.cluster, state.present(), state.culprits()
     agreement, slow, harm = state.agreement(), state.slowdown(), state.harm()
     error, statuses = states.number(state.view.observed_error), state.statuses()
-    found = []
+    held, found = state.held_back(), []
     for row in rows.tolist():
         vm = state.vm(row)
         host = int(cluster.host[row])
@@ -120,8 +120,13 @@ def describe(state: states.State, rows: IntArray, open_to: bool, project: str | 
                        'min_iops_ratio': states.number(cluster.min_iops_ratio[row]) or None},
             'in_breach': bool(now.breached[:, row].any()) if known else None,
             'agreement': present.Agreement(int(agreement[row])).name.lower(),
+            'own_limits': [
+                {'name': limit.name, 'value': None if limit.value is None
+                 else states.number(limit.value), 'unit': limit.unit,
+                 'reached': None if limit.reached is None else states.number(limit.reached)}
+                for limit in state.view.own_limits.get(vm.uuid, ())],
             'culprit': None, 'joint': None}
-        if known:
+        if known and not held[row]:
             one['joint'] = states.number(blame.joint[row])
             if blame.culprit[row] >= 0:
                 one['culprit'] = {**_named(state, int(blame.culprit[row]), open_to, project),
@@ -145,7 +150,7 @@ def _neighbours(state: states.State, gate: gates.Gate, row: int, open_to: bool,
 def _culprits(state: states.State, row: int, blamed: attribution.Attribution, open_to: bool,
               project: str | None) -> list[Document]:
     found: list[Document] = []
-    if not state.present().known[row]:
+    if not state.present().known[row] or state.held_back()[row]:
         return found
     excess = max(float(state.view.observed[row]) - 1, 0.0)
     others = 0.0

@@ -92,10 +92,12 @@ class Source:
         from tracon_watcher.telemetry import readings
         found = [one for one in self._polls if since <= one[0] < until]
         count = len(self._uuids)
+        counted = np.concatenate([values for _at, values in found])
+        # Of what own limits do, all of it counts nothing.
+        none = np.zeros((len(counted), max(len(meters) - counted.shape[1], 0)))
         return readings.Readings(
             self._uuids, tuple(meters), np.tile(np.arange(count), len(found)),
-            np.repeat([at for at, _values in found], count),
-            np.concatenate([values for _at, values in found]))
+            np.repeat([at for at, _values in found], count), np.hstack([counted, none]))
 
 
 def _measure(arguments: argparse.Namespace) -> Iterator[tuple[Any, ...]]:

@@ -112,7 +112,8 @@ def _resource(number: int) -> dict[str, Any]:
 
 
 def _metrics(resource: dict[str, Any], others: int) -> Iterator[dict[str, Any]]:
-    names = [(meter.name, POLICY) for meter in meters.VM_METERS if meter.everywhere]
+    names = [(meter.name, POLICY) for meter in meters.VM_METERS
+             if meter.everywhere and meter.feeds != meters.OWN_LIMITS]
     names += [(f'other.{number}', OTHERS) for number in range(others)]
     for name, policy in names:
         yield {'id': uuid.uuid4(), 'archive_policy_name': policy, 'creator': 'admin',

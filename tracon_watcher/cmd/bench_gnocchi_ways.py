@@ -28,7 +28,8 @@ from tracon_watcher.telemetry import meters as meters_module
 from tracon_watcher.telemetry import rest
 
 #: What every VM has, and the engine reads.
-METERS = [meter.name for meter in meters_module.VM_METERS if meter.everywhere]
+METERS = [meter.name for meter in meters_module.VM_METERS
+          if meter.everywhere and meter.feeds != meters_module.OWN_LIMITS]
 _Report = Callable[[float], None]
 _Question = tuple[str, str, dict[str, Any], Any]
 _AGGREGATES = 'v1/aggregates'

@@ -68,6 +68,12 @@ class Domain:
     def UUIDString(self) -> str:
         return self._uuid
 
+    def ID(self) -> int:
+        return 1
+
+    def name(self) -> str:
+        return self._uuid
+
     def info(self) -> Any:
         return self._ask('info') or [libvirt.VIR_DOMAIN_RUNNING, 524288, 524288, 1, 1]
 
@@ -146,6 +152,13 @@ class Counted:
 
     def UUIDString(self) -> str:
         return self.inner.UUIDString()
+
+    # What libvirt tells of a domain without being asked is no call.
+    def ID(self) -> int:
+        return self.inner.ID()
+
+    def name(self) -> str:
+        return self.inner.name()
 
     def lookupByUUIDString(self, uuid: str) -> Counted:
         self.calls += 1

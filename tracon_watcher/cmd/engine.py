@@ -52,6 +52,7 @@ from tracon_watcher.engine.storage import decisions
 from tracon_watcher.engine.storage import storage as storages
 from tracon_watcher import errors
 from tracon_watcher.inventory import cloud
+from tracon_watcher.inventory import volume_limits
 from tracon_watcher.messaging import protocol
 from tracon_watcher.messaging import publisher
 from tracon_watcher.messaging import standby
@@ -185,8 +186,10 @@ def build(conf: cfg.ConfigOpts,
     files = model_directory.ModelDirectory(wanted.models_directory, report)
     learnt_since = active_models.ActiveModels(files, storage.models, report)
     watched = freshness.Freshness(wanted.polling_interval_seconds)
+    of_volumes = volume_limits.VolumeLimits()
     parts = engines.Parts(
-        lead, storage.lease, lambda: cloud.collect(sdk), residents, make_collector, make_publisher,
+        lead, storage.lease, lambda: cloud.collect(sdk, volume_limits=of_volumes), residents,
+        make_collector, make_publisher,
         make_listener if wanted.notifications else None,
         learnt_since if wanted.refit else files, watched, learnt_since.forget,
         lambda: standby.Standby(protocol.connector(conf), name),

@@ -50,6 +50,9 @@ _DELAY = 2
 _UNSEEN = 0.9
 # Fewest requests, and seconds of expected delay, in a slot that say anything.
 _LEAST = np.array([5.0, 5.0, 0.05])
+# Share of the time of requests that limits of own disks may account for in a slot that says
+# anything of storage.
+_LIMITED = 0.05
 
 
 class Baselines:
@@ -95,7 +98,7 @@ class Baselines:
                worth: FloatArray, passed: FloatArray, pool: IntArray) -> None:
         """Learn from an interval each of m different VMs, and the window before it.
 
-        :param sums: (m, slots, 7) usage, times the seconds that it lasted; the interval stands
+        :param sums: (m, slots, 9) usage, times the seconds that it lasted; the interval stands
             last, like a slot of its own
         :param worth: (m,) length of the interval, in slots
         :param passed: (m,) seconds since the last time
@@ -105,8 +108,12 @@ class Baselines:
         seen = demand.of_columns(sums.reshape(-1, sums.shape[2]))
         shape = (*sums.shape[:2], KINDS)
         asked = np.column_stack([seen.reads, seen.writes, demand.expected_delay(seen, learnt)])
-        took = np.column_stack([seen.read_time, seen.write_time, seen.delay])
+        took = np.column_stack([seen.read_time, seen.write_time, seen.delay - seen.throttled])
         told = (asked >= _LEAST) & (took > 0)
+        # What requests take at the limit of an own disk says nothing of the storage.
+        limited = seen.limited > _LIMITED * (np.nan_to_num(seen.read_time)
+                                             + np.nan_to_num(seen.write_time))
+        told[limited, :_DELAY] = False
         pace = np.where(told, took / np.where(told, asked, 1.0), np.inf).reshape(shape)
         told = told.reshape(shape)
         low = slots.Weighted(np.moveaxis(pace, 1, 2),

@@ -35,6 +35,15 @@ work, so a unit takes longer than waiting tells: not τ times as long, but s(τ)
 curve. CPU demand is R f^φ, since more CPU time than there is cannot be had; request rates are
 s(f)^φ times those seen, and so is host CPU beyond what a VM costs that does nothing.
 
+What the *owner* forbids is no neighbour's doing (:mod:`.own_limits`): while a CPU quota is used
+up, virtual CPUs are ready and wait, T seconds of D, and while a disk is at its limit of requests
+or bytes, requests wait in the hypervisor, L seconds of w. Neither is needed, lost or idle: D and w
+are what is left without T and L, and shares of time are those of what is left. Whoever is at a
+limit does no more than the limit allows once its neighbours are gone: f never exceeds the quota
+over R, nor do request rates exceed their limits, and τ of a VM that its quota does keep waiting
+does not exceed that either. For φ, L counts as idle time: what neighbours cost a VM that waits at
+its disk's limit, it would have waited there.
+
 What this cannot see: a closed loop that thinks between its units looks like an open one, and is
 taken for throttled by nothing; an open loop that has no idle time left looks like a closed one,
 and is taken for as large as the time would hold; of several virtual CPUs one that is busy all the
@@ -53,6 +62,9 @@ from tracon_watcher.contention import calibration_document as documents
 _TINY = 1e-9
 # A VM that is idle but for this share of its time is too idle for a slowdown.
 _LEAST_BUSY = 0.01
+#: Share of the time that a VM runs, or would but for its quota, from which on the quota counts as
+#: what holds it back.
+THROTTLED = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +76,9 @@ class Usage:
     :param host: (n,) seconds of CPU that the host spent on the VM's behalf
     :param reads: (n,) requests, and ``writes``
     :param read_time: (n,) seconds that requests took, summed over them, and ``write_time``
+    :param throttled: (n,) seconds of ``delay`` in which the VM's own quota was used up
+    :param limited: (n,) seconds of ``read_time`` and ``write_time`` that are put down to limits of
+        the VM's own disks
     """
 
     running: FloatArray
@@ -73,6 +88,8 @@ class Usage:
     writes: FloatArray
     read_time: FloatArray
     write_time: FloatArray
+    throttled: FloatArray
+    limited: FloatArray
 
     def __len__(self) -> int:
         return len(self.running)
@@ -83,7 +100,7 @@ class Usage:
 
     @property
     def columns(self) -> FloatArray:
-        """(n, 7) everything, in the order above."""
+        """(n, 9) everything, in the order above."""
         return np.column_stack([getattr(self, field.name) for field in dataclasses.fields(self)])
 
     @property
@@ -103,13 +120,16 @@ class Usage:
 
 
 def of_columns(columns: FloatArray, unit: float = 1.0) -> Usage:
-    """Return the usage of (n, 7) columns, which stand in the order of :class:`Usage`.
+    """Return the usage of (n, 9) columns, which stand in the order of :class:`Usage`.
+
+    Of (n, 7) columns there is no time that own limits account for.
 
     :param unit: seconds that times count in: 1e-9 for rates of counters in nanoseconds
     """
-    running, delay, host, reads, writes, read_time, write_time = columns.T
+    running, delay, host, reads, writes, read_time, write_time, *own = columns.T
+    throttled, limited = own if own else np.zeros((2, len(columns)))
     return Usage(unit * running, unit * delay, unit * host, reads, writes, unit * read_time,
-                 unit * write_time)
+                 unit * write_time, unit * throttled, unit * limited)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,6 +155,70 @@ class Baseline:
 
 
 @dataclasses.dataclass(frozen=True)
+class Bounds:
+    """What owners of n VMs allow at most, per second; infinite where nothing is stated.
+
+    :param cores: (n,) by CPU quotas
+    :param reads: (n,) requests, by limits of disks, ``writes``, and both together, ``requests``
+    """
+
+    cores: FloatArray
+    reads: FloatArray
+    writes: FloatArray
+    requests: FloatArray
+
+    def take(self, index: BoolArray | IntArray | slice) -> Bounds:
+        """Return the VMs that ``index`` selects."""
+        return Bounds(*(getattr(self, field.name)[index] for field in dataclasses.fields(self)))
+
+    @property
+    def columns(self) -> FloatArray:
+        """(n, 4) everything, in the order above."""
+        return np.column_stack([self.cores, self.reads, self.writes, self.requests])
+
+    def room(self, seen: Usage) -> tuple[FloatArray, FloatArray]:
+        """Return how many times as much CPU time, and as many requests, may be had, (n,) each.
+
+        Never less than once: what is seen is possible.
+        """
+        with np.errstate(invalid='ignore', divide='ignore'):
+            cores = np.where(seen.running > 0, self.cores / seen.running, np.inf)
+            requests = np.fmin.reduce([
+                np.where(rate > 0, bound / rate, np.inf) for bound, rate in (
+                    (self.reads, seen.reads), (self.writes, seen.writes),
+                    (self.requests, seen.reads + seen.writes))])
+        return np.maximum(cores, 1.0), np.maximum(requests, 1.0)
+
+
+def bounds_of_columns(columns: FloatArray) -> Bounds:
+    """Return the bounds of (n, 4) columns, which stand in the order of :class:`Bounds`."""
+    return Bounds(*columns.T)
+
+
+def unbounded(count: int) -> Bounds:
+    """Return the bounds of so many VMs whose owners state nothing."""
+    return bounds_of_columns(np.full((count, 4), np.inf))
+
+
+@dataclasses.dataclass(frozen=True)
+class Time:
+    """How n VMs spend the time of their virtual CPUs, in shares of it; NaN where not counted.
+
+    :param excess: (n,) e, lost to others
+    :param idle: (n,) I
+    :param throttled: (n,) T, forbidden by quotas
+    :param limited: (n,) L, waiting at the limits of own disks
+    :param doubt: (n,) standard error of e that comes from that of latencies alone
+    """
+
+    excess: FloatArray
+    idle: FloatArray
+    throttled: FloatArray
+    limited: FloatArray
+    doubt: FloatArray
+
+
+@dataclasses.dataclass(frozen=True)
 class Estimate:
     """What n VMs would do undisturbed, and how much they are disturbed.
 
@@ -144,8 +228,8 @@ class Estimate:
     :param stretch: (n,) τ; NaN where waiting was not counted, and of VMs that hardly do anything
     :param slowdown: (n,) what the calibration makes of it
     :param slowdown_deviation: (n,) its relative standard error
-    :param throttled: (n,) f, how much more a closed loop would do; 1 where unknown
-    :param excess: (n,) e, share of the time of its virtual CPUs
+    :param growth: (n,) f, how much more a closed loop would do; 1 where unknown
+    :param excess: (n,) e, share of the time of its virtual CPUs that its owner leaves it
     """
 
     demand: FloatArray
@@ -154,35 +238,42 @@ class Estimate:
     stretch: FloatArray
     slowdown: FloatArray
     slowdown_deviation: FloatArray
-    throttled: FloatArray
+    growth: FloatArray
     excess: FloatArray
 
 
 def uncontended(seen: Usage, baseline: Baseline, learnt: documents.Calibrated,
-                vcpus: FloatArray | float = 1.0) -> Estimate:
+                vcpus: FloatArray | float = 1.0, bounds: Bounds | None = None) -> Estimate:
     """Return the uncontended demand of n VMs, each over an interval of its own.
 
     Of a VM whose waiting is not counted the demand is what is seen, which it is at least, with a
     deviation as large; its slowdown is unknown.
 
     :param vcpus: (n,) or one for all
+    :param bounds: what owners allow; by default anything
     """
-    excess, idle, doubt = spent(seen, baseline, learnt, vcpus)
+    time = spent(seen, baseline, learnt, vcpus)
+    allowed = np.maximum(1 - time.throttled - time.limited, _TINY)
+    excess, idle, doubt = (part / allowed for part in (time.excess, time.idle, time.doubt))
+    cores, requests = (unbounded(len(seen)) if bounds is None else bounds).room(seen)
     needed = np.maximum(1 - idle - excess, _TINY)
-    stretch = np.where(1 - idle >= _LEAST_BUSY, (needed + excess) / needed, np.nan)
+    stretch = np.where((1 - idle) * allowed >= _LEAST_BUSY, (needed + excess) / needed, np.nan)
+    held = seen.throttled >= THROTTLED * (seen.running + seen.throttled)
+    stretch = np.where(held, np.minimum(stretch, cores), stretch)
     counted = np.isfinite(excess)
-    throttled = np.where(counted, 1 / np.maximum(1 - excess, _TINY), 1.0)
-    closed = np.where(counted, closedness(excess, idle, learnt.slack), 0.0)
+    growth = np.where(counted, np.minimum(1 / np.maximum(1 - excess, _TINY), cores), 1.0)
+    spare = idle + time.limited / allowed
+    closed = np.where(counted, closedness(excess, spare, learnt.slack), 0.0)
     # A loop without idle time left has f = τ, hence the curve of τ.
-    by_units = learnt.curve.estimate(throttled)
-    demand, most = (_scaled(seen, throttled ** power, by_units ** power, learnt)
+    by_units = np.minimum(learnt.curve.estimate(growth), requests)
+    demand, most = (_scaled(seen, growth ** power, by_units ** power, learnt)
                     for power in (closed, 1.0))
-    deviation = np.hypot(learnt.demand_width(throttled),
-                         np.nan_to_num(closed * doubt * throttled)[:, None])
+    deviation = np.hypot(learnt.demand_width(growth),
+                         np.nan_to_num(closed * doubt * growth)[:, None])
     deviation[~counted] = 1.0
     slowdown = learnt.curve.estimate(stretch)
     return Estimate(demand, most, deviation, stretch, slowdown,
-                    np.hypot(learnt.slowdown_width(slowdown), doubt / needed), throttled, excess)
+                    np.hypot(learnt.slowdown_width(slowdown), doubt / needed), growth, excess)
 
 
 def _scaled(seen: Usage, by_time: FloatArray, by_units: FloatArray,
@@ -195,28 +286,31 @@ def _scaled(seen: Usage, by_time: FloatArray, by_units: FloatArray,
 
 
 def spent(seen: Usage, baseline: Baseline, learnt: documents.Calibrated,
-          vcpus: FloatArray | float = 1.0) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return e and I, shares of the time, and the standard error of e that comes from that of
-    latencies alone; (n,) each.
+          vcpus: FloatArray | float = 1.0) -> Time:
+    """Return how the time is spent.
 
     NaN where running, delay or the time of requests that there were is not counted.
     """
     # More than all of the time is a matter of rounding, or of a VM that was resized.
     budget = np.maximum(vcpus, seen.running)
     running = seen.running / budget
-    delay = np.minimum(seen.delay / budget, 1 - running)
+    ready = np.minimum(seen.delay / budget, 1 - running)
+    throttled = np.minimum(seen.throttled / budget, ready)
+    delay = ready - throttled
     expected = np.minimum(delay, baseline.self_delay * expected_delay(seen, learnt) / budget)
-    left = np.maximum(1 - running - delay, 0.0)
+    left = np.maximum(1 - running - ready, 0.0)
     requests = _time(seen.reads, seen.read_time) + _time(seen.writes, seen.write_time)
     reads = _alone(seen.reads, seen.read_time, baseline.read_latency)
     writes = _alone(seen.writes, seen.write_time, baseline.write_latency)
     # Requests overlap with each other and with running; at most the time that is left is theirs.
     waiting = np.minimum(requests / budget, left)
-    share = waiting / np.where(requests > 0, requests, 1.0)
-    excess = np.maximum(delay - expected + waiting - share * (reads + writes), 0.0)
+    some = np.where(requests > 0, requests, 1.0)
+    limited = waiting * np.minimum(seen.limited / some, 1.0)
+    share = (waiting - limited) / some
+    excess = np.maximum(delay - expected + waiting - limited - share * (reads + writes), 0.0)
     doubt = share * (np.where(reads > 0, reads * baseline.read_deviation, 0.0)
                      + np.where(writes > 0, writes * baseline.write_deviation, 0.0))
-    return excess, left - waiting, doubt
+    return Time(excess, left - waiting, throttled, limited, doubt)
 
 
 def expected_delay(seen: Usage, learnt: documents.Calibrated) -> FloatArray:

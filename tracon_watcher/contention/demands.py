@@ -21,6 +21,10 @@ That a VM now does something else is believed after two successive intervals of 
 far from the window. More is demanded when more is *seen* than the window has, since less than
 what is seen is never demanded; less is demanded when less is the *most* that may be, a closed
 loop's, since one that is hurt may seem to do less because of that. Then the window starts anew.
+
+What VMs wait for because of limits of their owners (:mod:`.own_limits`) is told apart interval by
+interval, before intervals are added up. Where it is not known whether owner or neighbours hold a
+VM back, its slowdown is unknown, unless it makes next to no difference.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from tracon_watcher.contention import baselines
 from tracon_watcher.contention import calibration_document as documents
 from tracon_watcher.contention import demand
 from tracon_watcher.contention import level as levels
+from tracon_watcher.contention import own_limits
 from tracon_watcher.contention import slots
 
 #: Standard deviations from which on a demand is another one.
@@ -44,6 +49,8 @@ FAR = 3.0
 _OVERLAP = 1.0
 # Columns of a slot: seconds, then usage.
 _COLUMNS = 1 + len(dataclasses.fields(demand.Usage))
+# Share by which two slowdowns differ that count as one.
+_SAME = 0.1
 # VMs that are worked on at a time, for their temporary arrays.
 _CHUNK = 10_000
 
@@ -68,6 +75,12 @@ class Profiles:
     :param slots: (n,) slots of the window that it rests on
     :param at: (n,) seconds since the epoch: the end of the last interval
     :param seconds: (n,) how long that was, by which the slowdown is told
+    :param reached: (n, 2) share of the window in which the VM was at its CPU quota, and at a limit
+        of its disks; older intervals count less
+    :param at_limit: (n, 2) whether it was in the last interval
+    :param unsure: (n,) whether it is not known how much of its waiting then was the owner's
+    :param limit: (n,) column of :class:`.own_limits.Limits` of the limit of disks that is used
+        most; -1 without one
     """
 
     vms: tuple[str, ...]
@@ -82,6 +95,15 @@ class Profiles:
     slots: IntArray
     at: FloatArray
     seconds: FloatArray
+    reached: FloatArray
+    at_limit: BoolArray
+    unsure: BoolArray
+    limit: IntArray
+
+    @property
+    def limited(self) -> BoolArray:
+        """(n,) whether limits of their own hold VMs back now, or may."""
+        return np.asarray(self.at_limit.any(axis=1) | self.unsure)
 
 
 class Demands:
@@ -98,6 +120,7 @@ class Demands:
                  expiry: float = 900.0, doubling: float = 86400.0) -> None:
         self._learnt = learnt
         self._expiry = expiry
+        self._span = window
         self._rows: dict[str, int] = {}
         self._free: list[int] = []
         self._slots = slots.Slots(count, window / count, _COLUMNS)
@@ -114,7 +137,8 @@ class Demands:
 
     def update(self, vms: Sequence[str], row: IntArray, start: FloatArray, end: FloatArray,
                usage: demand.Usage, vcpus: FloatArray | None = None,
-               pools: IntArray | None = None) -> int:
+               pools: IntArray | None = None, limits: own_limits.Limits | None = None,
+               size: FloatArray | None = None) -> int:
         """Learn from m intervals of n VMs, in any order.
 
         An interval that has a characteristic unknown, has no length, or begins before one ended
@@ -122,10 +146,14 @@ class Demands:
 
         :param row: (m,) index of each interval's VM
         :param start: (m,) seconds since the epoch, and ``end``
-        :param usage: of the m intervals
+        :param usage: of the m intervals; ``throttled`` is NaN where it is not counted, and
+            ``limited`` is not looked at
         :param vcpus: (n,) virtual CPUs of each VM, one by default
         :param pools: (n,) a number for the sort of storage each VM is on, the same for VMs whose
             latencies are to be compared; -1 where unknown, as by default
+        :param limits: that the owners of the n VMs state, by default none
+        :param size: (m, 2) bytes a second that were read and written, NaN where not counted, as by
+            default
         :returns: how many intervals were learnt from
         """
         usable = np.flatnonzero(np.isfinite(usage.characteristics).all(axis=1) & (end > start))
@@ -133,16 +161,20 @@ class Demands:
         concerned = np.unique(row[usable])
         place = np.zeros(len(vms), dtype=np.intp)
         place[concerned] = self._places([vms[index] for index in concerned])
-        self._state['vcpus'][place[concerned]] = 1.0 if vcpus is None else vcpus[concerned]
+        vcpus = np.ones(len(vms)) if vcpus is None else vcpus
+        self._state['vcpus'][place[concerned]] = vcpus[concerned]
         pools = np.full(len(vms), -1) if pools is None else pools
+        limits = own_limits.nothing(len(vms)) if limits is None else limits
+        size = np.full((len(row), 2), np.nan) if size is None else size
         count = 0
         for turn in _turns(row[usable]):
             chosen = usable[turn]
             before = self._state['end'][place[row[chosen]]]
             chosen = chosen[(start[chosen] > before - _OVERLAP) & (end[chosen] > before)]
             count += len(chosen)
-            self._learn(place[row[chosen]], start[chosen], end[chosen], usage.take(chosen),
-                        pools[row[chosen]])
+            own = row[chosen]
+            self._learn(place[own], start[chosen], end[chosen], own_limits.attribute(
+                usage.take(chosen), size[chosen], limits.take(own), vcpus[own]), pools[own])
         return count
 
     def retain(self, vms: Container[str]) -> None:
@@ -162,12 +194,13 @@ class Demands:
         """Forget the baselines of VMs that are on another host now; what they demand stays."""
         rows = np.array([self._rows[name] for name in vms if name in self._rows], dtype=np.intp)
         seconds, usage, baseline = self._window(rows, self._state['end'][rows])
-        found = demand.uncontended(usage, baseline, self._learnt,
-                                   np.repeat(self._state['vcpus'][rows], seconds.shape[1]))
+        found = demand.uncontended(
+            usage, baseline, self._learnt, np.repeat(self._state['vcpus'][rows], seconds.shape[1]),
+            self._bounds(rows, seconds.shape[1]))
         reads, writes, running, host = found.demand.T
         # As if it had never waited: what it did is told by the old baseline, and no new one.
         never = np.zeros_like(running)
-        settled = demand.Usage(running, never, host, reads, writes, never, never)
+        settled = demand.Usage(running, never, host, reads, writes, never, never, never, never)
         length = seconds.reshape(-1, 1)
         self._slots.replace(rows, np.hstack([length, length * settled.columns]).reshape(
             *seconds.shape, _COLUMNS))
@@ -195,12 +228,17 @@ class Demands:
         present[expired] = np.nan
         return Profiles(tuple(self._rows), mean, deviation, present, seen, signal[:, 0],
                         signal[:, 1], signal[:, 2], last['baseline'].astype(np.float64), used,
-                        last['end'], last['seconds'].astype(np.float64))
+                        last['end'], last['seconds'].astype(np.float64),
+                        np.where(expired[:, None], np.nan, last['reached'].astype(np.float64)
+                                 / np.maximum(last['watched'], 1e-9)[:, None]),
+                        last['at_limit'] & ~expired[:, None], last['unsure'] & ~expired,
+                        last['limit'].astype(np.intp))
 
-    def _learn(self, rows: IntArray, start: FloatArray, end: FloatArray, usage: demand.Usage,
-               pools: IntArray) -> None:
+    def _learn(self, rows: IntArray, start: FloatArray, end: FloatArray,
+               told: own_limits.Attribution, pools: IntArray) -> None:
         """Learn from one interval each of different VMs."""
-        seconds = end - start
+        seconds, usage = end - start, told.usage
+        self._state['bounds'][rows] = told.bounds.columns
         values = np.column_stack([seconds, usage.columns * seconds[:, None]])
         for chunk in _chunks(len(rows)):
             own, at = rows[chunk], end[chunk]
@@ -211,14 +249,15 @@ class Demands:
                                    np.where(before > 0, at - before, 0.0), pools[chunk])
         self._baselines.compare()
         for chunk in _chunks(len(rows)):
-            self._judge(rows[chunk], end[chunk], usage.take(chunk), values[chunk])
+            self._judge(rows[chunk], end[chunk], told.take(chunk), values[chunk])
 
-    def _judge(self, rows: IntArray, end: FloatArray, usage: demand.Usage,
+    def _judge(self, rows: IntArray, end: FloatArray, told: own_limits.Attribution,
                values: FloatArray) -> None:
         """See whether demands are other ones than before, and take the interval down."""
-        last = self._state[rows]
+        last, usage = self._state[rows], told.usage
         baseline = self._baselines.of(rows)
-        found = demand.uncontended(usage, baseline, self._learnt, last['vcpus'])
+        found = demand.uncontended(usage, baseline, self._learnt, last['vcpus'], told.bounds)
+        signal, unsure = self._signal(found, told, baseline, last['vcpus'])
         far, changed, agreed = self._compare(rows, last, end, found, usage)
         self._baselines.restart(rows[changed])
         self._slots.clear(rows[changed])
@@ -232,14 +271,49 @@ class Demands:
         expected = baseline.self_delay * demand.expected_delay(usage, self._learnt)
         with np.errstate(invalid='ignore', divide='ignore'):
             stretch = 1 + np.fmin(expected, usage.delay) / usage.running
+        fade = np.exp((last['end'] - end) / self._span)
+        last['watched'] = fade * last['watched'] + values[:, 0]
+        last['reached'] = fade[:, None] * last['reached'] + values[:, :1] * told.reached
+        last['at_limit'], last['unsure'], last['limit'] = told.reached, unsure, told.kind
         last['end'], last['seconds'] = end, values[:, 0]
         last['usage'], last['most'] = usage.columns, found.most
         last['far'] = far
-        last['signal'] = np.column_stack(
-            [found.slowdown, found.slowdown_deviation, found.stretch])
+        last['signal'] = signal
         last['baseline'] = np.column_stack(
             [baseline.read_latency, baseline.write_latency, stretch])
         self._state[rows] = last
+
+    def _signal(self, found: demand.Estimate, told: own_limits.Attribution,
+                baseline: demand.Baseline, vcpus: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Return slowdown, deviation and stretch, (m, 3), and where it is not sure, (m,), how much
+        of the waiting is the owners'.
+
+        A slowdown is at least what remains when owners account for all that they may. Where that
+        is next to nothing, and what they need not account for is not, it is unknown.
+        """
+        signal = np.column_stack([found.slowdown, found.slowdown_deviation, found.stretch])
+        waits = told.reached[:, own_limits.DISK]
+        asked = np.flatnonzero(~told.sure | waits)
+        unsure = np.zeros(len(signal), dtype=np.bool_)
+        if not len(asked):
+            return signal, unsure
+        told, baseline, vcpus = told.take(asked), baseline.take(asked), vcpus[asked]
+        low = demand.uncontended(told.most, baseline, self._learnt, vcpus, told.bounds)
+        # A program that would be at the limit without neighbours is not slowed down beyond that:
+        # what it waits for others, it need not wait there. Another one of the same VM is.
+        stretch = np.minimum.reduce([low.stretch, *told.bounds.room(told.usage)])
+        slowdown = self._learnt.curve.estimate(stretch)
+        apart = np.log(found.slowdown[asked]) - np.log(slowdown)
+        unsure[asked] = ~(apart <= np.log1p(_SAME))
+        unknown = unsure[asked] & ~(slowdown > 1 + _SAME)
+        signal[asked] = np.where(unknown[:, None], np.nan, np.column_stack(
+            [slowdown, np.maximum(low.slowdown_deviation, apart), stretch]))
+        return signal, unsure
+
+    def _bounds(self, rows: IntArray, width: int) -> demand.Bounds:
+        """Return what owners allow m VMs, for each of so many slots, (m × width)."""
+        return demand.bounds_of_columns(
+            np.repeat(self._state['bounds'][rows].astype(np.float64), width, axis=0))
 
     def _compare(self, rows: IntArray, last: npt.NDArray[np.void], end: FloatArray,
                  found: demand.Estimate, usage: demand.Usage,
@@ -262,7 +336,8 @@ class Demands:
     def _level(self, rows: IntArray, at: FloatArray) -> levels.Level:
         """Return what the windows of these VMs say."""
         seconds, usage, baseline = self._window(rows, at)
-        return levels.level(seconds, usage, baseline, self._learnt, self._state['vcpus'][rows])
+        return levels.level(seconds, usage, baseline, self._learnt, self._state['vcpus'][rows],
+                            self._bounds(rows, seconds.shape[1]))
 
     def _window(self, rows: IntArray, at: FloatArray,
                 ) -> tuple[FloatArray, demand.Usage, demand.Baseline]:
@@ -294,11 +369,15 @@ class Demands:
 
 # Of each VM: its size, and the last interval: when it ended and how long it was, what was counted,
 # what is demanded at most, and where that was far from the window; slowdown, its deviation and
-# stretch; the baseline that it was judged by.
+# stretch; the baseline that it was judged by. What its owner allows; seconds that were watched,
+# and of these at own limits; whether the last interval was one of them, and whether that is
+# unsure; the limit that is used most.
 _STATE = np.dtype([
     ('end', np.float64), ('vcpus', np.float32), ('seconds', np.float32),
     ('usage', np.float32, _COLUMNS - 1), ('most', np.float32, COUNT), ('far', np.int8, COUNT),
-    ('signal', np.float32, 3), ('baseline', np.float32, 3)])
+    ('signal', np.float32, 3), ('baseline', np.float32, 3), ('bounds', np.float32, 4),
+    ('watched', np.float32), ('reached', np.float32, 2), ('at_limit', np.bool_, 2),
+    ('unsure', np.bool_), ('limit', np.int8)])
 
 
 def _turns(row: IntArray) -> Iterator[IntArray]:

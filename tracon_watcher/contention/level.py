@@ -72,16 +72,18 @@ class Level:
 
 
 def level(seconds: FloatArray, usage: demand.Usage, baseline: demand.Baseline,
-          learnt: documents.Calibrated, vcpus: FloatArray) -> Level:
+          learnt: documents.Calibrated, vcpus: FloatArray,
+          bounds: demand.Bounds | None = None) -> Level:
     """Return what windows say.
 
     :param seconds: (n, s) that were seen in each of s slots; 0 for nothing
     :param usage: of the n × s slots
     :param baseline: of these
     :param vcpus: (n,)
+    :param bounds: what owners allow in each of the n × s slots, by default anything
     """
     count, width = seconds.shape
-    found = demand.uncontended(usage, baseline, learnt, np.repeat(vcpus, width))
+    found = demand.uncontended(usage, baseline, learnt, np.repeat(vcpus, width), bounds)
     seen = seconds > 0
     # (n, 4, s)
     demands, deviations = (np.moveaxis(values.reshape(count, width, -1), 1, 2)

@@ -24,6 +24,8 @@ from tracon_watcher.characteristics import BoolArray, FloatArray
 from tracon_watcher.contention import demand
 from tracon_watcher.contention import demands as demands_module
 from tracon_watcher.contention import intervals
+from tracon_watcher.contention import own_limits as limits_module
+from tracon_watcher.engine import own_limits
 from tracon_watcher.engine import state
 from tracon_watcher.inventory import cloud
 from tracon_watcher.telemetry import meters
@@ -31,9 +33,11 @@ from tracon_watcher.telemetry import readings
 
 LOG = logging.getLogger(__name__)
 
-#: What is read: the clock, then what :class:`.demand.Usage` consists of, in its order.
+#: What samples have to have: the clock, then what :class:`.demand.Usage` begins with, in order.
 METERS = (meters.CLOCK, meters.CPU_GUEST, meters.CPU_DELAY, meters.CPU_HOST,
           meters.READ_REQUESTS, meters.WRITE_REQUESTS, meters.READ_TIME, meters.WRITE_TIME)
+#: What it may have: a host may not count the first, and agents of earlier releases none of them.
+OWN_LIMITS = (meters.CPU_THROTTLED, meters.READ_BYTES, meters.WRITE_BYTES)
 #: Polls by which a sample may be late and is read nevertheless.
 LATE = 4
 #: Polls after which a sample that lacks meters is taken as it is.
@@ -52,6 +56,7 @@ class Collected:
     :param samples: that were read
     :param learnt: intervals that were learnt from
     :param lost: intervals without rates, by why
+    :param limits: what the owners of these VMs state, in the order of ``profiles``
     """
 
     demand: state.Demand
@@ -59,6 +64,7 @@ class Collected:
     samples: int
     learnt: int
     lost: Mapping[str, int]
+    limits: limits_module.Limits
 
 
 class Collector:
@@ -91,19 +97,25 @@ class Collector:
         # Where this host's clock was put back, "before" means nothing, and all is read again.
         if self._until is not None and now >= self._until:
             since = max(since, self._until - LATE * self._polling)
-        found = self._reader.read(since, now + self._polling, [one.name for one in METERS])
         self._follow(inventory)
+        wanted = [*METERS, *_optional(inventory)]
+        found = self._reader.read(since, now + self._polling, [one.name for one in wanted])
         # The last polls are read again, and so are VMs that were deleted since.
         alive = np.array([uuid in inventory.servers for uuid in found.resources], dtype=np.bool_)
         whole = self._whole(found, now) & alive[found.row]
         between = intervals.between(
             found.row[whole], found.at[whole], found.values[whole], 0, self._rules,
-            np.array([_SLACK.get(one, 0.0) for one in METERS]), now)
+            np.array([_SLACK.get(one, 0.0) for one in wanted]), now)
         known = np.flatnonzero(between.known())
+        rates = np.full((len(known), len(METERS) + len(OWN_LIMITS)), np.nan)
+        rates[:, :len(wanted)] = between.rates[known]
+        throttled, *sizes = rates[:, len(METERS):].T
         learnt = self._demands.update(
             found.resources, between.row[known], between.start[known], between.end[known],
-            demand.of_columns(between.rates[known, 1:], 1e-9),
-            *_kinds(found.resources, inventory))
+            demand.of_columns(np.column_stack(
+                [rates[:, 1:len(METERS)], throttled, np.zeros(len(known))]), 1e-9),
+            *_kinds(found.resources, inventory),
+            own_limits.limits(found.resources, inventory), np.column_stack(sizes))
         # Only what was read may be left out of the next reading: the clock of whoever stores
         # samples need not be that of this host.
         self._until = now
@@ -115,7 +127,7 @@ class Collector:
         return Collected(
             state.Demand(profiles.mean, profiles.deviation, profiles.at,
                          {uuid: row for row, uuid in enumerate(profiles.vms)}),
-            profiles, len(found.at), learnt, lost)
+            profiles, len(found.at), learnt, lost, own_limits.limits(profiles.vms, inventory))
 
     def _whole(self, found: readings.Readings, now: float) -> BoolArray:
         """Return which samples may be used now, (m,).
@@ -123,7 +135,13 @@ class Collector:
         Who stores samples stores meter after meter, and one that is read meanwhile has some of
         them only. It is left for the next time, unless that does not help any more.
         """
-        parts = np.isnan(found.values).any(axis=1)
+        missing = np.isnan(found.values)
+        # A meter that only some hosts count is waited for where it was there before.
+        optional, columns = missing[:, len(METERS):], missing.shape[1] - len(METERS)
+        counted = np.zeros((len(found.resources), columns), dtype=np.bool_)
+        for column in range(columns):
+            counted[found.row[~optional[:, column]], column] = True
+        parts = missing[:, :len(METERS)].any(axis=1) | (optional & counted[found.row]).any(axis=1)
         return np.asarray(~parts | (found.at <= now - PATIENCE * self._polling))
 
     def _follow(self, inventory: cloud.Inventory) -> None:
@@ -134,6 +152,15 @@ class Collector:
         self._demands.moved([uuid for uuid, host in hosts.items()
                              if self._hosts.get(uuid, host) != host])
         self._hosts = hosts
+
+
+def _optional(inventory: cloud.Inventory) -> tuple[meters.Meter, ...]:
+    """Return the meters of own limits that are read; those of bytes where these are limited."""
+    bytes_matter = any('bytes_sec' in name for limits in inventory.volume_limits.values()
+                       for name in limits) or any(
+        name.startswith('quota:disk_') and name.endswith('_bytes_sec')
+        for server in inventory.servers.values() for name in server.quotas)
+    return OWN_LIMITS if bytes_matter else OWN_LIMITS[:1]
 
 
 def _kinds(uuids: Sequence[str], inventory: cloud.Inventory) -> tuple[FloatArray, FloatArray]:

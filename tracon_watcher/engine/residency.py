@@ -182,7 +182,9 @@ def _server(payload: Mapping[str, Any]) -> cloud.Server:
         payload['uuid'], payload.get('display_name') or '', payload.get('tenant_id') or '',
         payload.get('host'), flavor.get('name') or '', flavor.get('extra_specs') or {},
         payload.get('image_uuid') or '', payload.get('state') or '',
-        vcpus=flavor.get('vcpus') or 1, launched_at=cloud.seconds(payload.get('launched_at')))
+        vcpus=flavor.get('vcpus') or 1, local_disks=cloud.local_disks(
+            bool(payload.get('image_uuid')), flavor.get('ephemeral_gb'), flavor.get('swap')),
+        launched_at=cloud.seconds(payload.get('launched_at')))
 
 
 def unwrapped(versioned: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -15,8 +15,8 @@
 A VM that goes on as before says the same again and again, so it is heard once in a while, and
 anew when its neighbours have changed. It must have had the same neighbours throughout the interval
 that its slowdown was measured in, and neighbours that do something; where anything about its host
-is unknown, it is not asked. One outside of what the model was trained on says nothing of whether
-the model still holds, but a new model learns from it.
+is unknown, it is not asked, nor while a limit of its own may hold it back. One outside of what the
+model was trained on says nothing of whether the model still holds, but a new model learns from it.
 
 Those of a cycle are told in a random order. Told host by host, a few hosts with many VMs would
 stand for all for as long as they have the word.
@@ -104,6 +104,7 @@ class Sightings:
         slowdown, deviation = (np.append(values, np.nan)[rows] for values in (
             profiles.slowdown, profiles.slowdown_deviation))
         known = np.isfinite(slowdown) & (slowdown > 0) & np.isfinite(deviation)
+        known &= ~np.append(profiles.limited, False)[rows]
         fit, inside = _hosts(view)
         known &= fit[cluster.host]
         predicted = np.where(inside[cluster.host], view.moment.exponents()[0], np.nan)

@@ -18,6 +18,7 @@ import dataclasses
 from typing import Mapping
 
 from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.engine import own_limits as limits_module
 from tracon_watcher.placement import assessment
 
 
@@ -49,6 +50,9 @@ class View:
     :param updated_at: seconds since the epoch of the latest telemetry
     :param trust: by host type, how far its models are trusted, 0 to 1; fully where nothing is said
     :param alarms: by host type, how often its models were found to have drifted since the start
+    :param own_limits: by uuid, the limits of VMs that their owners stated, and how often each was
+        reached; VMs without any are not there
+    :param held_back: uuids of VMs that their own limits hold back now, or may
     """
 
     epoch: int
@@ -60,3 +64,6 @@ class View:
     updated_at: float
     trust: Mapping[str, float] = dataclasses.field(default_factory=dict)
     alarms: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    own_limits: Mapping[str, tuple[limits_module.OwnLimit, ...]] = dataclasses.field(
+        default_factory=dict)
+    held_back: frozenset[str] = frozenset()

@@ -20,6 +20,7 @@ from typing import Mapping
 import numpy as np
 
 from tracon_watcher.engine import collector as collectors
+from tracon_watcher.engine import own_limits
 from tracon_watcher.engine import view as views
 from tracon_watcher.inventory import cloud
 from tracon_watcher.placement import assessment
@@ -39,7 +40,19 @@ def look(epoch: int, assessor: assessment.Assessor, inventory: cloud.Inventory,
            for uuid, server in ((uuid, inventory.servers[uuid]) for uuid in uuids)}
     known = width[np.isfinite(width)]
     return views.View(epoch, assessor, _moment(assessor, collected), vms, observed,
-                      float(known.mean()) if len(known) else float('nan'), now, trust, alarms)
+                      float(known.mean()) if len(known) else float('nan'), now, trust, alarms,
+                      _own_limits(collected), frozenset(
+                          profiles.vms[row] for row in np.flatnonzero(profiles.limited)))
+
+
+def _own_limits(collected: collectors.Collected
+                ) -> dict[str, tuple[own_limits.OwnLimit, ...]]:
+    profiles, limits = collected.profiles, collected.limits
+    some = (np.isfinite(limits.smallest).any(axis=1) | limits.light
+            | (np.nan_to_num(profiles.reached) > 0).any(axis=1))
+    return {profiles.vms[row]: own_limits.stated(limits, row, profiles.reached[row],
+                                                 int(profiles.limit[row]))
+            for row in np.flatnonzero(some).tolist()}
 
 
 def _moment(assessor: assessment.Assessor,

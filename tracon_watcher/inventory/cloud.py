@@ -20,12 +20,17 @@ a listing of hypervisors does, host after host, in microversion 2.88 and later.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
-from typing import Any, Callable, Iterator, Mapping
+from typing import Any, Callable, Mapping
 
 from oslo_utils import timeutils
 
 from tracon_watcher.inventory import listing
+from tracon_watcher.inventory import volume_limits as limits_module
+
+_QUOTA = 'quota:'
+_NONE: Mapping[str, str] = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +42,7 @@ class Server:
     :param extra_specs: of its flavor, as they were when it got it
     :param image: id, '' for one that boots from a volume
     :param volumes: ids of those attached
+    :param local_disks: how many disks it has that are no volumes: root, ephemeral and swap
     :param launched_at: seconds since the epoch, 0 where Nova does not say
     """
 
@@ -50,12 +56,19 @@ class Server:
     vm_state: str
     volumes: tuple[str, ...] = ()
     vcpus: int = 1
+    local_disks: int = 1
     launched_at: float = 0.0
 
     @property
     def kind(self) -> tuple[str, str, str]:
         """What a newcomer's history is sought by: (project, flavor, image)."""
         return self.project, self.flavor, self.image
+
+    @functools.cached_property
+    def quotas(self) -> Mapping[str, str]:
+        """The extra specs of its flavor that limit it; most have none."""
+        return {name: value for name, value in self.extra_specs.items()
+                if name.startswith(_QUOTA)} or _NONE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +102,8 @@ class Inventory:
     :param hypervisors: by host
     :param backends: by id of a volume, the name of its storage backend
     :param began_at: seconds since the epoch when the first service was asked
+    :param volume_limits: by id of a volume, limits by their names in
+        :data:`.volume_limits.NAMES`; volumes without limits are not there
     """
 
     servers: Mapping[str, Server]
@@ -96,6 +111,7 @@ class Inventory:
     aggregates: tuple[Aggregate, ...]
     backends: Mapping[str, str]
     began_at: float
+    volume_limits: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
 
     @property
     def unreachable(self) -> frozenset[str]:
@@ -115,10 +131,12 @@ class Volumes:
     backends: Mapping[str, str]
 
 
-def collect(connection: Any, clock: Callable[[], float] = time.time) -> Inventory:
+def collect(connection: Any, clock: Callable[[], float] = time.time,
+            volume_limits: limits_module.VolumeLimits | None = None) -> Inventory:
     """Ask Nova and, where there is one, Cinder.
 
     :param connection: ``openstack.connection.Connection``
+    :param volume_limits: learns what volumes are limited to; None: nobody asks for it
     :raises tracon_watcher.inventory.listing.CloudUnavailable: when one of them does not answer
     """
     began = clock()
@@ -135,7 +153,11 @@ def collect(connection: Any, clock: Callable[[], float] = time.time) -> Inventor
     aggregates = tuple(
         Aggregate(entry['name'], frozenset(entry['hosts']), entry['metadata'])
         for entry in nova.pages('/os-aggregates', 'aggregates', {}, limited=False))
-    return Inventory(servers, hypervisors, aggregates, dict(_backends(connection)), began)
+    cinder = listing.Service('Cinder', connection.block_storage, None, "the engine's user")
+    volumes = _volumes(cinder)
+    backends = {one.id: one.host for one in volumes if one.host}
+    limits = {} if volume_limits is None else volume_limits.collect(cinder, volumes)
+    return Inventory(servers, hypervisors, aggregates, backends, began, limits)
 
 
 def server(entry: Mapping[str, Any]) -> Server:
@@ -146,7 +168,18 @@ def server(entry: Mapping[str, Any]) -> Server:
         flavor.get('original_name') or flavor.get('id', ''), flavor.get('extra_specs', {}),
         (entry.get('image') or {}).get('id', ''), entry['OS-EXT-STS:vm_state'],
         tuple(one['id'] for one in entry.get('os-extended-volumes:volumes_attached', ())),
-        flavor.get('vcpus', 1), launched_at=seconds(entry.get('OS-SRV-USG:launched_at')))
+        flavor.get('vcpus', 1), local_disks(bool(entry.get('image')), flavor.get('ephemeral'),
+                                            flavor.get('swap')),
+        launched_at=seconds(entry.get('OS-SRV-USG:launched_at')))
+
+
+def local_disks(image: bool, ephemeral: Any, swap: Any) -> int:
+    """Return how many disks a server has that are no volumes.
+
+    :param image: whether it boots from one
+    :param ephemeral: size of its flavor's ephemeral disk, and ``swap``; none for 0, '' and None
+    """
+    return bool(image) + bool(ephemeral) + bool(swap)
 
 
 def seconds(text: Any) -> float:
@@ -195,12 +228,13 @@ def _hypervisor(entry: Mapping[str, Any]) -> Hypervisor:
                       entry.get('state') == 'up', reachable)
 
 
-def _backends(connection: Any) -> Iterator[tuple[str, str]]:
-    """Yield the storage backend of each volume; none where there is no Cinder."""
-    cinder = listing.Service('Cinder', connection.block_storage, None, "the engine's user")
+def _volumes(cinder: listing.Service) -> list[limits_module.Volume]:
+    """Return all volumes; none where there is no Cinder."""
     try:
-        for one in cinder.pages('/volumes/detail', 'volumes', {'all_tenants': 'True'}):
-            if one.get('os-vol-host-attr:host'):
-                yield one['id'], one['os-vol-host-attr:host']
+        # Of each entry next to nothing is kept: there may be as many as VMs.
+        return [limits_module.Volume(
+            one['id'], one.get('os-vol-host-attr:host'), one.get('volume_type'),
+            one.get('size') or 0) for one in cinder.pages(
+                '/volumes/detail', 'volumes', {'all_tenants': 'True'})]
     except listing.NoEndpoint:
-        return
+        return []

@@ -83,17 +83,18 @@ class Service:
         return body
 
     def pages(self, path: str, key: str, query: Mapping[str, Any],
-              limited: bool = True) -> Iterator[Mapping[str, Any]]:
+              limited: bool = True, links: str | None = None) -> Iterator[Mapping[str, Any]]:
         """Yield the entries of a listing.
 
         :param limited: whether the service can be asked for pages
+        :param links: where the link to the next page stands, if not at ``key`` and ``_links``
         :raises CloudUnavailable: as :meth:`get`
         """
         wanted: Mapping[str, Any] | None = {**query, 'limit': PAGE} if limited else query
         while wanted is not None:
             body = self.get(path, key, wanted)
             yield from body[key]
-            following = [link['href'] for link in body.get(f'{key}_links', ())
+            following = [link['href'] for link in body.get(links or f'{key}_links', ())
                          if link['rel'] == 'next']
             # Only the question is taken from the link: its host may be one only users reach.
             wanted = urllib.parse.parse_qs(

@@ -133,7 +133,8 @@ def usage_of(data: dataset.Dataset, whose: str) -> demand.Usage:
     return demand.Usage(
         column(seen + 'guest_cpu'), column(f'{whose}_vcpu_delay'), column(seen + 'host_cpu'),
         reads, writes, np.where(reads == 0, 0.0, reads * column(f'{whose}_read_latency')),
-        np.where(writes == 0, 0.0, writes * column(f'{whose}_write_latency')))
+        np.where(writes == 0, 0.0, writes * column(f'{whose}_write_latency')),
+        *np.zeros((2, length)))
 
 
 def is_paced(name: str) -> bool:
@@ -212,7 +213,7 @@ def _estimated(beside: Cases, learnt: documents.Calibrated,
                ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Slowdown (n,), demand (n, 4) and throttling f (n,) as estimated."""
     found = demand.uncontended(beside.usage, beside.baseline, learnt)
-    return found.slowdown, found.demand, found.throttled
+    return found.slowdown, found.demand, found.growth
 
 
 def residuals(beside: Cases, estimate: np.ndarray) -> np.ndarray:

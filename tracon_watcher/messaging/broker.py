@@ -54,14 +54,14 @@ class ExchangeDiffers(errors.TraconError):
 
     def __init__(self, name: str, options: str, reason: str) -> None:
         super().__init__(
-            f'exchange {name} of the message broker differs from what [{_GROUP}] {options} make of '
-            f'it here ({reason}): give them the values that they have in nova.conf, in the '
+            f'exchange {name} of the message broker differs from what [{_GROUP}] {options} make '
+            f'of it here ({reason}): give them the values that they have in nova.conf, in the '
             'configuration of tracon-engine and of Watcher; after a change of these values stop '
             'all of them and delete the exchange')
 
 
 class Broker:
-    """A connection of its own to RabbitMQ; it is made when it is needed, and again when it is lost.
+    """A connection of its own to RabbitMQ, made when it is needed, and again when it is lost.
 
     :param conf: in which oslo.messaging has registered the options of its driver
     :param url: of the transport

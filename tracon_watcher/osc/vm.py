@@ -79,10 +79,12 @@ class ShowVM(command.ShowOne):
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
         client = self.app.client_manager.interference
         one = client.show('vms', client.uuid_of(parsed_args.vm))['vm']
-        names = _SHORT + _LONG + ('Demand', 'Culprits', 'Victims')
-        return names, (*_row(one, True), columns.lines(
-            [{'name': name, 'value': value} for name, value in one['demand'].items()], _demand),
-            columns.lines(one['culprits'], _culprit), columns.lines(one['victims'], _victim))
+        names = _SHORT + _LONG + ('Own Limits', 'Demand', 'Culprits', 'Victims')
+        demand = [{'name': name, 'value': value} for name, value in one['demand'].items()]
+        return names, (
+            *_row(one, True), columns.lines(one['own_limits'], _own_limit),
+            columns.lines(demand, _demand), columns.lines(one['culprits'], _culprit),
+            columns.lines(one['victims'], _victim))
 
 
 def _row(one: dict[str, Any], long: bool) -> tuple[Any, ...]:
@@ -104,6 +106,15 @@ def _row(one: dict[str, Any], long: bool) -> tuple[Any, ...]:
 def _demand(one: dict[str, Any]) -> str:
     value = columns.NONE if one['value'] is None else f'{one["value"]:g}'
     return f'{one["name"]}: {value}'
+
+
+def _own_limit(one: dict[str, Any]) -> str:
+    said = one['name']
+    if one['value'] is not None:
+        said += f' {one["value"]:g} {one["unit"]}'
+    if one['reached'] is not None:
+        said += f', reached {columns.share(one["reached"])} of the time'
+    return said
 
 
 def _culprit(one: dict[str, Any]) -> str:

@@ -26,8 +26,9 @@ from tracon_watcher.telemetry import meters
 #: Every field of libvirt's statistics that is read; N is the number of a virtual CPU or a disk.
 FIELDS = (
     'state.state', 'state.reason', 'cpu.time', 'vcpu.current', 'vcpu.maximum', 'vcpu.N.time',
-    'vcpu.N.delay', 'block.count', 'block.N.rd.reqs', 'block.N.rd.times', 'block.N.wr.reqs',
-    'block.N.wr.times', 'perf.instructions', 'perf.cpu_cycles', 'perf.cache_misses')
+    'vcpu.N.delay', 'block.count', 'block.N.rd.reqs', 'block.N.rd.times',
+    'block.N.rd.bytes', 'block.N.wr.reqs', 'block.N.wr.times', 'block.N.wr.bytes',
+    'perf.instructions', 'perf.cpu_cycles', 'perf.cache_misses')
 
 # virDomainState and virDomainPausedReason.
 _PAUSED = 3
@@ -36,7 +37,8 @@ _NOT_YET_OR_ELSEWHERE = frozenset({2, 11, 12, 13})  # MIGRATION, STARTING_UP, PO
 
 _VCPUS = {meters.CPU_GUEST.name: 'time', meters.CPU_DELAY.name: 'delay'}
 _DISKS = {meters.READ_REQUESTS.name: 'rd.reqs', meters.WRITE_REQUESTS.name: 'wr.reqs',
-          meters.READ_TIME.name: 'rd.times', meters.WRITE_TIME.name: 'wr.times'}
+          meters.READ_TIME.name: 'rd.times', meters.WRITE_TIME.name: 'wr.times',
+          meters.READ_BYTES.name: 'rd.bytes', meters.WRITE_BYTES.name: 'wr.bytes'}
 _EVENTS = {meters.INSTRUCTIONS.name: 'perf.instructions', meters.CYCLES.name: 'perf.cpu_cycles',
            meters.CACHE_MISSES.name: 'perf.cache_misses'}
 
@@ -101,8 +103,8 @@ class Domains:
     def __init__(self) -> None:
         self._last: dict[str, _Last] = {}
 
-    def counted(self, answers: Iterable[tuple[str, int, Mapping[str, Any]]]
-                ) -> dict[str, dict[str, int]]:
+    def counted(self, answers: Iterable[tuple[str, int, Mapping[str, Any]]],
+                throttled: Mapping[str, int] | None = None) -> dict[str, dict[str, int]]:
         """Return the counters of each domain by its UUID, the clock among them.
 
         A domain whose disks do not answer now, though they did before, is left out: something
@@ -110,7 +112,9 @@ class Domains:
         newer than the requests.
 
         :param answers: for each domain the UUID, the clock in ns and libvirt's statistics
+        :param throttled: ns, by UUID, of the domains of which it is known
         """
+        throttled = {} if throttled is None else throttled
         reported, last = {}, {}
         for uuid, clock, stats in answers:
             if not runs_here(stats):
@@ -130,6 +134,8 @@ class Domains:
                 continue
             if meters.CPU_HOST.name in found:
                 found[meters.CPU_HOST.name] = host
+            if uuid in throttled and meters.CPU_DELAY.name in found:
+                found[meters.CPU_THROTTLED.name] = throttled[uuid]
             if found:
                 reported[uuid] = {meters.CLOCK.name: clock, **found}
         self._last = last

@@ -23,6 +23,7 @@ from typing import Any, Callable
 import libvirt
 
 from tracon_watcher import errors
+from tracon_watcher.telemetry import cpu_quota
 from tracon_watcher.telemetry import domain_stats
 
 LOG = logging.getLogger(__name__)
@@ -39,8 +40,9 @@ FLAGS = (libvirt.VIR_CONNECT_GET_ALL_DOMAINS_STATS_ACTIVE
 PATIENCE = 20.0
 _MOST_GIVEN_UP = 3
 
-#: What one call brings: when it began and ended (ns), and UUID and statistics of each domain.
-_Answer = tuple[int, int, list[tuple[str, dict[str, Any]]]]
+#: What one call brings: when it began and ended (ns), and of each domain its UUID, number, name
+#: and statistics.
+_Answer = tuple[int, int, list[tuple[str, int, str, dict[str, Any]]]]
 
 
 class StatisticsUnavailable(errors.TraconError):
@@ -53,13 +55,16 @@ class Source:
     :param connect: opens a connection, for reading
     :param patience: seconds that a call may take
     :param monotonic: the host's clock, in ns
+    :param throttled: reads what domains' own CPU quotas do to them
     """
 
     def __init__(self, connect: Callable[[], Any], patience: float = PATIENCE,
-                 monotonic: Callable[[], int] = time.monotonic_ns) -> None:
+                 monotonic: Callable[[], int] = time.monotonic_ns,
+                 throttled: cpu_quota.ThrottledTimes | None = None) -> None:
         self._connect = connect
         self._patience = patience
         self._monotonic = monotonic
+        self._throttled = cpu_quota.ThrottledTimes() if throttled is None else throttled
         self._connection: Any = None
         self._domains = domain_stats.Domains()
         self._given_up: list[threading.Thread] = []
@@ -79,8 +84,9 @@ class Source:
             begin, end, answers = self._within_patience()
             step = (end - begin) / max(1, len(answers))
             return self._domains.counted(
-                (uuid, begin + round((number + 0.5) * step), stats)
-                for number, (uuid, stats) in enumerate(answers))
+                ((uuid, begin + round((place + 0.5) * step), stats)
+                 for place, (uuid, _number, _name, stats) in enumerate(answers)),
+                self._throttled.read(answer[:3] for answer in answers))
 
     def _within_patience(self) -> _Answer:
         """Ask in a thread of its own.
@@ -138,4 +144,5 @@ class Source:
         begin = self._monotonic()
         records = connection.getAllDomainStats(GROUPS, FLAGS)
         end = self._monotonic()
-        return begin, end, [(domain.UUIDString(), stats) for domain, stats in records]
+        return begin, end, [
+            (domain.UUIDString(), domain.ID(), domain.name(), stats) for domain, stats in records]

@@ -31,6 +31,8 @@ VM, HOST = 'vm', 'host'
 _READS, _WRITES = 'read_requests_per_second', 'write_requests_per_second'
 _GUEST, _HOST = 'guest_cpu', 'host_cpu'
 _ELAPSED, _SLOWDOWN, _LOAD = 'elapsed time', 'observed slowdown', 'load of the host'
+#: What meters feed that say what limits of VMs themselves do.
+OWN_LIMITS = 'own limits'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +65,8 @@ CPU_HOST = Meter('tracon.cpu.host', 'ns', VM, _HOST,
                  'other CPU time on the VM\'s behalf: emulator and I/O threads')
 CPU_DELAY = Meter('tracon.cpu.delay', 'ns', VM, _SLOWDOWN,
                   'time that virtual CPUs were ready to run and waited for a core')
+CPU_THROTTLED = Meter('tracon.cpu.throttled', 'ns', VM, OWN_LIMITS,
+                      'time of this that the VM\'s own quota kept them waiting', everywhere=False)
 READ_REQUESTS = Meter('tracon.disk.read.requests', 'request', VM, _READS,
                       'reads that were served, of all disks')
 WRITE_REQUESTS = Meter('tracon.disk.write.requests', 'request', VM, _WRITES,
@@ -71,6 +75,10 @@ READ_TIME = Meter('tracon.disk.read.time', 'ns', VM, _SLOWDOWN,
                   'time that these reads took, added up')
 WRITE_TIME = Meter('tracon.disk.write.time', 'ns', VM, _SLOWDOWN,
                    'time that these writes took, added up')
+READ_BYTES = Meter('tracon.disk.read.bytes', 'B', VM, OWN_LIMITS,
+                   'bytes that these reads brought')
+WRITE_BYTES = Meter('tracon.disk.write.bytes', 'B', VM, OWN_LIMITS,
+                    'bytes that these writes took away')
 INSTRUCTIONS = Meter('tracon.perf.instructions', 'instruction', VM, _SLOWDOWN,
                      'instructions that the VM\'s threads retired', everywhere=False)
 CYCLES = Meter('tracon.perf.cycles', 'cycle', VM, _SLOWDOWN,
@@ -100,8 +108,9 @@ HOST_WRITE_TIME = Meter('tracon.host.disk.write.time', 'ns', HOST, _LOAD,
 #: All of them.
 METERS: tuple[Meter, ...] = (
     CLOCK, CPU_GUEST, CPU_HOST, CPU_DELAY, READ_REQUESTS, WRITE_REQUESTS, READ_TIME, WRITE_TIME,
-    INSTRUCTIONS, CYCLES, CACHE_MISSES, HOST_CLOCK, HOST_BUSY, HOST_IDLE, HOST_IOWAIT, HOST_STEAL,
-    HOST_READ_REQUESTS, HOST_WRITE_REQUESTS, HOST_READ_TIME, HOST_WRITE_TIME)
+    CPU_THROTTLED, READ_BYTES, WRITE_BYTES, INSTRUCTIONS, CYCLES, CACHE_MISSES,
+    HOST_CLOCK, HOST_BUSY, HOST_IDLE, HOST_IOWAIT, HOST_STEAL, HOST_READ_REQUESTS,
+    HOST_WRITE_REQUESTS, HOST_READ_TIME, HOST_WRITE_TIME)
 VM_METERS = tuple(meter for meter in METERS if meter.scope == VM)
 HOST_METERS = tuple(meter for meter in METERS if meter.scope == HOST)
 BY_NAME: Mapping[str, Meter] = {meter.name: meter for meter in METERS}

@@ -24,8 +24,8 @@ import oslo_messaging
 from oslo_messaging import opts
 
 from tests.functional import messaging
-from tests.unit.placement import snapshots
 from tests.unit.messaging import test_exchange
+from tests.unit.placement import snapshots
 from tracon_watcher.engine import listening
 from tracon_watcher.engine import notifications
 from tracon_watcher.engine import residency
@@ -192,7 +192,8 @@ class ExchangesTest(unittest.TestCase):
         engine = publisher.Publisher(connect, 'one', list, list, logging.getLogger(__name__))
         engine.start()
         self.addCleanup(engine.stop)
-        made = subscriber.Subscriber(connect, 'scheduler', taken.append, reports.append, period=1.0)
+        made = subscriber.Subscriber(connect, 'scheduler', taken.append, reports.append,
+                                     period=1.0)
         made.start()
         self.addCleanup(made.stop)
         engine.publish(test_exchange.state((1, 1)))

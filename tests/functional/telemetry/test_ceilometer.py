@@ -143,7 +143,8 @@ class TestAgents(unittest.TestCase):
         # The third guest is none of Nova's.
         self.assertEqual({self.busy.uuid, self.idle.uuid, 'compute-7'}, set(after))
         for guest in (self.busy, self.idle):
-            self.assertEqual(everywhere, set(after[guest.uuid]))
+            # Control groups can be read where guests can be run.
+            self.assertEqual(everywhere | {meters.CPU_THROTTLED.name}, set(after[guest.uuid]))
         self.assertLessEqual({meter.name for meter in meters.HOST_METERS if meter.everywhere},
                              set(after['compute-7']))
 
@@ -181,8 +182,8 @@ class TestAgents(unittest.TestCase):
 
     def test_vms_are_sent_whole(self):
         self.agents.cycle()
-        # 8 meters of each of two VMs in one message, what there is of the host in another
-        self.assertEqual([16], [size for size in self.agents.notifier.sizes if size > 9])
+        # 11 meters of each of two VMs in one message, what there is of the host in another
+        self.assertEqual([22], [size for size in self.agents.notifier.sizes if size > 9])
 
     def test_a_guest_that_hangs_costs_one_cycle(self):
         self.agents.cycle()

@@ -17,6 +17,7 @@ import dataclasses
 import numpy as np
 
 from tests.unit.api import base
+from tracon_watcher.engine import own_limits
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import attribution
 from tracon_watcher.placement import cluster
@@ -62,6 +63,31 @@ class Content(base.ApiCase):
                                places=3)
         for one in found['victims']:
             self.assertLess(one['slowdown_without'], one['slowdown'])
+
+    def held_back(self, observed):
+        """Show a web server that waits for its quota, and suffers so much from neighbours."""
+        counters = self.view.observed.copy()
+        counters[self.view.assessor.cluster.resident_index[base.identity('web')]] = observed
+        self.view = dataclasses.replace(
+            self.view, observed=counters, held_back=frozenset([base.identity('web')]),
+            own_limits={base.identity('web'): (
+                own_limits.OwnLimit('CPU quota', 30.0, '%', 0.8),
+                own_limits.OwnLimit('disk reads', None, '1/s', None))})
+        return self.vm('web')
+
+    def test_limits_of_its_own(self):
+        self.assertEqual([], self.vm('web')['own_limits'])
+        self.assertEqual([{'name': 'CPU quota', 'value': 30.0, 'unit': '%', 'reached': 0.8},
+                          {'name': 'disk reads', 'value': None, 'unit': '1/s', 'reached': None}],
+                         self.held_back(1.0)['own_limits'])
+
+    def test_nobody_is_blamed_for_what_a_limit_of_its_own_does(self):
+        for observed in (1.0, np.nan):
+            found = self.held_back(observed)
+            self.assertEqual((None, []), (found['culprit'], found['culprits']))
+
+    def test_a_neighbour_that_hurts_it_nevertheless_is(self):
+        self.assertEqual('batch', self.held_back(1.9)['culprit']['name'])
 
     def test_unknown_is_null(self):
         found = self.vm('strange')

@@ -31,8 +31,8 @@ class TestBenchPolling(unittest.TestCase):
             self.assertEqual({'ours': 1, 'stock': 3 * (5 + 3 + 4)}[row['pollsters']],
                              row['calls'], row)
             if row['what'] == 'cycle':
-                # the CPU and four meters of each of two disks; our eight
-                self.assertEqual({'ours': 24, 'stock': 27}[row['pollsters']], row['samples'])
+                # the CPU and four meters of each of two disks; our ten
+                self.assertEqual({'ours': 30, 'stock': 27}[row['pollsters']], row['samples'])
             stock = next(other for other in rows if other['pollsters'] == 'stock' and (
                 other['source'], other['what']) == (row['source'], row['what']))
             self.assertAlmostEqual(row['share_of_stock'],

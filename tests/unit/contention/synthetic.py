@@ -60,7 +60,7 @@ class Work:
         rate = self.rate(wait, slower) if rate is None else rate
         reads = rate * self.requests
         values = (rate * self.cpu, rate * self.cpu * wait, 1e-4 * reads, reads, 0.0,
-                  reads * self.latency * slower, 0.0)
+                  reads * self.latency * slower, 0.0, 0.0, 0.0)
         return demand.Usage(*(np.array([value]) for value in values))
 
     @property
@@ -100,7 +100,7 @@ def queue(work, rng, wait=0.0, slower=1.0, seconds=300.0):
         running, delayed = running + cpu, delayed + cpu * wait
         requests, took = requests + count, took + storage
     return demand.Usage(*(np.array([value / max(seconds, clock)]) for value in (
-        running, delayed, 1e-4 * requests, requests, 0.0, took, 0.0)))
+        running, delayed, 1e-4 * requests, requests, 0.0, took, 0.0, 0.0, 0.0)))
 
 
 def stack(usages):

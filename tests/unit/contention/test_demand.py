@@ -166,7 +166,7 @@ class TestEdges(unittest.TestCase):
     def test_nanoseconds(self):
         rates = np.array([[5e8, 1e8, 1e7, 100.0, 0.0, 2e8, 0.0]])
         usage = demand.of_columns(rates, 1e-9)
-        np.testing.assert_allclose(usage.columns, [[0.5, 0.1, 0.01, 100, 0, 0.2, 0]])
+        np.testing.assert_allclose(usage.columns, [[0.5, 0.1, 0.01, 100, 0, 0.2, 0, 0, 0]])
         np.testing.assert_allclose(usage.read_latency, [0.002])
         np.testing.assert_array_equal(usage.write_latency, [np.nan])
 
@@ -179,7 +179,7 @@ def vms(draw):
     def column(low, high):
         return draw(arrays.arrays(np.float64, count, elements=strategies.floats(low, high)))
     usage = demand.Usage(*(column(0, 4) for _ in range(3)), column(0, 1e5), column(0, 1e5),
-                         column(0, 50), column(0, 50))
+                         column(0, 50), column(0, 50), column(0, 4), column(0, 100))
     baseline = demand.Baseline(column(0, 1), column(0, 1), column(0, 1), column(0, 1),
                                column(0, 1))
     return usage, baseline, draw(strategies.sampled_from([1.0, 2.0, 8.0]))

@@ -44,13 +44,22 @@ class Source:
         self.missing = None
 
     def vm(self, uuid, reads=0.0, writes=0.0, guest=0.0, host=0.0, delay=0.0,
-           latency=1e-4):
-        """Add a VM, or let it do something else."""
+           latency=1e-4, throttled=None, size=None):
+        """Add a VM, or let it do something else.
+
+        :param throttled: seconds a second that its quota keeps it waiting; None: not counted
+        :param size: bytes of a request; None: not counted
+        """
         rates = {meters.CLOCK.name: 1e9, meters.CPU_GUEST.name: 1e9 * guest,
                  meters.CPU_HOST.name: 1e9 * host, meters.CPU_DELAY.name: 1e9 * delay,
                  meters.READ_REQUESTS.name: reads, meters.WRITE_REQUESTS.name: writes,
                  meters.READ_TIME.name: 1e9 * reads * latency,
                  meters.WRITE_TIME.name: 1e9 * writes * latency}
+        if throttled is not None:
+            rates[meters.CPU_THROTTLED.name] = 1e9 * throttled
+        if size is not None:
+            rates.update({meters.READ_BYTES.name: reads * size,
+                          meters.WRITE_BYTES.name: writes * size})
         counters = self._vms[uuid].counters if uuid in self._vms else dict.fromkeys(rates, 5e9)
         self._vms[uuid] = _VM(rates, counters)
 

@@ -23,14 +23,19 @@ from tracon_watcher.placement import cluster
 POLLING = 60.0
 
 
-def profiles(vms, slowdown, deviation, at, present):
-    """Return what telemetry would say."""
+def profiles(vms, slowdown, deviation, at, present, limited=()):
+    """Return what telemetry would say.
+
+    :param limited: VMs that were at limits of their own
+    """
     count = len(vms)
     nothing = np.full((count, 4), np.nan)
     return demands.Profiles(
         tuple(vms), present, np.zeros((count, 4)), present, present, slowdown,
         np.full(count, deviation), slowdown, nothing[:, :3], np.ones(count, dtype=np.intp),
-        np.full(count, at), np.full(count, POLLING))
+        np.full(count, at), np.full(count, POLLING), np.zeros((count, 2)),
+        np.zeros((count, 2), dtype=bool), np.array([vm in limited for vm in vms], dtype=bool),
+        np.full(count, -1))
 
 
 class World:
@@ -52,6 +57,8 @@ class World:
         self.demand = {vm: self.rng.uniform(0.05, 0.4, 4) * synthetic.CAPACITY
                        for vms in self.hosts.values() for vm in vms}
         self.unknown = set()
+        #: VMs that limits of their own hold back.
+        self.limited = set()
         self.hurt = ()
         self.times = 3.0
         self.pool = 'ceph' if other_pools else cluster.LOCAL
@@ -81,7 +88,8 @@ class World:
                               + self.rng.normal(0, self.noise, len(truth)), 0.0)
         slowdown = np.where([vm in self.unknown for vm in state.uuids], np.nan, np.exp(suffered))
         slowdown[[vm.startswith(tuple(self.hurt)) for vm in state.uuids]] *= self.times
-        return profiles(state.uuids, slowdown, self.noise, self.now, state.profiles)
+        return profiles(state.uuids, slowdown, self.noise, self.now, state.profiles,
+                        self.limited)
 
     def cycle(self, watched, models, polls=5):
         """Let time pass, and have a cycle watched; by default all VMs' turn comes with it."""

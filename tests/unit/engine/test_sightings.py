@@ -49,6 +49,13 @@ class TestSightings(unittest.TestCase):
         self.assertEqual([], self.take())
         self.assertEqual({'h0', 'h1'}, {one.host for one in self.take()})
 
+    def test_who_is_at_a_limit_of_its_own_is_not_asked(self):
+        self.world.limited = {'vm-1-0', 'vm-2-1'}
+        self.take()
+        found = {one.vm for one in self.take()}
+        self.assertEqual(22, len(found))
+        self.assertFalse(self.world.limited & found)
+
     def test_where_polls_were_lost_all_of_the_interval_counts(self):
         def lost(polls):
             return lambda profiles: dataclasses.replace(

@@ -20,6 +20,7 @@ import uuid
 import numpy as np
 
 from tests import synthetic
+from tracon_watcher.engine import own_limits
 from tracon_watcher.engine import view as views
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
@@ -75,7 +76,8 @@ def cloud():
         4, judged, judged,
         {identity(vm): views.VM(identity(vm), vm, project, host)
          for host, vm, project, *_rest in rows},
-        np.array([np.nan if row[-1] is None else row[-1] for row in rows]), 0.08, now)
+        np.array([np.nan if row[-1] is None else row[-1] for row in rows]), 0.08, now,
+        own_limits={identity('shop-db'): (own_limits.OwnLimit('CPU quota', 30.0, '%', 0.12),)})
 
 
 def decision(view):

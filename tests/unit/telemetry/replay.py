@@ -45,6 +45,12 @@ class Domain:
     def UUIDString(self):
         return self._name
 
+    def ID(self):
+        return 1
+
+    def name(self):
+        return self._name
+
 
 class Connection:
     """Gives one recorded answer after the other, the last of them again and again.

@@ -100,7 +100,8 @@ class TestCounters(unittest.TestCase):
                 ('block.2.wr.times', {meters.WRITE_TIME}),
                 ('vcpu.current', {meters.CPU_GUEST, meters.CPU_HOST, meters.CPU_DELAY}),
                 ('block.count', {meters.READ_REQUESTS, meters.WRITE_REQUESTS,
-                                 meters.READ_TIME, meters.WRITE_TIME})):
+                                 meters.READ_TIME, meters.WRITE_TIME, meters.READ_BYTES,
+                                 meters.WRITE_BYTES})):
             stats = replay.stats('several')
             del stats[key]
             found = domain_stats.counters(stats)
@@ -145,6 +146,15 @@ class TestDomains(unittest.TestCase):
 
     def test_a_record_has_its_clock(self):
         self.assertEqual(77, self.poll(replay.stats('reads'), 77)[meters.CLOCK.name])
+
+    def test_throttled_time_comes_with_the_delay_it_is_part_of(self):
+        stats = replay.stats('reads')
+        found = self.domains.counted([('a', 1, stats), ('b', 1, stats)], {'a': 7})
+        self.assertEqual(7, found['a'][meters.CPU_THROTTLED.name])
+        self.assertNotIn(meters.CPU_THROTTLED.name, found['b'])
+        without = {name: value for name, value in stats.items() if 'delay' not in name}
+        found = self.domains.counted([('a', 1, without)], {'a': 7})
+        self.assertNotIn(meters.CPU_THROTTLED.name, found['a'])
 
     def test_counters_rise_from_poll_to_poll(self):
         first, second = (self.poll(replay.stats('several', poll)) for poll in (0, 1))

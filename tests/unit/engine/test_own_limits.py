@@ -1,0 +1,229 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Own limits from flavors, volume types and counters to audits. All VMs here are SYNTHETIC."""
+
+import unittest
+
+import numpy as np
+
+from tests import synthetic
+from tests.unit.engine import counting
+from tracon_watcher.contention import calibration_document
+from tracon_watcher.contention import demands
+from tracon_watcher.contention import own_limits as columns
+from tracon_watcher.engine import collector
+from tracon_watcher.engine import own_limits
+from tracon_watcher.engine import state
+from tracon_watcher.inventory import cloud
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import plan
+from tracon_watcher.placement import planning
+
+POLLING = 60.0
+MODELS = synthetic.models(background=12.0)
+QUOTA = {'quota:cpu_quota': '30000', 'quota:cpu_period': '100000'}
+INFINITE = float('inf')
+
+
+def server(uuid, host='h1', specs=None, **named):
+    return cloud.Server(uuid, uuid, 'p', host, 'm1', specs or {}, 'image', 'active', **named)
+
+
+def inventory(*servers, volume_limits=None):
+    hosts = {one.host for one in servers} | {'h1'}
+    return cloud.Inventory(
+        {one.uuid: one for one in servers},
+        {name: cloud.Hypervisor(name, name, True, True) for name in hosts}, (), {}, 0.0,
+        volume_limits or {})
+
+
+def limits(*servers, volume_limits=None):
+    return own_limits.limits([one.uuid for one in servers],
+                             inventory(*servers, volume_limits=volume_limits))
+
+
+class StatedTestCase(unittest.TestCase):
+
+    def test_a_quota_is_that_of_each_virtual_cpu(self):
+        found = limits(server('a', specs=QUOTA, vcpus=4), server('b'))
+        self.assertEqual([1.2, INFINITE], found.total[:, columns.CORES].tolist())
+
+    def test_the_period_has_a_default(self):
+        found = limits(server('a', specs={'quota:cpu_quota': '50000'}))
+        self.assertEqual([0.5], found.total[:, columns.CORES].tolist())
+
+    def test_what_is_no_limit(self):
+        for value in ('-1', '0', 'much', ''):
+            found = limits(server('a', specs={
+                'quota:cpu_quota': value, 'quota:disk_read_iops_sec': value}))
+            self.assertTrue(np.isinf(found.total).all(), value)
+            self.assertTrue(np.isinf(found.smallest).all(), value)
+
+    def test_each_local_disk_has_the_flavors_limit(self):
+        specs = {'quota:disk_read_iops_sec': '100', 'quota:disk_total_bytes_sec': '5000000'}
+        found = limits(server('a', specs=specs, local_disks=2))
+        self.assertEqual(200.0, found.total[0, columns.READS])
+        self.assertEqual(100.0, found.smallest[0, columns.READS])
+        self.assertEqual(1e7, found.total[0, columns.BYTES])
+
+    def test_volumes_have_their_own_and_those_without_are_free(self):
+        of_volumes = {'v1': {'read_iops_sec': 50.0}, 'v2': {'read_iops_sec': 70.0}}
+        booted = server('a', local_disks=0, volumes=('v1', 'v2'))
+        found = limits(booted, volume_limits=of_volumes)
+        self.assertEqual(120.0, found.total[0, columns.READS])
+        self.assertEqual(50.0, found.smallest[0, columns.READS])
+        found = limits(server('a', volumes=('v1',)), volume_limits=of_volumes)
+        self.assertEqual([INFINITE, 50.0],
+                         [found.total[0, columns.READS], found.smallest[0, columns.READS]])
+
+    def test_who_has_less_weight_than_others_on_its_host(self):
+        def light(*weights):
+            servers = [server(f'vm{number}', specs={} if weight is None else {
+                'quota:cpu_shares': str(weight)}) for number, weight in enumerate(weights)]
+            return limits(*servers).light.tolist()
+        self.assertEqual([False, False], light(None, None))
+        self.assertEqual([True, False], light(100, 200))
+        self.assertEqual([False, False], light(100, 100))
+        # What is not stated is the host's default, which is not known.
+        self.assertEqual([True, False], light(2000, None))
+        self.assertEqual([False], light(100))
+
+
+class CollectedTestCase(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.source = counting.Source(POLLING)
+        self.collector = collector.Collector(self.source, demands.Demands(
+            calibration_document.packaged(), 1800.0), POLLING, 1800.0)
+
+    def profiles(self, polls, known):
+        self.source.run(polls)
+        return self.collector.collect(known, self.source.now).profiles
+
+    def test_a_loop_under_a_quota(self):
+        self.source.vm('a', guest=0.302, delay=0.698, throttled=0.686)
+        found = self.profiles(10, inventory(server('a', specs=QUOTA)))
+        self.assertLess(found.slowdown[0], 1.1)
+        np.testing.assert_allclose(found.mean[0, 2], 0.302, rtol=0.05)
+        np.testing.assert_allclose(found.reached, [[1.0, 0.0]], atol=1e-6)
+
+    def test_agents_that_do_not_count_it(self):
+        self.source.vm('a', guest=0.299, delay=0.698)
+        found = self.profiles(10, inventory(server('a', specs=QUOTA)))
+        self.assertLess(found.slowdown[0], 1.1)
+        np.testing.assert_allclose(found.mean[0, 2], 0.3, rtol=0.05)
+
+    def test_a_sample_whose_counter_is_stored_later_waits_for_it(self):
+        self.source.vm('a', guest=0.3, delay=0.69, throttled=0.68)
+        self.source.late = ('tracon.cpu.throttled',)
+        self.source.run(5)
+        self.assertEqual(3, self.collector.collect(
+            inventory(server('a', specs=QUOTA)), self.source.now).learnt)
+
+    def test_a_disk_at_its_limit_of_bytes(self):
+        specs = {'quota:disk_read_bytes_sec': '5000000'}
+        self.source.vm('a', reads=76.0, guest=0.1, host=0.02, latency=0.012, size=65790)
+        found = self.profiles(10, inventory(server('a', specs=specs)))
+        np.testing.assert_allclose(found.reached, [[0.0, 1.0]], atol=1e-6)
+        self.assertEqual([columns.READ_BYTES], found.limit.tolist())
+        np.testing.assert_allclose(found.mean[0, 0], 76.0, rtol=0.05)
+
+    def test_bytes_are_read_only_where_they_are_limited(self):
+        asked = []
+        read = self.source.read
+        self.source.read = lambda since, until, names: asked.append(names) or read(
+            since, until, names)
+        self.source.vm('a', guest=0.3, size=1.0)
+        for specs in ({}, {'quota:disk_read_bytes_sec': '5'}):
+            self.profiles(2, inventory(server('a', specs=specs)))
+        self.assertEqual([False, True], ['tracon.disk.read.bytes' in names for names in asked])
+
+    def test_what_operators_are_shown(self):
+        self.source.vm('a', guest=0.302, delay=0.698, throttled=0.686, reads=30.0)
+        specs = {**QUOTA, 'quota:disk_read_iops_sec': '100'}
+        self.source.run(10)
+        found = self.collector.collect(inventory(server('a', specs=specs)), self.source.now)
+        self.assertEqual(
+            [('CPU quota', 30.0, '%', 1.0), ('disk reads', 100.0, '1/s', 0.0)],
+            [(one.name, one.value, one.unit, round(one.reached, 6)) for one in own_limits.stated(
+                found.limits, 0, found.profiles.reached[0], int(found.profiles.limit[0]))])
+
+
+class Cloud:
+    """A drawn cloud: quiet VMs on some hosts, and others at the limit of a quota or of a disk.
+
+    :param hurt: instead of limits, VMs that take as much of cores and disks as they can, whom
+        nobody limits, so that the others wait just as long
+    """
+
+    def __init__(self, seed, hurt=False):
+        rng = np.random.default_rng(seed)
+        self.source = counting.Source(POLLING)
+        self.servers = []
+        for host in range(4):
+            for number in range(rng.integers(1, 3)):
+                self.add(f'quiet-{host}-{number}', host, {}, reads=rng.uniform(1, 5),
+                         guest=rng.uniform(0.005, 0.02), host=0.002, delay=0.0005, throttled=0.0)
+        # Not two of them on one host: by what they do these would disturb each other.
+        for host in rng.permutation(4)[:3].tolist():
+            number, share = host, rng.uniform(0.05, 0.1)
+            if hurt:
+                self.add(f'hammer-{number}', host, {}, reads=400.0, guest=0.45, host=0.2,
+                         delay=0.5, throttled=0.0)
+            elif rng.random() < 0.5:
+                self.add(f'quota-{number}', host, {'quota:cpu_quota': f'{1e5 * share:.0f}'},
+                         guest=share, delay=0.99 - share, throttled=0.985 - share)
+            else:
+                self.add(f'disk-{number}', host, {
+                    'quota:disk_read_iops_sec': f'{100 * share:.0f}'}, reads=99 * share,
+                    guest=0.02, host=0.005, latency=0.9 / (99 * share), throttled=0.0)
+
+    def add(self, uuid, place, specs, **rates):
+        self.source.vm(uuid, **rates)
+        self.servers.append(server(uuid, f'h{place}', {'tracon:max_slowdown': '1.5', **specs}))
+
+    def plan(self, blind=False):
+        """Audit it; ``blind``: as if neither quotas were counted nor limits known."""
+        known = inventory(*self.servers)
+        if blind:
+            known = inventory(*(server(one.uuid, one.host, {'tracon:max_slowdown': '1.5'})
+                                for one in self.servers))
+            self.source.missing = 'tracon.cpu.throttled'
+        self.source.run(20)
+        learnt = demands.Demands(calibration_document.packaged(), 1800.0)
+        found = collector.Collector(self.source, learnt, POLLING, 1800.0).collect(
+            known, self.source.now)
+        cluster = state.build(known, found.demand, state.Defaults(synthetic.HOST_TYPE), 1,
+                              self.source.now, lambda kind, text: None)
+        return planning.plan_moves(assessment.Assessor(cluster, MODELS),
+                                   parameters=plan.Parameters(noise=0.1), now=self.source.now)
+
+
+class AuditTestCase(unittest.TestCase):
+    """Audits of 100 clouds in which nothing but own limits makes VMs wait."""
+
+    CLOUDS = 100
+
+    def moves(self, count, **given):
+        blind = given.pop('blind', False)
+        return [len(Cloud(seed, **given).plan(blind).moves) for seed in range(count)]
+
+    def test_own_limits_move_nobody(self):
+        self.assertEqual([0] * self.CLOUDS, self.moves(self.CLOUDS))
+
+    def test_real_neighbours_do(self):
+        self.assertGreater(np.count_nonzero(self.moves(20, hurt=True)), 17)
+
+    def test_without_knowing_of_limits_vms_would_be_moved_for_nothing(self):
+        self.assertGreater(np.count_nonzero(self.moves(20, blind=True)), 10)

@@ -1,0 +1,115 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Verdicts, true causes and the confusion matrix."""
+
+import collections
+import io
+import pathlib
+import tempfile
+import unittest
+
+from tracon_watcher.lab import errors
+from tracon_watcher.lab import own_limits
+
+NAN = float('nan')
+SETTINGS = own_limits.settings()
+
+
+def taken(setting, rate, verdict, alone=100.0, free=200.0):
+    return own_limits.Taken(setting, 'a=1', 4.0, 0.01, rate, verdict, alone, free)
+
+
+def setting(resource, name):
+    return next(one for one in SETTINGS if (one.resource, one.name) == (resource, name))
+
+
+class SettingsTestCase(unittest.TestCase):
+
+    def test_all_causes_of_both_resources(self):
+        found = collections.Counter((one.resource, one.name) for one in SETTINGS)
+        self.assertEqual({(resource, cause) for resource in ('CPU', 'disk')
+                          for cause in own_limits.CAUSES}, set(found))
+
+    def test_a_vm_has_one_flavor(self):
+        shares = {}
+        for one in SETTINGS:
+            shares.setdefault(one.vm, set()).add(one.share)
+        self.assertEqual({1}, set(map(len, shares.values())))
+
+
+class VerdictTestCase(unittest.TestCase):
+
+    def test_what_is_judged(self):
+        for reached, slowdown, judged in (
+                (False, 1.0, 'neither'), (True, 1.05, 'own limit'), (False, 1.1, 'neighbour'),
+                (True, 2.0, 'both'), (True, NAN, 'own limit, rest unknown'),
+                (False, NAN, 'unknown'), (None, 1.0, 'unknown')):
+            self.assertEqual(judged, own_limits.Verdict(reached, slowdown).judged)
+
+
+class CauseTestCase(unittest.TestCase):
+
+    def test_what_is_not_missed_is_no_cause(self):
+        for name, rate, alone, free, cause in (
+                ('neither', 50, 100, 100, 'neither'), ('neighbour', 50, 100, 50, 'neighbour'),
+                ('neighbour', 95, 100, 95, 'neither'), ('own limit', 50, 50, 100, 'own limit'),
+                ('both', 48, 50, 100, 'own limit'), ('both', 50, 90, 52, 'neighbour'),
+                ('both', 50, 90, 60, 'both'), ('both', 0, 90, 60, 'both')):
+            with self.subTest(setting=name, rate=rate, alone=alone, free=free):
+                self.assertEqual(cause, taken(setting('CPU', name), rate, None, alone, free).cause)
+
+
+class FileTestCase(unittest.TestCase):
+
+    def test_a_file_comes_back_as_its_matrix(self):
+        windows = [taken(setting('CPU', 'own limit'), 100.0, own_limits.Verdict(True, 1.0)),
+                   taken(setting('CPU', 'own limit'), 99.0, own_limits.Verdict(False, 1.5)),
+                   taken(setting('disk', 'both'), 50.0, own_limits.Verdict(True, NAN))]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'windows.csv'
+            own_limits.write(path, {'qemu': '9'}, windows)
+            text = path.read_text()
+        self.assertTrue(text.startswith('# qemu: 9\nresource,setting,'))
+        rows = own_limits.read(io.StringIO(text), 'windows.csv')
+        self.assertEqual([('CPU', 'own limit', 2, 0, 1, 1, 0, 0, 0, 0.5),
+                          ('disk', 'both', 1, 0, 0, 0, 0, 1, 0, 0.0)], own_limits.matrix(rows))
+
+    def test_another_file_is_refused(self):
+        with self.assertRaisesRegex(errors.TestbedError, 'x.csv: column foreign is miss'):
+            own_limits.read(io.StringIO('resource,cause\nCPU,neither\n'), 'x.csv')
+        good = ','.join(own_limits.COLUMNS)
+        with self.assertRaisesRegex(errors.TestbedError, "cause 'x'"):
+            own_limits.read(io.StringIO(good + '\n' + ','.join('x' * len(own_limits.COLUMNS))),
+                            'x.csv')
+
+
+class Domain:
+    """Takes what is set."""
+
+    def setSchedulerParametersFlags(self, parameters):
+        self.quota = parameters
+
+    def setBlockIoTune(self, device, parameters):
+        self.tune = {name: value for name, value in parameters.items() if value}
+
+
+class ApplyTestCase(unittest.TestCase):
+
+    def test_limits_come_and_go(self):
+        domain = Domain()
+        own_limits.apply(domain, {'quota:cpu_quota': '30000', 'quota:cpu_period': '50000',
+                                  'quota:disk_read_iops_sec': '40'})
+        self.assertEqual(({'vcpu_quota': 30000, 'vcpu_period': 50000}, {'read_iops_sec': 40}),
+                         (domain.quota, domain.tune))
+        own_limits.apply(domain, {})
+        self.assertEqual((-1, {}), (domain.quota['vcpu_quota'], domain.tune))

@@ -1,0 +1,125 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What volumes are limited to: the front-end QoS of their types, as Cinder gives it to Nova."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Callable, Iterable, Mapping, NamedTuple
+
+from tracon_watcher.inventory import listing
+
+LOG = logging.getLogger(__name__)
+
+#: Who enforces a QoS that QEMU enforces.
+_CONSUMERS = ('front-end', 'both')
+#: Names of limits, per second.
+NAMES = tuple(f'{kind}_{what}_sec' for what in ('iops', 'bytes')
+              for kind in ('read', 'write', 'total'))
+
+
+class Volume(NamedTuple):
+    """What is kept of an entry of Cinder's listing.
+
+    :param host: of its backend, None before it has one
+    :param type: the name of its type, None without
+    :param size: GiB
+    """
+
+    id: str
+    host: str | None
+    type: str | None
+    size: int
+
+
+class VolumeLimits:
+    """The limits of volumes by the names of their types.
+
+    A user who may not list types or QoS specifications learns of no limits; that is logged once,
+    and again when it ends.
+
+    :param report: called with a text when that changes
+    """
+
+    def __init__(self, report: Callable[[str], None] = LOG.warning) -> None:
+        self._report = report
+        self._fault: str | None = None
+
+    def collect(self, cinder: listing.Service,
+                volumes: Iterable[Volume]) -> dict[str, dict[str, float]]:
+        """Return limits by the id of the volume; volumes without any are not there.
+
+        :param cinder: is asked for types and QoS specifications, if any volume has a type
+        """
+        typed = [one for one in volumes if one.type]
+        of_types = self._of_types(cinder) if typed else {}
+        found, of_kinds = {}, dict[tuple[str | None, int], dict[str, float]]()
+        for one in typed:
+            if one.type not in of_types:
+                continue
+            # Volumes of one type and size share what they are limited to.
+            kind = one.type, one.size
+            if kind not in of_kinds:
+                of_kinds[kind] = resolved(of_types[one.type], one.size)
+            if of_kinds[kind]:
+                found[one.id] = of_kinds[kind]
+        return found
+
+    def _of_types(self, cinder: listing.Service) -> dict[str, Mapping[str, Any]]:
+        """Return the specifications that QEMU enforces, by the name of the type."""
+        try:
+            specs = {one['id']: one.get('specs') or {}
+                     for one in cinder.get('/qos-specs', 'qos_specs', {})['qos_specs']
+                     if one.get('consumer') in _CONSUMERS}
+            types = list(cinder.pages('/types', 'volume_types', {'is_public': 'None'},
+                                      links='volume_type_links')) if specs else []
+        except listing.CloudUnavailable as error:
+            self._tell(f'The limits of volumes are unknown: {error}')
+            return {}
+        hidden = bool(types) and not any('qos_specs_id' in one for one in types)
+        self._tell('The limits of volumes are unknown: Cinder does not say which types have QoS '
+                   "specifications; let the engine's user see them "
+                   '(volume_extension:access_types_qos_specs_id)' if hidden else None)
+        return {one['name']: specs[one['qos_specs_id']] for one in types
+                if one.get('qos_specs_id') in specs}
+
+    def _tell(self, fault: str | None) -> None:
+        if fault != self._fault and fault is not None:
+            self._report(fault)
+        self._fault = fault
+
+
+def resolved(specs: Mapping[str, Any], size: int) -> dict[str, float]:
+    """Return the limits of a volume of ``size`` GiB; what is no number, or 0, is no limit.
+
+    A limit per GiB counts at least as its ``…_per_gb_min``, and at most as its ``…_max``, which
+    otherwise allows bursts and is left out.
+    """
+    found = {}
+    for name in NAMES:
+        value = _number(specs.get(name))
+        per_gb = _number(specs.get(f'{name}_per_gb'))
+        if per_gb is not None:
+            value = max(_number(specs.get(f'{name}_per_gb_min')) or 0.0, per_gb * size)
+            value = min(value, _number(specs.get(f'{name}_max')) or value)
+        if value:
+            found[name] = value
+    return found
+
+
+def _number(value: Any) -> float | None:
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        return None
+    return found if 0 < found < float('inf') else None
