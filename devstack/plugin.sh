@@ -84,11 +84,24 @@ function configure_tracon_ceilometer {
         $CEILOMETER_CONF_DIR
 }
 
+# Who shares an exchange of RabbitMQ has to declare it in the same way.
+function tracon_configure_rabbit {
+    local option value
+    for option in amqp_durable_queues amqp_auto_delete rabbit_quorum_queue \
+        rabbit_transient_quorum_queue rabbit_stream_fanout ssl ssl_ca_file; do
+        value=$(iniget $NOVA_CONF oslo_messaging_rabbit $option)
+        if [[ -n $value ]]; then
+            iniset $TRACON_CONF oslo_messaging_rabbit $option "$value"
+        fi
+    done
+}
+
 function configure_tracon_engine {
     sudo install -d -o $STACK_USER $TRACON_CONF_DIR $TRACON_MODELS_DIR
     rm -f $TRACON_CONF
     iniset $TRACON_CONF DEFAULT debug "$ENABLE_DEBUG_LOG_LEVEL"
     iniset_rpc_backend tracon $TRACON_CONF
+    tracon_configure_rabbit
     # Without what DevStack appends for others: it would narrow the characters.
     local connection
     connection=$(database_connection_url tracon)

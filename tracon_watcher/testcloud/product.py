@@ -60,6 +60,7 @@ def engine(settings: settings_module.Settings, host_type: str) -> dict[str, ini.
     account = ini.account(settings)
     return {
         'DEFAULT': {'debug': settings.debug, 'transport_url': settings.transport_url},
+        'oslo_messaging_rabbit': ini.messaging(),
         'database': ini.database(settings, 'tracon'),
         'engine': {'host': 'control', 'polling_interval_seconds': settings.polling_seconds,
                    'window_seconds': 60 * settings.polling_seconds,

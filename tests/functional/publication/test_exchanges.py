@@ -21,7 +21,7 @@ import amqp
 import kombu
 from oslo_config import cfg
 import oslo_messaging
-from oslo_messaging import opts
+from oslo_messaging import conffixture
 
 from tests.functional import messaging
 from tests.unit.messaging import test_exchange
@@ -67,9 +67,11 @@ class ExchangesTest(unittest.TestCase):
     def conf(self, **options):
         conf = cfg.ConfigOpts()
         conf([])
-        for group, listed in opts.list_opts():
-            conf.register_opts(listed, group)
-        conf.set_override('transport_url', self.url)
+        # oslo.messaging registers some of its options for no configuration but the global one.
+        fixture = conffixture.ConfFixture(conf)
+        fixture.setUp()
+        self.addCleanup(fixture.cleanUp)
+        fixture.transport_url = self.url
         for name, value in options.items():
             conf.set_override(name, value, 'oslo_messaging_rabbit')
         return conf

@@ -30,7 +30,12 @@ is_service_enabled() {
 iniset() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" >> "$OUT/ini"; }
 iniset_multiline() { local f=$1 s=$2 o=$3; shift 3; for v in "$@"; do iniset "$f" "$s" "$o" "$v"
     done; }
-iniget() { echo "ComputeFilter,SameHostFilter"; }
+iniget() {
+    case $3 in
+    enabled_filters) echo "ComputeFilter,SameHostFilter" ;;
+    rabbit_quorum_queue) echo True ;;
+    esac
+}
 iniset_rpc_backend() { iniset "$2" DEFAULT transport_url rabbit://stackrabbit:secret@host:5672/; }
 database_connection_url() { echo "mysql+pymysql://root:secret@127.0.0.1/$1?charset=utf8&plugin=x"; }
 configure_keystoneauth() {

@@ -76,12 +76,18 @@ class TestPlugin(unittest.TestCase):
         self.assertEqual('mysql+pymysql://root:secret@127.0.0.1/tracon', conf.database.connection)
         self.assertEqual(['public'], conf.service_auth.valid_interfaces)
         for section, lines in files['tracon.conf'].items():
-            if section in ('keystone_authtoken', 'service_auth', 'DEFAULT', 'database'):
+            if section in ('keystone_authtoken', 'service_auth', 'DEFAULT', 'database',
+                           'oslo_messaging_rabbit'):
                 continue
             for name, value in lines:
                 # An option that there is not would raise.
                 self.assertEqual(value, str(conf[section][name]))
         self.assertIn('engine', files['tracon.conf'])
+
+    def test_exchanges_are_declared_as_nova_declares_them(self):
+        files, _calls = self.play('n-sch')
+        self.assertEqual([('rabbit_quorum_queue', 'True')],
+                         files['tracon.conf']['oslo_messaging_rabbit'])
 
     def test_without_the_engine(self):
         files, calls = self.play('n-sch watcher-decision-engine', 'tracon-engine')

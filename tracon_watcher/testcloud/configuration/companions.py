@@ -69,6 +69,7 @@ def glance(settings: settings_module.Settings) -> dict[str, ini.Section]:
     return {
         'DEFAULT': {'debug': settings.debug, 'enabled_backends': 'files:file',
                     'transport_url': settings.transport_url},
+        'oslo_messaging_rabbit': ini.messaging(),
         'database': ini.database(settings, 'glance'),
         'glance_store': {'default_backend': 'files'},
         'files': {'filesystem_store_datadir': data / 'images'},
@@ -95,6 +96,7 @@ def neutron(settings: settings_module.Settings) -> dict[str, ini.Section]:
         'database': ini.database(settings, 'neutron'),
         'ml2': {'type_drivers': 'local,flat,vlan', 'tenant_network_types': 'local',
                 'mechanism_drivers': 'logger'},
+        'oslo_messaging_rabbit': ini.messaging(),
         'oslo_messaging_notifications': {'driver': 'messagingv2'},
         'keystone_authtoken': ini.doorkeeper(settings, 'network'),
         'oslo_concurrency': ini.concurrency(settings),

@@ -74,6 +74,14 @@ def database(settings: settings_module.Settings, name: str) -> dict[str, object]
     return {'connection': settings.database_url(name), 'max_pool_size': 5}
 
 
+def messaging() -> dict[str, object]:
+    """Return the options of oslo.messaging for RabbitMQ, the same for whoever shares an exchange.
+
+    Quorum queues are what clouds are deployed with, since they outlive a broker's host.
+    """
+    return {'rabbit_quorum_queue': True, 'rabbit_transient_quorum_queue': True}
+
+
 def concurrency(settings: settings_module.Settings) -> dict[str, object]:
     """Return the options of oslo.concurrency."""
     return {'lock_path': settings.data / 'locks'}

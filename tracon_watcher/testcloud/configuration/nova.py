@@ -66,6 +66,7 @@ def common(settings: settings_module.Settings) -> dict[str, ini.Section]:
         'scheduler': {'discover_hosts_in_cells_interval': 30},
         'notifications': {'notification_format': 'both',
                           'notify_on_state_change': 'vm_and_task_state'},
+        'oslo_messaging_rabbit': ini.messaging(),
         'oslo_messaging_notifications': {'driver': 'messagingv2'},
         'oslo_concurrency': ini.concurrency(settings),
         'vnc': {'enabled': False},

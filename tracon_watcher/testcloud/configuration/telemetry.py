@@ -100,6 +100,7 @@ def ceilometer(settings: settings_module.Settings) -> dict[str, ini.Section]:
         'compute': {'instance_discovery_method': 'libvirt_metadata'},
         'polling': {'cfg_file': etc / 'polling.yaml'},
         'notification': {'workers': 1},
+        'oslo_messaging_rabbit': ini.messaging(),
         'oslo_messaging_notifications': {'driver': 'messagingv2'},
         'service_credentials': {**ini.account(settings), 'interface': 'public'},
         'service_types': {'nova': 'compute'},

@@ -41,6 +41,7 @@ def watcher(settings: settings_module.Settings) -> dict[str, ini.Section]:
         'watcher_datasources': {'datasources': 'gnocchi', 'query_max_retries': 2},
         'collector': {'collector_plugins': 'compute'},
         'watcher_cluster_data_model_collectors.compute': {'period': 60},
+        'oslo_messaging_rabbit': ini.messaging(),
         'oslo_messaging_notifications': {'driver': 'messagingv2'},
         'oslo_concurrency': ini.concurrency(settings),
         'keystone_authtoken': ini.doorkeeper(settings, 'infra-optim'),
