@@ -151,6 +151,8 @@ class Taken:
     :param rate: units of the target's program a second
     :param alone: what it does without a neighbour, under the same limit
     :param free: what it does without a limit, beside the same neighbour
+    :param usual: what it does in the windows of this setting, in the median, as the other two:
+        the machine itself is faster or slower from one minute to the next
     """
 
     setting: Setting
@@ -161,12 +163,13 @@ class Taken:
     verdict: Verdict
     alone: float = float('nan')
     free: float = float('nan')
+    usual: float = float('nan')
 
     @property
     def cause(self) -> str:
         """The true one of :data:`CAUSES`."""
-        hurt = self.setting.beside is not None and self.alone >= HARM * self.rate
-        if self.setting.limited and self.free >= HARM * self.rate:
+        hurt = self.setting.beside is not None and self.alone >= HARM * self.usual
+        if self.setting.limited and self.free >= HARM * self.usual:
             return BOTH if hurt else OWN
         return NEIGHBOUR if hurt else NEITHER
 
@@ -334,7 +337,7 @@ class Run:
 
 
 def compared(taken: typing.Sequence[Taken]) -> list[Taken]:
-    """Give each window the median rates of its target without neighbour, and without limit.
+    """Give each window the median rates of its target: as it is, alone, and without a limit.
 
     Windows that foreign load disturbed do not count for these, where there are others.
     """
@@ -348,7 +351,8 @@ def compared(taken: typing.Sequence[Taken]) -> list[Taken]:
         return statistics.median(one.rate for one in clean) if own else float('nan')
 
     return [dataclasses.replace(
-        one, alone=median(one.setting.vm, None),
+        one, usual=median(one.setting.vm, one.setting.beside),
+        alone=median(one.setting.vm, None),
         free=median(f'{one.setting.resource.lower()}-free', one.setting.beside))
         for one in taken]
 

@@ -26,7 +26,7 @@ SETTINGS = own_limits.settings()
 
 
 def taken(setting, rate, verdict, alone=100.0, free=200.0):
-    return own_limits.Taken(setting, 'a=1', 4.0, 0.01, rate, verdict, alone, free)
+    return own_limits.Taken(setting, 'a=1', 4.0, 0.01, rate, verdict, alone, free, rate)
 
 
 def setting(resource, name):
@@ -67,6 +67,23 @@ class CauseTestCase(unittest.TestCase):
                 ('both', 50, 90, 60, 'both'), ('both', 0, 90, 60, 'both')):
             with self.subTest(setting=name, rate=rate, alone=alone, free=free):
                 self.assertEqual(cause, taken(setting('CPU', name), rate, None, alone, free).cause)
+
+
+class ComparedTestCase(unittest.TestCase):
+
+    def test_causes_are_those_of_settings_whatever_a_single_window_shows(self):
+        free, alone, both = (next(
+            one for one in SETTINGS if one.vm == vm and one.beside == beside) for vm, beside in (
+                ('cpu-free', 'bursts'), ('cpu-70', None), ('cpu-70', 'bursts')))
+        windows = own_limits.compared([
+            own_limits.Taken(one, '', 4.0, foreign, rate, own_limits.Verdict(True, 1.2))
+            for one, foreign, rates in ((free, 0.0, (70, 71, 40)), (alone, 0.0, (70, 70, 69)),
+                                        (both, 0.0, (58, 90, 57)), (both, 0.5, (10, 10, 10)))
+            for rate in rates])
+        self.assertEqual({'both'}, {one.cause for one in windows if one.setting == both})
+        self.assertEqual({58}, {one.usual for one in windows if one.setting == both})
+        self.assertEqual({(70, 70)}, {(one.alone, one.free) for one in windows
+                                      if one.setting == both})
 
 
 class FileTestCase(unittest.TestCase):
