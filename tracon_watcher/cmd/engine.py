@@ -53,6 +53,7 @@ from tracon_watcher.engine.storage import storage as storages
 from tracon_watcher import errors
 from tracon_watcher.inventory import cloud
 from tracon_watcher.inventory import volume_limits
+from tracon_watcher.messaging import nova
 from tracon_watcher.messaging import protocol
 from tracon_watcher.messaging import publisher
 from tracon_watcher.messaging import standby
@@ -175,7 +176,7 @@ def build(conf: cfg.ConfigOpts,
                                    on_moves=after.recommended, standing=after.standing)
 
     def make_listener() -> Any:
-        return notifications.Listener(
+        return nova.Listener(
             conf, notifications.Endpoint(residents, lambda event, error: LOG.warning(
                 'Notification %s cannot be read (%s); the cloud is listed instead', event,
                 error)), wanted.nova_exchange)

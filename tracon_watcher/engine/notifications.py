@@ -20,16 +20,7 @@ from typing import Any, Callable, Mapping
 import oslo_messaging
 
 from tracon_watcher.engine import residency as residency_module
-from tracon_watcher.messaging import broker
-from tracon_watcher.messaging import protocol
 
-TOPIC = 'versioned_notifications'
-#: Where Nova publishes, unless its option control_exchange says otherwise.
-EXCHANGE = 'nova'
-_PRIORITY = 'info'
-#: Listeners of one pool share a copy of each notification; others, such as Watcher, get theirs.
-#: It is the name of a queue, so it must be that of no topic of ours.
-POOL = 'tracon-notifications'
 _MOST_REPORTED = 100
 
 
@@ -63,51 +54,3 @@ class Endpoint:
                 self._reported.add(kind)
                 self._report(event, error)
             self._residency.repair_wanted.set()
-
-
-class Listener:
-    """Hears Nova.
-
-    On RabbitMQ it listens to our own exchange, to which Nova's is led. Listening to Nova's,
-    oslo.messaging would declare it, each time it reaches the broker; and where it does so before
-    Nova and by other options, Nova's services cannot declare it any more.
-
-    :param conf: of which ``oslo_messaging.get_notification_transport`` makes a transport
-    :param endpoint: takes the notifications
-    :param exchange: that Nova publishes to
-    """
-
-    def __init__(self, conf: Any, endpoint: Endpoint, exchange: str = EXCHANGE) -> None:
-        transport = oslo_messaging.get_notification_transport(conf)
-        self._exchange = exchange
-        self._broker = broker.Broker.of(conf, conf.oslo_messaging_notifications.transport_url)
-        if self._broker is not None:
-            self._broker.compare(protocol.EXCHANGE, ())
-        self._listener = oslo_messaging.get_notification_listener(
-            transport, [oslo_messaging.Target(
-                exchange=exchange if self._broker is None else protocol.EXCHANGE, topic=TOPIC)],
-            [endpoint], executor='threading', pool=POOL, allow_requeue=False)
-
-    def start(self) -> None:
-        """Begin; on RabbitMQ nothing is heard before :meth:`check`."""
-        self._listener.start()
-
-    def check(self) -> None:
-        """Have Nova's exchange lead to ours, which it may have lost with a reset of the broker.
-
-        :raises tracon_watcher.errors.TraconError: when that cannot be
-        """
-        if self._broker is None:
-            return
-        try:
-            self._broker.lead(self._exchange, protocol.EXCHANGE, f'{TOPIC}.{_PRIORITY}')
-        except broker.ExchangeMissing as error:
-            raise broker.ExchangeMissing(
-                f'{error}; Nova makes its own when it starts, and [engine] nova_exchange has to '
-                'be what control_exchange is in nova.conf') from None
-
-    def stop(self) -> None:
-        """End."""
-        self._listener.stop()
-        if self._broker is not None:
-            self._broker.close()

@@ -31,6 +31,7 @@ from tracon_watcher.engine import notifications
 from tracon_watcher.engine import residency
 from tracon_watcher.inventory import cloud
 from tracon_watcher.messaging import broker
+from tracon_watcher.messaging import nova
 from tracon_watcher.messaging import protocol
 from tracon_watcher.messaging import publisher
 from tracon_watcher.messaging import subscriber
@@ -97,7 +98,7 @@ class ExchangesTest(unittest.TestCase):
         notifying = oslo_messaging.get_notification_transport(conf)
         self.addCleanup(notifying.cleanup)
         notifier = oslo_messaging.Notifier(notifying, 'nova-compute:h1', driver='messagingv2',
-                                           topics=[notifications.TOPIC], retry=2)
+                                           topics=[nova.TOPIC], retry=2)
         return oslo_messaging.get_rpc_client(transport, oslo_messaging.Target(
             exchange='nova', topic='conductor'), timeout=20), notifier
 
@@ -106,7 +107,7 @@ class ExchangesTest(unittest.TestCase):
         heard = residency.Residency()
         heard.replace(cloud.Inventory({}, {}, (), {}, 0.0))
         conf = self.conf(**options)
-        made = listening.Listening(lambda: notifications.Listener(
+        made = listening.Listening(lambda: nova.Listener(
             conf, notifications.Endpoint(heard, lambda event, error: self.fail(str(error)))))
         made.start()
         self.addCleanup(made.stop)
@@ -155,7 +156,7 @@ class ExchangesTest(unittest.TestCase):
         self.assert_heard(made, heard, notifier)
         with kombu.Connection(self.url.replace('rabbit', 'amqp', 1)) as connection:
             connection.channel().exchange_unbind(
-                protocol.EXCHANGE, 'nova', f'{notifications.TOPIC}.info')
+                protocol.EXCHANGE, 'nova', f'{nova.TOPIC}.info')
         heard.replace(cloud.Inventory({}, {}, (), {}, time.time()))
         self.assert_heard(made, heard, notifier)
         self.assert_nova_works(client)
