@@ -261,7 +261,10 @@ def uncontended(seen: Usage, baseline: Baseline, learnt: documents.Calibrated,
     held = seen.throttled >= THROTTLED * (seen.running + seen.throttled)
     stretch = np.where(held, np.minimum(stretch, cores), stretch)
     counted = np.isfinite(excess)
-    growth = np.where(counted, np.minimum(1 / np.maximum(1 - excess, _TINY), cores), 1.0)
+    # There is no more time than there is, however the difference was rounded.
+    room = np.maximum(vcpus, seen.running) / np.maximum(seen.running, _TINY)
+    growth = np.where(counted, np.minimum.reduce(
+        (1 / np.maximum(1 - excess, _TINY), cores, room)), 1.0)
     spare = idle + time.limited / allowed
     closed = np.where(counted, closedness(excess, spare, learnt.slack), 0.0)
     # A loop without idle time left has f = τ, hence the curve of τ.

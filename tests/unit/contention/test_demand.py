@@ -205,6 +205,14 @@ class TestInvariants(unittest.TestCase):
         self.assertTrue((found.deviation > 0).all() and np.isfinite(found.deviation).all())
         self.assertTrue((found.excess >= 0).all() and (found.excess <= 1 + 1e-12).all())
 
+    def test_what_hardly_runs_and_always_waits_demands_no_more_than_there_is(self):
+        nothing = np.zeros(3)
+        # The share of the time that is not excess is lost in rounding.
+        usage = demand.Usage(np.array([1e-8, 1e-12, 0.0]), np.full(3, 2.0), *[nothing] * 7)
+        found = estimate(usage, demand.Baseline(*[nothing] * 5), 2.0)
+        self.assertTrue((found.most[:, 2] <= 2.0 * (1 + 1e-9)).all(), found.most[:, 2])
+        self.assertGreater(found.most[0, 2], 1.9)
+
     @settled(25)
     @hypothesis.given(vms(), strategies.randoms(use_true_random=False))
     def test_each_vm_for_itself(self, drawn, random):
