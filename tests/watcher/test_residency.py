@@ -58,9 +58,11 @@ def watcher_model(where):
     return model
 
 
-class ReconcileTestCase(unittest.TestCase):
+class ReconcileCase(unittest.TestCase):
+    """Has a snapshot, Watcher's model and Nova's answers, which differ."""
 
     def setUp(self):
+        super().setUp()
         busy = 0.3 * synthetic.CAPACITY
         self.known = cluster.build([
             cluster.Host('h1', (
@@ -81,6 +83,9 @@ class ReconcileTestCase(unittest.TestCase):
             {host: service(host, host != 'h3') for host in ('h1', 'h2', 'h3', 'far')},
             {'a': 1000.0}, {}, arriving={'h2': 'far-away', 'h3': 'far-away'})
         self.state = residency.reconcile(self.known, self.model, self.found)
+
+
+class ReconcileTestCase(ReconcileCase):
 
     def test_vms_are_where_they_are_now(self):
         where = {uuid: self.state.hosts[host]

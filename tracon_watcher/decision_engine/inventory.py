@@ -13,9 +13,9 @@
 """What Watcher's model of the cluster lacks, asked of Nova, Placement and Neutron in bulk.
 
 The number of requests depends on nothing but the size of a page: one kind each for servers,
-server groups, compute services, migrations, room and network ports. Whether a VM is pinned comes
-from its flavor's extra specs and its image's properties, both part of the list of servers from
-microversion 2.98 on.
+server groups, compute services, migrations, room, network ports and volumes. Whether a VM is
+pinned comes from its flavor's extra specs and its image's properties, both part of the list of
+servers from microversion 2.98 on. Of a VM that boots from a volume, Cinder has the properties.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import datetime
 import math
 from typing import Any, Iterator, Mapping
 
+from oslo_log import log
 from oslo_utils import timeutils
 
 from tracon_watcher.inventory import listing
@@ -41,6 +42,9 @@ _UNDER_WAY = frozenset(('accepted', 'queued', 'preparing', 'pre-migrating', 'mig
 #: The same, back to where it came from.
 _GOING_BACK = 'reverting'
 _RESOURCES = ('VCPU', 'MEMORY_MB', 'DISK_GB')
+#: Properties of images that keep VMs from migrating.
+PROPERTIES = ('hw_cpu_policy', 'hw_mem_encryption', 'hw_tpm_version')
+LOG = log.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +53,8 @@ class Server:
 
     :param host: of its compute service, None where it has none
     :param extra_specs: of its flavor, as they were when it got it
-    :param image_properties: of its image, likewise; empty for one that boots from a volume
+    :param image_properties: of its image, or of the one that its boot volume was made of; None
+        where nobody could tell
     :param pinned_zone: the availability zone it was requested for, None for any
     """
 
@@ -62,7 +67,7 @@ class Server:
     locked: bool
     metadata: Mapping[str, str]
     extra_specs: Mapping[str, str]
-    image_properties: Mapping[str, Any]
+    image_properties: Mapping[str, Any] | None
     pinned_zone: str | None
 
 
@@ -129,8 +134,11 @@ def collect(connection: Any, moved_since: float) -> Inventory:
         ('Nova', connection.compute, listing.MICROVERSION), ('Neutron', connection.network, None),
         ('Placement', connection.placement, PLACEMENT_MICROVERSION)))
     since = datetime.datetime.fromtimestamp(moved_since, datetime.timezone.utc)
-    servers = [_server(one) for one in compute.pages(
-        '/servers/detail', 'servers', {'all_tenants': 'True'}) if not listing.is_partial(one)]
+    listed = [one for one in compute.pages('/servers/detail', 'servers', {'all_tenants': 'True'})
+              if not listing.is_partial(one)]
+    properties = (_volume_properties(connection)
+                  if any(not one.get('image') for one in listed) else {})
+    servers = [_server(one, properties) for one in listed]
     migrations = compute.pages('/os-migrations', 'migrations',
                                {'changes-since': since.strftime('%Y-%m-%dT%H:%M:%SZ')})
     moved_at: dict[str, float] = {}
@@ -173,12 +181,47 @@ def _room(placement: listing.Service) -> dict[str, constraints.Room]:
     return room
 
 
-def _server(one: Mapping[str, Any]) -> Server:
-    image = one.get('image') or {}
+def has_shares(connection: Any, uuid: str) -> bool:
+    """Ask Nova whether a VM has shares of Manila's, which keep it from migrating.
+
+    No listing tells, so that only those are asked for that are to be moved.
+
+    :raises tracon_watcher.inventory.listing.CloudUnavailable: when Nova does not answer
+    """
+    compute = listing.Service('Nova', connection.compute, listing.MICROVERSION, 'Watcher\'s user')
+    return bool(compute.get(f'/servers/{uuid}/shares', 'shares', {})['shares'])
+
+
+#: By uuid of a VM and the name of the device, properties of the image that a volume was made of.
+_Properties = Mapping[tuple[str, str], Mapping[str, Any]]
+
+
+def _volume_properties(connection: Any) -> _Properties | None:
+    """Return the properties of images that volumes were made of; None where Cinder does not tell.
+    """
+    cinder = listing.Service('Cinder', connection.block_storage, None, 'Watcher\'s user')
+    try:
+        return {(where['server_id'], where['device']):
+                {name: found[name] for name in PROPERTIES if name in found}
+                for one in cinder.pages('/volumes/detail', 'volumes', {'all_tenants': 'True'})
+                if (found := one.get('volume_image_metadata') or {})
+                for where in one.get('attachments', ())}
+    except listing.CloudUnavailable as error:
+        LOG.warning('VMs that boot from volumes stay where they are, since the properties of '
+                    'their images are not known: %s', error)
+        return None
+
+
+def _server(one: Mapping[str, Any], of_volumes: _Properties | None) -> Server:
+    properties: Mapping[str, Any] | None = None
+    if one.get('image'):
+        properties = one['image'].get('properties') or {}
+    elif of_volumes is not None:
+        properties = of_volumes.get((one['id'], one.get('OS-EXT-SRV-ATTR:root_device_name')), {})
     return Server(
         one['id'], one['name'], one['tenant_id'], one.get('OS-EXT-SRV-ATTR:host'),
         one['OS-EXT-STS:vm_state'], one['OS-EXT-STS:task_state'], one['locked'],
-        one['metadata'], one['flavor'].get('extra_specs', {}), image.get('properties') or {},
+        one['metadata'], one['flavor'].get('extra_specs', {}), properties,
         one.get('pinned_availability_zone'))
 
 

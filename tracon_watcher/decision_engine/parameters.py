@@ -18,6 +18,7 @@ import dataclasses
 from typing import Any, Mapping
 
 from tracon_watcher.decision_engine import rules
+from tracon_watcher.placement import cooldown
 from tracon_watcher.placement import plan
 
 _DEFAULT = plan.Parameters()
@@ -46,9 +47,10 @@ SCHEMA: dict[str, Any] = {
             'type': 'number', 'minimum': 0, 'maximum': 1, 'default': 0.1},
         'cooldown_seconds': {
             'description': 'Seconds for which a VM stays where it is after a migration, whoever '
-                           'ordered that one. Each further migration within a day doubles them, '
+                           'ordered that one, and after one of Watcher\'s that failed. Each '
+                           'further migration within a day doubles them, '
                            'up to six hours.',
-            'type': 'number', 'minimum': 0, 'maximum': 2592000, 'default': 3600},
+            'type': 'number', 'minimum': 0, 'maximum': 2592000, 'default': cooldown.FIRST},
         'excluded_projects': {
             'description': 'Ids of projects whose VMs stay where they are.',
             'type': 'array', 'items': {'type': 'string', 'minLength': 1}, 'default': []},

@@ -20,10 +20,8 @@ import numpy as np
 
 from tracon_watcher.characteristics import COUNT
 from tracon_watcher.decision_engine import inventory
+from tracon_watcher.inventory import vm_states
 from tracon_watcher.placement import cluster
-
-#: States in which a VM's processors stand still: its demand is nothing, and that is known.
-IDLE = frozenset(('paused', 'suspended', 'stopped', 'shelved', 'shelved_offloaded', 'soft-delete'))
 
 
 def reconcile(known: cluster.ClusterState, model: Any,
@@ -33,7 +31,7 @@ def reconcile(known: cluster.ClusterState, model: Any,
     Watcher's model says where VMs are; for hosts outside of the audit's scope, which it lacks,
     Nova does, and so for a VM that left the host Watcher's model has it on. A VM that the snapshot
     does not have is unknown, which makes its host unknown. One that exists no longer is dropped,
-    and so is a host; one in a cell that does not answer stays where it was.
+    and so is a host, and a VM that is being built or has failed; one in a cell that does not answer stays where it was.
 
     :param known: the snapshot's state
     :param model: Watcher's model of the cluster
@@ -52,7 +50,8 @@ def reconcile(known: cluster.ClusterState, model: Any,
             modelled[uuid] = (server.host, server.vm_state)
     unreachable = {one.host for one in found.services.values() if not one.reachable}
     for uuid, (host, state) in modelled.items():
-        if host in residents and (uuid in found.servers or host in unreachable):
+        if host in residents and state not in vm_states.ABSENT and (
+                uuid in found.servers or host in unreachable):
             residents[host].append(_resident(known, uuid, state))
     return cluster.build([_host(known, host, vms) for host, vms in residents.items()],
                          known.history, known.version, known.generated_at)
@@ -60,7 +59,7 @@ def reconcile(known: cluster.ClusterState, model: Any,
 
 def _resident(known: cluster.ClusterState, uuid: str, state: str) -> cluster.Resident:
     row = known.resident_index.get(uuid)
-    if state in IDLE:
+    if state in vm_states.IDLE:
         profile = np.zeros(COUNT)
     elif row is None or np.isnan(known.profiles[row]).any():
         profile = None

@@ -20,14 +20,14 @@ from typing import Any, Collection, Mapping
 from oslo_utils import strutils
 
 from tracon_watcher.decision_engine import inventory
+from tracon_watcher.decision_engine import records
 from tracon_watcher.placement import constraints
+from tracon_watcher.placement import cooldown
 
 _PINNING = ('dedicated', 'mixed')
 #: Extra specs, and image properties, that tie a VM to one host's devices whatever their value.
-_DEVICE_SPECS = ('pci_passthrough:alias', 'accel:device_profile')
+_DEVICE_SPECS = ('pci_passthrough:alias', 'accel:device_profile', 'hw:pmem')
 _DEVICE_CLASSES = ('VGPU', 'PCPU', 'PCI_DEVICE', 'SRIOV_NET_VF', 'FPGA', 'PGPU')
-#: Seconds that a cooldown grows to, where it is not longer to begin with.
-_LONGEST_COOLDOWN = 21600.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,10 +45,11 @@ class Wishes:
     cooldown_seconds: float
 
 
-def build(found: inventory.Inventory, model: Any, wishes: Wishes,
-          hosts: Collection[str]) -> constraints.Constraints:
+def build(found: inventory.Inventory, model: Any, wishes: Wishes, hosts: Collection[str],
+          recorded: records.Records = records.Records()) -> constraints.Constraints:
     """Collect what forbids VMs to move.
 
+    :param recorded: what Watcher's database says
     :param model: Watcher's model of the cluster
     :param hosts: names of all hosts that the plan knows of, those outside of the scope included
     """
@@ -70,11 +71,16 @@ def build(found: inventory.Inventory, model: Any, wishes: Wishes,
                 why = 'is excluded by the scope of the audit'
             if why is None and (service is None or not service.up):
                 why = f'the compute service on {host} does not answer'
+            if why is None and instance.uuid in recorded.vms:
+                why = f'action plan {recorded.vms[instance.uuid]}, which is under way, acts on it'
             if why is not None:
                 immovable[instance.uuid] = why
     for host, uuid in found.arriving.items():
         # What this host will be like, and whether a group still holds there, is not known yet.
         closed.setdefault(host, f'VM {uuid} is on its way to it')
+    for host, plan in recorded.hosts.items():
+        if host in nodes:
+            closed.setdefault(host, f'action plan {plan}, which is under way, acts on it')
     for uuid in found.servers.keys() - needs.keys():
         immovable[uuid] = 'is not in Watcher\'s model: outside of the scope, or too new'
     for host in found.services:
@@ -85,14 +91,24 @@ def build(found: inventory.Inventory, model: Any, wishes: Wishes,
             _group(one, found, hosts) for one in found.groups if len(one.members) > 1),
         {service.host: service.zone for service in found.services.values()},
         {one.uuid: one.pinned_zone for one in found.servers.values() if one.pinned_zone},
-        {uuid: at + _cooldown(wishes.cooldown_seconds, found.moves.get(uuid, 1))
-         for uuid, at in found.moved_at.items()},
+        _cooldowns(found, recorded, wishes),
         {host: (node.vcpus, node.memory, node.disk) for host, node in nodes.items()})
 
 
-def _cooldown(seconds: float, moves: int) -> float:
-    """Return for how long a VM stays: the more often it was moved of late, the longer."""
-    return max(seconds, min(seconds * 2.0 ** min(moves - 1, 30), _LONGEST_COOLDOWN))
+def _cooldowns(found: inventory.Inventory, recorded: records.Records,
+               wishes: Wishes) -> dict[str, float]:
+    """Return until when VMs stay where they are, seconds since the epoch, by uuid.
+
+    Nova refuses some migrations without a record; Watcher has one.
+    """
+    until = {}
+    for uuid in found.moved_at.keys() | recorded.failed.keys():
+        failed = recorded.failed.get(uuid, ())
+        last = max(found.moved_at.get(uuid, 0.0), *failed, 0.0)
+        # One that Nova began and that failed is in both records, and counts twice.
+        moves = found.moves.get(uuid, int(uuid in found.moved_at)) + len(failed)
+        until[uuid] = last + cooldown.length(moves, wishes.cooldown_seconds)
+    return until
 
 
 def _free(model: Any, node: Any, found: inventory.Inventory) -> constraints.Room:
@@ -129,6 +145,8 @@ def obstacle(found: inventory.Inventory, uuid: str, host: str, wishes: Wishes) -
                 f'{server.metadata[wishes.opt_out_key]}')
     if uuid in found.direct_ports:
         return f'has a network port of type {found.direct_ports[uuid]}'
+    if server.image_properties is None:
+        return 'boots from a volume, and the properties of its image are not known'
     return tied(server.extra_specs, server.image_properties)
 
 
@@ -147,10 +165,19 @@ def tied(extra_specs: Mapping[str, str], properties: Mapping[str, Any]) -> str |
         if key in _DEVICE_SPECS:
             return f'has a device of its host: extra spec {key}={value}'
         prefix, _colon, resource = key.partition(':')
-        if prefix.startswith('resources') and (
-                resource in _DEVICE_CLASSES or resource.startswith('CUSTOM_PCI')):
+        if prefix.startswith('resources') and resource in _DEVICE_CLASSES:
             what = 'is pinned' if resource == 'PCPU' else 'has a device of its host'
             return f'{what}: extra spec {key}={value}'
+        if prefix.startswith('resources') and resource.startswith('CUSTOM_'):
+            # Nova may call virtual GPUs, persistent memory and PCI devices so; its API does not
+            # tell which of them are none.
+            return f'may have a device of its host: extra spec {key}={value}'
+    for name, found in (('extra spec hw:tpm_version', extra_specs.get('hw:tpm_version')),
+                        ('image property hw_tpm_version', properties.get('hw_tpm_version'))):
+        security = extra_specs.get('hw:tpm_secret_security') or 'user'
+        if found and security != 'host':
+            return (f'has a virtual TPM, which does not migrate with '
+                    f'hw:tpm_secret_security={security}: {name}={found}')
     for name, value in (('hw:mem_encryption', extra_specs.get('hw:mem_encryption')),
                         ('hw_mem_encryption', properties.get('hw_mem_encryption'))):
         if value is not None and strutils.bool_from_string(value):

@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from typing import Any, Callable
 
@@ -31,9 +32,11 @@ from tracon_watcher.decision_engine import inventory
 from tracon_watcher.decision_engine import learnt
 from tracon_watcher.decision_engine import parameters
 from tracon_watcher.decision_engine import planner
+from tracon_watcher.decision_engine import records
 from tracon_watcher.decision_engine import residency
 from tracon_watcher.decision_engine import rules
 from tracon_watcher.decision_engine import source
+from tracon_watcher.inventory import listing
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import plan
@@ -45,6 +48,8 @@ LOG = log.getLogger(__name__)
 NAME = 'tracon_interference'
 #: What Watcher's database holds of an audit's status message.
 _MESSAGE = 255
+#: Times that is planned again without VMs that turn out to be tied to their hosts.
+_MOST_PLANS = 10
 
 
 class InterferenceStrategy(base.BaseStrategy):
@@ -136,13 +141,16 @@ class InterferenceStrategy(base.BaseStrategy):
         state = source.read(wanted.snapshot_file, configured, connect)
         asked = not wanted.snapshot_file and configured.snapshot_source == 'engine'
         now = time.time()
-        found = inventory.collect(self._connect(), now - max(
-            wanted.wishes.cooldown_seconds, inventory.LONGEST_MIGRATION))
+        cloud = self._connect()
+        since = now - max(wanted.wishes.cooldown_seconds, inventory.LONGEST_MIGRATION)
+        found = inventory.collect(cloud, since)
         settings = assessment.Settings(
             confidence=wanted.confidence,
             maximum_age=configured.maximum_age_seconds or state.maximum_age_seconds)
         cluster = residency.reconcile(state.cluster, self.compute_model, found)
-        allowed = rules.build(found, self.compute_model, wanted.wishes, cluster.host_index)
+        allowed = rules.build(
+            found, self.compute_model, wanted.wishes, cluster.host_index,
+            records.collect(self.ctx, since))
         if asked:
             allowed = learnt.heeded(allowed, learnt.standing(connect), cluster, now)
         models = trust.believed(state.models, state.trust)
@@ -150,9 +158,19 @@ class InterferenceStrategy(base.BaseStrategy):
             LOG.warning('Host type %(type)s is left alone: what its model predicts and what is '
                         'observed have parted ways, so that it is trusted %(trust).0f %%',
                         {'type': host_type, 'trust': 100 * state.trust[host_type]})
-        made = planning.plan_moves(
-            assessment.Assessor(cluster, models, settings), allowed, wanted.planning, now,
-            assignment.least_cost)
+        assessor = assessment.Assessor(cluster, models, settings)
+        made = planning.plan_moves(assessor, allowed, wanted.planning, now, assignment.least_cost)
+        for again in range(_MOST_PLANS):
+            tied = {move.uuid: why for move in made.moves
+                    if (why := _shared(cloud, move.uuid)) is not None}
+            if not tied:
+                break
+            if again == _MOST_PLANS - 1:
+                tied = dict.fromkeys(cluster.uuids, 'too many VMs have shares of Manila\'s to '
+                                                    'plan without all of them')
+            allowed = dataclasses.replace(allowed, immovable={**allowed.immovable, **tied})
+            made = planning.plan_moves(
+                assessor, allowed, wanted.planning, now, assignment.least_cost)
         if asked:
             self._told = lambda audit: source.tell(
                 connect, learnt.documents(made, cluster, audit, now))
@@ -179,6 +197,15 @@ class InterferenceStrategy(base.BaseStrategy):
             LOG.info('Passed over: VM %(vm)s %(why)s', {'vm': uuid, 'why': why})
         LOG.info('Plan ends after %(count)d live migrations: %(reason)s',
                  {'count': len(made.moves), 'reason': made.reason})
+
+
+def _shared(cloud: connection.Connection, uuid: str) -> str | None:
+    """Return why a VM with shares must stay; None for one without."""
+    try:
+        return ('has a share of Manila\'s, which does not migrate'
+                if inventory.has_shares(cloud, uuid) else None)
+    except listing.CloudUnavailable as error:
+        return f'may have shares of Manila\'s: {error}'
 
 
 def _tell(audit: Any, text: str) -> None:

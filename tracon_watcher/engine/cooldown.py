@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from tracon_watcher.placement import cooldown
+
 
 @dataclasses.dataclass(frozen=True)
 class Cooldown:
@@ -50,8 +52,8 @@ class Rule:
         several tell of: the planner, Nova's notifications, the list of migrations
     """
 
-    first: float = 900.0
-    longest: float = 21600.0
+    first: float = cooldown.FIRST
+    longest: float = cooldown.LONGEST
     same: float = 300.0
 
     def after(self, before: Cooldown | None, vm: str, at: float) -> Cooldown:
@@ -65,6 +67,4 @@ class Rule:
         moves = 1
         if before is not None and at < before.until + self.longest:
             moves = before.moves + 1
-        # The exponent is bounded, since no number may overflow whatever a cloud does.
-        length = min(self.first * 2.0 ** min(moves - 1, 64), self.longest)
-        return Cooldown(vm, moves, at, at + length)
+        return Cooldown(vm, moves, at, at + cooldown.length(moves, self.first, self.longest))

@@ -21,6 +21,7 @@ import numpy as np
 
 from tracon_watcher.characteristics import COUNT, FloatArray
 from tracon_watcher.inventory import cloud
+from tracon_watcher.inventory import vm_states
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import history as history_module
 from tracon_watcher.placement import limits as limits_module
@@ -29,12 +30,9 @@ from tracon_watcher.placement import newcomer
 #: Metadata of a host aggregate.
 HOST_TYPE = 'tracon:host_type'
 STORAGE = 'tracon:storage'
-#: States in which a VM's processors stand still: its demand is nothing, and that is known.
-IDLE = frozenset(('paused', 'suspended', 'stopped', 'shelved', 'shelved_offloaded', 'soft-delete'))
 # A project's or an image's key says more than its flavor's when it stands for several VMs; and
 # without this there may be as many keys as VMs.
 _LEAST_OF_A_KIND = 2
-_GONE = frozenset(('deleted', 'error', 'building'))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,10 +90,10 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
     running: set[str] = set()
     flavors: dict[tuple[tuple[str, str], ...], limits_module.Limits] = {}
     for uuid, server in inventory.servers.items():
-        if server.host not in residents or server.vm_state in _GONE:
+        if server.host not in residents or server.vm_state in vm_states.ABSENT:
             continue
         row = demand.rows.get(uuid)
-        if server.vm_state not in IDLE:
+        if server.vm_state not in vm_states.IDLE:
             running.add(server.host)
             # All that was to be known of it at its launch was that. It is soon to be heard of.
             latest[server.host] = max(latest[server.host], server.launched_at)
@@ -119,7 +117,7 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
 
 def _profile(server: cloud.Server, row: int | None, demand: Demand,
              history: Mapping[str, newcomer.Profile]) -> FloatArray | None:
-    if server.vm_state in IDLE:
+    if server.vm_state in vm_states.IDLE:
         return np.zeros(COUNT)
     if row is None:
         # It is new: until its own counters speak, it does what VMs of its kind do.
@@ -131,7 +129,7 @@ def _profile(server: cloud.Server, row: int | None, demand: Demand,
 
 def _history(inventory: cloud.Inventory, demand: Demand) -> dict[str, newcomer.Profile]:
     known = [(row, inventory.servers[uuid].kind) for uuid, row in demand.rows.items()
-             if uuid in inventory.servers and inventory.servers[uuid].vm_state not in IDLE]
+             if uuid in inventory.servers and inventory.servers[uuid].vm_state not in vm_states.IDLE]
     rows = [row for row, _kind in known]
     return history_module.learn(demand.profiles[rows], demand.deviation[rows],
                                 [kind for _row, kind in known], _LEAST_OF_A_KIND)

@@ -28,6 +28,9 @@ from tracon_watcher.placement import newcomer
 LOCAL = 'local'
 #: A storage backend that nobody could tell; whoever is on it is unknown, and so is its host.
 UNKNOWN = 'unknown'
+#: Of the VMs on a storage backend, the share of which the I/O may be unknown: each of these counts
+#: as the mean of the others. With more the I/O on that backend is unknown.
+MOST_UNKNOWN = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +84,8 @@ class ClusterState:
     :param generated_at: seconds since the epoch
     :param io_elsewhere: (d, 2) reads and writes per second on each storage backend by VMs that
         are not in this state; None for none
+    :param io_stand_in: (d, 2) reads and writes per second on each storage backend that a VM counts
+        with of which they are unknown, NaN for unknown; None: see :attr:`stand_in`
     """
 
     hosts: tuple[str, ...]
@@ -98,6 +103,7 @@ class ClusterState:
     version: int = 0
     generated_at: float = 0.0
     io_elsewhere: FloatArray | None = None
+    io_stand_in: FloatArray | None = None
 
     @functools.cached_property
     def host_index(self) -> Mapping[str, int]:
@@ -127,6 +133,37 @@ class ClusterState:
         """(h, 2): the same for one more VM on each host's storage."""
         return self._io_beyond(np.arange(len(self.hosts)), self.host_io_domain)
 
+    @functools.cached_property
+    def stand_in(self) -> FloatArray:
+        """(d, 2): what a VM counts with on its storage backend while its own I/O is unknown.
+
+        It is the mean of the others there. NaN where more than :data:`MOST_UNKNOWN` are unknown:
+        one dead agent must not make all hosts of a pool unknown, nor many go unnoticed.
+        """
+        if self.io_stand_in is not None:
+            return self.io_stand_in
+        count = len(self.io_domains)
+        inside = self.io_domain >= 0
+        known = inside & ~np.isnan(self.profiles[:, IO]).any(axis=1)
+        numbers, everybody = (np.bincount(self.io_domain[rows], minlength=count)[:count]
+                              for rows in (known, inside))
+        totals = characteristics.domain_totals(
+            self.profiles[known, IO], self.io_domain[known], count)
+        found = totals / np.maximum(numbers, 1)[:, None]
+        found[numbers < (1 - MOST_UNKNOWN) * everybody] = np.nan
+        return found
+
+    @functools.cached_property
+    def io(self) -> FloatArray:
+        """(n, 2): reads and writes per second of each resident as its storage backend feels them.
+        """
+        found = self.profiles[:, IO]
+        lost = np.flatnonzero(np.isnan(found).any(axis=1) & (self.io_domain >= 0))
+        if len(lost):
+            found = found.copy()
+            found[lost] = self.stand_in[self.io_domain[lost]]
+        return found
+
     def _io_beyond(self, host: IntArray, domain: IntArray) -> FloatArray:
         beyond = np.full((len(host), 2), np.nan)
         known = domain >= 0
@@ -136,7 +173,7 @@ class ClusterState:
         # Of each host on each storage backend that its residents use.
         keys, place = np.unique(self.host[inside] * count + self.io_domain[inside],
                                 return_inverse=True)
-        here = characteristics.domain_totals(self.profiles[inside, IO], place, len(keys))
+        here = characteristics.domain_totals(self.io[inside], place, len(keys))
         residents = np.bincount(place, minlength=len(keys))
         wanted = host[known] * count + domain[known]
         own = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
@@ -184,10 +221,13 @@ class ClusterState:
         moved = self._with_residents(rows[np.argsort(host[rows], kind='stable')], host, io_domain)
         if len(names) == len(self.io_domains):
             return moved
-        io = self.io_elsewhere
+        io, stand_in = self.io_elsewhere, self.io_stand_in
         if io is not None:
             io = np.vstack([io, np.zeros((len(names) - len(io), 2))])
-        return dataclasses.replace(moved, io_domains=tuple(names), io_elsewhere=io)
+        if stand_in is not None:
+            stand_in = np.vstack([stand_in, np.full((len(names) - len(stand_in), 2), np.nan)])
+        return dataclasses.replace(moved, io_domains=tuple(names), io_elsewhere=io,
+                                   io_stand_in=stand_in)
 
     def restricted(self, host_indices: Iterable[int]) -> ClusterState:
         """Return the state of these hosts alone, in the order given.
@@ -208,7 +248,7 @@ class ClusterState:
         part = self._with_residents(rows, self.host, self.io_domain)
         return dataclasses.replace(
             part, host=renamed, io_domain=domain, host_io_domain=host_domain,
-            io_elsewhere=self._io_of_others(rows, used),
+            io_elsewhere=self._io_of_others(rows, used), io_stand_in=self.stand_in[used],
             io_domains=tuple(self.io_domains[index] for index in used),
             hosts=tuple(self.hosts[index] for index in chosen),
             host_type=tuple(self.host_type[index] for index in chosen),
@@ -218,7 +258,7 @@ class ClusterState:
     def io_residents(self) -> tuple[FloatArray, IntArray]:
         """I/O (d, 2) and number (d,) of the residents on each storage backend."""
         count = len(self.io_domains)
-        return (characteristics.domain_totals(self.profiles[:, IO], self.io_domain, count),
+        return (characteristics.domain_totals(self.io, self.io_domain, count),
                 np.bincount(self.io_domain[self.io_domain >= 0], minlength=count)[:count])
 
     def _io_of_others(self, rows: IntArray, used: IntArray) -> FloatArray:
@@ -237,7 +277,7 @@ class ClusterState:
             among = np.isin(self.io_domain, shared)
             among[rows] = False
             io += characteristics.domain_totals(
-                self.profiles[among, IO], np.searchsorted(used, self.io_domain[among]), len(used))
+                self.io[among], np.searchsorted(used, self.io_domain[among]), len(used))
         if self.io_elsewhere is not None:
             io += self.io_elsewhere[used]
         return io

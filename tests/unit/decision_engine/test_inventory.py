@@ -13,6 +13,7 @@
 """What is asked of Nova and Neutron, on answers as they give them."""
 
 import collections
+import dataclasses
 import json
 import math
 import unittest
@@ -144,6 +145,49 @@ class InventoryTestCase(unittest.TestCase):
             inventory.collect(connection, 0.0)
 
 
+class VolumesTestCase(unittest.TestCase):
+    """Properties of the images of VMs that boot from volumes."""
+
+    def connection(self, **volumes):
+        made = Connection(2)
+        for entry, image in zip(made.compute.answers['/servers/detail'][1], (
+                '', {'id': 'i', 'properties': {'hw_cpu_policy': 'shared'}})):
+            entry.update({'image': image, 'OS-EXT-SRV-ATTR:root_device_name': '/dev/vda'})
+        made.block_storage = Api({'/volumes/detail': ('volumes', [
+            {'id': 'root', 'attachments': [{'server_id': 'vm0', 'device': '/dev/vda'}],
+             'volume_image_metadata': {'hw_tpm_version': '2.0', 'os_distro': 'debian'}},
+            {'id': 'data', 'attachments': [{'server_id': 'vm0', 'device': '/dev/vdb'}],
+             'volume_image_metadata': {'hw_cpu_policy': 'dedicated'}},
+            {'id': 'blank', 'attachments': []}], 0)}, **volumes)
+        return made
+
+    def test_they_are_those_of_the_boot_volume(self):
+        found = inventory.collect(self.connection(), 0.0).servers
+        self.assertEqual(({'hw_tpm_version': '2.0'}, {'hw_cpu_policy': 'shared'}), (
+            found['vm0'].image_properties, found['vm1'].image_properties))
+
+    def test_where_cinder_does_not_tell_such_vms_stay(self):
+        with self.assertLogs('tracon_watcher.decision_engine.inventory', 'WARNING'):
+            found = inventory.collect(self.connection(status=403), 0.0)
+        self.assertIsNone(found.servers['vm0'].image_properties)
+        wishes = rules.Wishes(frozenset(), 'tracon:exclude', 60.0)
+        found = dataclasses.replace(found, direct_ports={})
+        self.assertIn('boots from a volume', rules.obstacle(found, 'vm0', 'host1', wishes))
+
+    def test_without_such_vms_cinder_is_not_asked(self):
+        inventory.collect(Connection(2), 0.0)
+
+
+class SharesTestCase(unittest.TestCase):
+
+    def test_nova_is_asked_for_one_vm(self):
+        made = Connection()
+        made.compute.answers.update({
+            '/servers/a/shares': ('shares', [{'share_id': 's'}], 0),
+            '/servers/b/shares': ('shares', [], 0)})
+        self.assertEqual([True, False], [inventory.has_shares(made, uuid) for uuid in 'ab'])
+
+
 class TiedTestCase(unittest.TestCase):
 
     def test_what_ties_a_vm_to_its_host(self):
@@ -154,12 +198,18 @@ class TiedTestCase(unittest.TestCase):
                 ({'resources:PCPU': '1'}, {}, 'pinned'),
                 ({'resources1:VGPU': '1'}, {}, 'device'),
                 ({'resources:CUSTOM_PCI_10DE_1EB8': '1'}, {}, 'device'),
+                ({'resources:CUSTOM_NVIDIA_11': '1'}, {}, 'device'),
+                ({'hw:pmem': '6GB'}, {}, 'device'),
+                ({'hw:tpm_version': '2.0'}, {}, 'TPM'),
+                ({}, {'hw_tpm_version': '1.2'}, 'TPM'),
+                ({'hw:tpm_version': '2.0', 'hw:tpm_secret_security': 'deployment'}, {}, 'TPM'),
                 ({'pci_passthrough:alias': 'a:1'}, {}, 'device'),
                 ({'accel:device_profile': 'fpga'}, {}, 'device'),
                 ({'hw:mem_encryption': 'true'}, {}, 'encrypted')):
             self.assertIn(word, rules.tied(specs, properties) or '')
         for specs in ({}, {'hw:cpu_policy': 'shared'}, {'resources:VCPU': '2'},
-                      {'hw:mem_encryption': 'false'}, {'tracon:max_slowdown': '1.5'}):
+                      {'hw:mem_encryption': 'false'}, {'tracon:max_slowdown': '1.5'},
+                      {'hw:tpm_version': '2.0', 'hw:tpm_secret_security': 'host'}):
             self.assertIsNone(rules.tied(specs, {}))
 
     def test_every_value_opts_out_but_a_plain_no(self):

@@ -22,6 +22,7 @@ from tracon_watcher.engine import view as views
 from tracon_watcher import errors
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
+from tracon_watcher.placement import cooldown
 
 DOCUMENT = {'schema': 'tracon-move/1', 'id': 'm1', 'kind': 'live migration off fast',
             'own': {'vm': 'a', 'before': 2.0, 'after': 1.1},
@@ -73,8 +74,8 @@ class AftermathTest(base.StorageCase):
     def test_whoever_orders_a_migration_the_vm_stays_for_a_while(self):
         self.aftermath.moved('x', 'h9')
         until = self.aftermath.standing()['cooldowns']['x']
-        self.assertEqual(900.0, until - self.now)
-        self.now += 901
+        self.assertEqual(cooldown.FIRST, until - self.now)
+        self.now += cooldown.FIRST + 1
         self.assertEqual({}, self.aftermath.standing()['cooldowns'])
 
     def test_what_does_not_help_is_suspended(self):

@@ -14,7 +14,7 @@ import unittest
 
 from tracon_watcher.engine import cooldown
 
-RULE = cooldown.Rule()
+RULE = cooldown.Rule(900.0)
 
 
 class TestCooldown(unittest.TestCase):

@@ -1,0 +1,86 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""VMs of which nothing is known, on storage that many hosts share; the cloud is synthetic."""
+
+import unittest
+
+import numpy as np
+
+from tests import synthetic
+from tracon_watcher.characteristics import IO
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster
+from tracon_watcher.placement import newcomer
+
+HOSTS, VMS = 1000, 20
+
+
+class SilentTestCase(unittest.TestCase):
+
+    def build(self, silent, hosts=HOSTS, storage='ceph'):
+        """Return a pool's cluster in which these VMs, by number, are silent."""
+        rng = np.random.default_rng(3)
+        demands = rng.uniform(0.001, 0.01, (hosts * VMS, 4)) * synthetic.CAPACITY
+        demands[:, IO] /= hosts
+        silent = set(silent)
+        return cluster.build([
+            cluster.Host(f'h{host}', tuple(
+                cluster.Resident(f'{host}-{vm}', None if host * VMS + vm in silent
+                                 else demands[host * VMS + vm]) for vm in range(VMS)),
+                synthetic.HOST_TYPE, storage, 1.0) for host in range(hosts)]), demands
+
+    def status(self, state):
+        return assessment.Assessor(state, synthetic.models()).status
+
+    def test_one_makes_its_own_host_unknown_and_no_other(self):
+        state, demands = self.build([0])
+        status = self.status(state)
+        self.assertEqual(assessment.Status.UNKNOWN_PROFILE, status[0])
+        self.assertTrue((status[1:] == assessment.Status.KNOWN).all())
+        # It counts as the others do.
+        others = demands[1:, IO].mean(axis=0)
+        np.testing.assert_allclose(
+            demands[1:, IO].sum(axis=0) + others - demands[VMS:2 * VMS, IO].sum(axis=0),
+            state.host_io_beyond[1], rtol=1e-9)
+        found = assessment.Assessor(state, synthetic.models()).assess(
+            newcomer.Profile(np.array(demands[5]), np.zeros(4), 3, 'a kind'))
+        self.assertEqual(HOSTS - 1, found.known.sum())
+
+    def test_a_tenth_is_borne_and_more_is_not(self):
+        # All of a host's, host after host.
+        for hosts, known in ((100, HOSTS - 100), (101, 0)):
+            status = self.status(self.build(range(hosts * VMS))[0])
+            self.assertEqual(known, (status == assessment.Status.KNOWN).sum())
+
+    def test_a_disk_of_its_own_is_no_pool(self):
+        state, _demands = self.build([0], 5, cluster.LOCAL)
+        self.assertEqual([assessment.Status.UNKNOWN_PROFILE] + 4 * [assessment.Status.KNOWN],
+                         self.status(state).tolist())
+
+    def test_parts_of_a_cluster_count_them_alike(self):
+        state, _demands = self.build([0, VMS, 2 * VMS], 40)
+        for chosen in ([0], [1, 2], [3], [0, 5, 9]):
+            part = state.restricted(chosen)
+            np.testing.assert_allclose(state.host_io_beyond[chosen], part.host_io_beyond)
+            again = part.restricted(range(len(chosen)))
+            np.testing.assert_allclose(part.host_io_beyond, again.host_io_beyond)
+
+    def test_after_a_move_they_count_as_before(self):
+        state, demands = self.build([0], 40)
+        moved = state.moved({'0-0': 'h7', '1-1': 'h0'})
+        self.assertEqual((assessment.Status.KNOWN, assessment.Status.UNKNOWN_PROFILE),
+                         tuple(self.status(moved)[[0, 7]]))
+        total = state.io_residents[0]
+        np.testing.assert_allclose(total, moved.io_residents[0])
+        self.assertTrue(np.isfinite(moved.host_io_beyond).all())
+        self.assertGreater(total[0, 0], demands[1:, 0].sum())
