@@ -204,10 +204,14 @@ class Judge:
             self._decisions.capture(judged, spec, outcome)
 
     def _profile(self, assessor: assessment.Assessor, spec, uuid: str) -> newcomer.Profile:
-        row = assessor.cluster.resident_index.get(uuid)
+        cluster = assessor.cluster
+        row = cluster.resident_index.get(uuid)
         if row is not None:
-            return newcomer.own(assessor.cluster.profiles[row])
-        return newcomer.expected(assessor.cluster.history, *operation.kind(spec))
+            # On storage that nobody could tell, it is not known on which host its I/O is felt.
+            found = newcomer.own(cluster.profiles[row])
+            return storage.felt(cluster, found, cluster.io_domain[row] < 0)
+        return storage.felt(cluster, newcomer.expected(cluster.history, *operation.kind(spec)),
+                            operation.boots_from_volume(spec))
 
     def _limits(self, policy: policies.Policy, spec, rows, count: int,
                 options: options_module.Options):

@@ -46,6 +46,11 @@ def never_refused(spec, resident: bool) -> bool:
                 or _value(destination, 'cell'))
 
 
+def boots_from_volume(spec) -> bool:
+    """Say whether a newcomer's disk is a volume, wherever it is placed."""
+    return bool(_value(spec, 'is_bfv'))
+
+
 def kind(spec) -> tuple[str, str, str]:
     """Return (project, flavor name, image), under which the profiles of earlier VMs are found.
 

@@ -30,6 +30,7 @@ from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer as newcomers
+from tracon_watcher.placement import storage
 from tracon_watcher.placement import verdict
 
 #: Kinds that are remembered; each takes a few dozen bytes a host.
@@ -90,12 +91,16 @@ class Recall:
             asked = [(kept.found.newcomer.source, key[2])
                      for key, kept in self._kept.items() if kept.asked]
         known = {profile.source: profile for profile in history.values()}
-        common = [(history[key].source, limits) for key in newcomers.most_common(history, _COMMON)]
+        common = [(storage.felt(assessor.cluster, history[key], newcomers.on_volume(
+            key.rpartition('|')[-1])).source, limits)
+            for key in newcomers.most_common(history, _COMMON)]
         # Those asked for come last, as they are the last to be forgotten.
         kinds = [kind for kind in common if kind not in asked] + asked
         ready: collections.OrderedDict[_Key, _Kept] = collections.OrderedDict()
         for source, bounds in kinds[-_MOST:]:
-            profile = known.get(source)
+            profile = known.get(source.removesuffix(newcomers.WITHOUT_IO))
+            if profile is not None and source.endswith(newcomers.WITHOUT_IO):
+                profile = profile.without_io()
             if profile is not None and profile.known:
                 ready[profile.mean.tobytes(), profile.deviation.tobytes(), bounds] = _Kept(
                     assessor.assess(profile, bounds, now), assessor.stale(now),

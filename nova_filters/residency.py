@@ -38,6 +38,7 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import storage
 
 _WINDOW = 128
 _UNSEEN = -1
@@ -221,7 +222,8 @@ class Residency:
         instance = state.instances.get(uuid)
         kind = operation.kind_of_instance(instance) if instance is not None else None
         profile = newcomer.expected(cluster.history, *(kind or ('', '', '')))
-        return Arrival(uuid, profile)
+        return Arrival(uuid, storage.felt(
+            cluster, profile, kind is not None and newcomer.on_volume(kind[-1])))
 
     @staticmethod
     def _add_pending(assessor: assessment.Assessor, states: list, position: IntArray,

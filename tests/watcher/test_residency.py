@@ -95,6 +95,13 @@ class ReconcileTestCase(ReconcileCase):
         self.assertNotIn('removed', self.state.hosts)
         self.assertEqual(7, self.state.version)
 
+    def test_vms_that_run_nowhere_make_nobody_unknown(self):
+        for state in ('error', 'building'):
+            servers = {**self.found.servers, 'broken': server('broken', 'far', vm_state=state)}
+            found = dataclasses.replace(self.found, servers=servers)
+            self.assertNotIn('broken', residency.reconcile(
+                self.known, self.model, found).resident_index)
+
     def test_vms_of_a_cell_that_does_not_answer_stay_where_they_were(self):
         services = {**self.found.services, 'h1': inventory.Service(
             'h1', False, False, '', None, reachable=False)}

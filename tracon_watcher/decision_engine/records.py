@@ -21,8 +21,6 @@ import dataclasses
 import datetime
 from typing import Any, Mapping
 
-from watcher import objects
-
 #: Plans in these states change the cloud now, or are about to.
 _UNDER_WAY = ('PENDING', 'ONGOING', 'CANCELLING')
 _FAILED = 'FAILED'
@@ -52,6 +50,8 @@ def collect(context: Any, since: float) -> Records:
     :param context: ``watcher.common.context.RequestContext``
     :param since: seconds since the epoch; what failed, or was planned, before does not count
     """
+    # Those who only need the rules, the checks of what is read among them, have no Watcher.
+    from watcher import objects
     then = datetime.datetime.fromtimestamp(since, datetime.timezone.utc).replace(tzinfo=None)
     failed: dict[str, list[float]] = {}
     for action in objects.Action.list(context, filters={

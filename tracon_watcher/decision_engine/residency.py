@@ -31,7 +31,8 @@ def reconcile(known: cluster.ClusterState, model: Any,
     Watcher's model says where VMs are; for hosts outside of the audit's scope, which it lacks,
     Nova does, and so for a VM that left the host Watcher's model has it on. A VM that the snapshot
     does not have is unknown, which makes its host unknown. One that exists no longer is dropped,
-    and so is a host, and a VM that is being built or has failed; one in a cell that does not answer stays where it was.
+    as are hosts, and VMs that are being built or have failed; one in a cell that does not answer
+    stays where it was.
 
     :param known: the snapshot's state
     :param model: Watcher's model of the cluster

@@ -20,10 +20,12 @@ from typing import Mapping
 import numpy as np
 
 from tracon_watcher import characteristics
-from tracon_watcher.characteristics import COUNT, FloatArray
+from tracon_watcher.characteristics import COUNT, FloatArray, IO
 
 ALL = ''
 _SEPARATOR = '|'
+#: What the source of a profile ends with that was taken :meth:`.Profile.without_io`.
+WITHOUT_IO = ', CPU alone'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +47,13 @@ class Profile:
     def known(self) -> bool:
         """Whether all four characteristics are known."""
         return not bool(np.isnan(self.mean).any())
+
+    def without_io(self) -> Profile:
+        """Return the profile of which only the demand for CPU counts on a host."""
+        mean, deviation = self.mean.copy(), self.deviation.copy()
+        mean[IO] = deviation[IO] = 0.0
+        return dataclasses.replace(self, mean=mean, deviation=deviation,
+                                   source=f'{self.source}{WITHOUT_IO}')
 
 
 UNKNOWN = Profile(np.full(COUNT, np.nan), np.zeros(COUNT), 0, 'nothing known')
@@ -81,6 +90,11 @@ def learn(profiles: FloatArray, kinds: list[tuple[str, str, str]]) -> dict[str, 
                      else sample[0].copy())
         history[key] = Profile(sample.mean(axis=0), deviation, count, key or 'all VMs')
     return history
+
+
+def on_volume(image: str) -> bool:
+    """Say whether VMs of a kind with this image boot from a volume."""
+    return not image
 
 
 def most_common(history: Mapping[str, Profile], most: int) -> list[str]:

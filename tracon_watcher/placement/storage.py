@@ -25,6 +25,7 @@ import numpy as np
 
 from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.placement import cluster as cluster_module
+from tracon_watcher.placement import newcomer as newcomers
 
 
 def is_local(cluster: cluster_module.ClusterState) -> BoolArray:
@@ -55,6 +56,30 @@ def pool_of(cluster: cluster_module.ClusterState, row: int | None,
         return domain
     name = cluster.io_domains[domain]
     return part.io_domains.index(name) if name in part.io_domains else -1
+
+
+def is_one_pool(cluster: cluster_module.ClusterState) -> bool:
+    """Return whether all hosts keep their VMs' disks on one and the same pool.
+
+    Then a volume is on it as well, as far as anybody can tell before it is attached.
+    """
+    domains = cluster.host_io_domain
+    return bool(len(domains)) and bool((domains == domains[0]).all()) and (
+        domains[0] >= 0 and not is_local(cluster)[domains[0]])
+
+
+def felt(cluster: cluster_module.ClusterState, profile: newcomers.Profile,
+         on_volume: bool) -> newcomers.Profile:
+    """Return what of a newcomer's demand is felt where it is placed.
+
+    The I/O of one that boots from a volume is felt on the volume's pool, whichever host it comes
+    to. A request does not say which pool that is, so it is neutral, unless there is only one.
+
+    :param on_volume: whether it boots from a volume
+    """
+    if on_volume and profile.known and not is_one_pool(cluster):
+        return profile.without_io()
+    return profile
 
 
 def reachable(cluster: cluster_module.ClusterState, row: int) -> BoolArray:

@@ -141,6 +141,60 @@ class InFlightTest(base.JudgeCase):
         self.assertEqual(['a'], names(judge.passing(states, base.request_spec(self.SPECS))))
 
 
+class BootFromVolumeTest(base.JudgeCase):
+    """Newcomers whose disk is a volume; on their host's own disk their I/O is not felt."""
+
+    SPECS = {limits.MAX_SLOWDOWN: '1.6'}
+    IO = np.array([400.0, 100.0, 0.05, 0.01])
+
+    def hosts(self, storage):
+        busy = cluster.Resident('vm', self.IO)
+        return [cluster.Host(name, residents, synthetic.HOST_TYPE, storage, time.time())
+                for name, residents in (('a', (busy,)), ('b', ()))]
+
+    def passing(self, judge, volume):
+        spec = base.request_spec(self.SPECS, is_bfv=volume)
+        states = [base.host_state('a', ['vm']), base.host_state('b')]
+        return names(judge.passing(states, spec))
+
+    def test_on_a_disk_of_the_hosts_own_only_the_cpu_counts(self):
+        self.write({}, self.IO, more=self.hosts(cluster.LOCAL))
+        judge = self.judge()
+        self.assertEqual(['b'], self.passing(judge, False))
+        self.assertEqual(['a', 'b'], self.passing(judge, True))
+
+    def test_where_there_is_only_one_pool_it_is_on_that(self):
+        hosts = self.hosts('ceph')
+        # On a pool it matters who else is on it, not which host.
+        self.write({}, self.IO, more=hosts)
+        judge = self.judge()
+        self.assertEqual(self.passing(judge, False), self.passing(judge, True))
+
+    def test_until_a_snapshot_shows_it_others_feel_its_cpu_alone(self):
+        self.write({}, self.IO, more=self.hosts(cluster.LOCAL))
+        judge = self.judge()
+        spec = base.request_spec(is_bfv=True)
+        states = [base.host_state('a', ['vm']), base.host_state('b')]
+        judge.passing(states, spec)
+        base.consume(states[1])
+        self.wait_for(judge.pending.all)
+        placed, = judge.pending.all()
+        self.assertEqual([0.0, 0.0, 0.05, 0.01], placed.profile.mean.tolist())
+        self.assertIn('CPU alone', placed.profile.source)
+
+    def test_one_on_storage_that_nobody_could_tell_is_moved_by_its_cpu(self):
+        vm = '11111111-1111-4111-8111-111111111111'
+        hosts = self.hosts(cluster.LOCAL)
+        hosts.append(cluster.Host('c', (cluster.Resident(vm, self.IO, io_domain=cluster.UNKNOWN),),
+                                  synthetic.HOST_TYPE, cluster.LOCAL, time.time()))
+        self.write({}, self.IO, more=hosts)
+        judge = self.judge()
+        spec = base.request_spec(self.SPECS, is_bfv=True)
+        spec.instance_uuid = vm
+        found = judge.judge(spec, [base.host_state('a', ['vm']), base.host_state('b')])
+        self.assertEqual([0.0, 0.0], found.circumstances.newcomer.mean[:2].tolist())
+
+
 class ExpectedTest(base.JudgeCase):
     """Requests that are weighed before the earlier one's host is known."""
 

@@ -33,11 +33,11 @@ class SilentTestCase(unittest.TestCase):
         demands = rng.uniform(0.001, 0.01, (hosts * VMS, 4)) * synthetic.CAPACITY
         demands[:, IO] /= hosts
         silent = set(silent)
-        return cluster.build([
-            cluster.Host(f'h{host}', tuple(
-                cluster.Resident(f'{host}-{vm}', None if host * VMS + vm in silent
-                                 else demands[host * VMS + vm]) for vm in range(VMS)),
-                synthetic.HOST_TYPE, storage, 1.0) for host in range(hosts)]), demands
+        profiles = [None if number in silent else demand for number, demand in enumerate(demands)]
+        listed = [cluster.Host(f'h{host}', tuple(
+            cluster.Resident(f'{host}-{vm}', profiles[host * VMS + vm]) for vm in range(VMS)),
+            synthetic.HOST_TYPE, storage, 1.0) for host in range(hosts)]
+        return cluster.build(listed), demands
 
     def status(self, state):
         return assessment.Assessor(state, synthetic.models()).status
