@@ -129,7 +129,8 @@ def _profile(server: cloud.Server, row: int | None, demand: Demand,
 
 def _history(inventory: cloud.Inventory, demand: Demand) -> dict[str, newcomer.Profile]:
     known = [(row, inventory.servers[uuid].kind) for uuid, row in demand.rows.items()
-             if uuid in inventory.servers and inventory.servers[uuid].vm_state not in vm_states.IDLE]
+             if uuid in inventory.servers
+             and inventory.servers[uuid].vm_state not in vm_states.IDLE]
     rows = [row for row, _kind in known]
     return history_module.learn(demand.profiles[rows], demand.deviation[rows],
                                 [kind for _row, kind in known], _LEAST_OF_A_KIND)

@@ -229,7 +229,8 @@ class Assessor:
         over = np.flatnonzero(self.lower(meeting.model, exponent) > limit)
         if not len(over):
             return
-        spread = encounter.spread(meeting.newcomer_on(over), newcomer, exponent[over])
+        spread = np.hypot(encounter.spread(meeting.newcomer_on(over), newcomer, exponent[over]),
+                          meeting.doubt(newcomer.mean, exponent[over], over))
         lower = self.lower(meeting.model, exponent[over], spread)
         over, lower = over[lower > limit[over]], lower[lower > limit[over]]
         result.note(verdict.Found(index, meeting.group.hosts[over], np.full(len(over), -1),
@@ -239,7 +240,8 @@ class Assessor:
                   exponent: FloatArray, lower: FloatArray, upper: FloatArray) -> None:
         """Fill in the newcomer's confidence bounds, (2, h) each, when somebody asks for them."""
         hosts = meeting.group.hosts
-        spread = encounter.spread(meeting.newcomer, newcomer, exponent)
+        spread = np.hypot(encounter.spread(meeting.newcomer, newcomer, exponent),
+                          meeting.doubt(newcomer.mean, exponent))
         # Beside nobody there is no interference, which needs no model.
         somebody = (np.diff(meeting.group.first) > 0) | (
             self.cluster.host_io_beyond[hosts] > 0).any(axis=1)

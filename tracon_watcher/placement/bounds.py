@@ -37,15 +37,24 @@ def upper(model: pairwise.PairwiseModel, exponent: FloatArray, spread: FloatArra
     return _bound(model, exponent, spread, confidence, 1)
 
 
-def exponent_at(model: pairwise.PairwiseModel, bound: FloatArray,
-                confidence: float) -> FloatArray:
-    """Return the exponents whose lower bounds, without a spread, are just these, (n,)."""
+def exponent_at(model: pairwise.PairwiseModel, bound: FloatArray, confidence: float,
+                spread: FloatArray | float = 0.0) -> FloatArray:
+    """Return the exponents whose lower bounds are just these, (n,).
+
+    :param spread: (n,) as for :func:`lower`
+    """
     interval = model.interval
     quantile = min(interval.quantile(1 - confidence), 0.0)
     remaining = 1 + quantile * interval.slope
     if remaining <= 0:
         return np.full(len(bound), np.inf)
     found: FloatArray = (bound - quantile * interval.offset) / remaining
+    if np.any(spread):
+        # The distance that is due to the model is taken as it is without the spread; it would be
+        # a little larger.
+        distance = np.maximum(found - bound, 0.0)
+        found = bound + np.hypot(
+            distance, statistics.NormalDist().inv_cdf(1 - confidence) * spread)
     return found
 
 

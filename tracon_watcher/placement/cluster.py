@@ -86,6 +86,8 @@ class ClusterState:
         are not in this state; None for none
     :param io_stand_in: (d, 2) reads and writes per second on each storage backend that a VM counts
         with of which they are unknown, NaN for unknown; None: see :attr:`stand_in`
+    :param io_doubt: (d, 2) standard deviations of what all such VMs together do on each storage
+        backend; None: see :attr:`doubt`
     """
 
     hosts: tuple[str, ...]
@@ -104,6 +106,7 @@ class ClusterState:
     generated_at: float = 0.0
     io_elsewhere: FloatArray | None = None
     io_stand_in: FloatArray | None = None
+    io_doubt: FloatArray | None = None
 
     @functools.cached_property
     def host_index(self) -> Mapping[str, int]:
@@ -134,24 +137,53 @@ class ClusterState:
         return self._io_beyond(np.arange(len(self.hosts)), self.host_io_domain)
 
     @functools.cached_property
+    def io_beyond_doubt(self) -> FloatArray:
+        """(n, 2): standard deviations of :attr:`io_beyond`, from VMs whose I/O is unknown."""
+        return self._doubt_of(self.io_domain, self.io_beyond)
+
+    @functools.cached_property
+    def host_io_beyond_doubt(self) -> FloatArray:
+        """(h, 2): the same for one more VM on each host's storage."""
+        return self._doubt_of(self.host_io_domain, self.host_io_beyond)
+
+    def _doubt_of(self, domain: IntArray, beyond: FloatArray) -> FloatArray:
+        found = np.zeros((len(domain), 2))
+        felt = (domain >= 0) & (beyond > 0).any(axis=1)
+        found[felt] = np.nan_to_num(self.doubt[domain[felt]])
+        return found
+
+    @functools.cached_property
     def stand_in(self) -> FloatArray:
         """(d, 2): what a VM counts with on its storage backend while its own I/O is unknown.
 
         It is the mean of the others there. NaN where more than :data:`MOST_UNKNOWN` are unknown:
         one dead agent must not make all hosts of a pool unknown, nor many go unnoticed.
         """
-        if self.io_stand_in is not None:
-            return self.io_stand_in
+        return self._silent[0] if self.io_stand_in is None else self.io_stand_in
+
+    @functools.cached_property
+    def doubt(self) -> FloatArray:
+        """(d, 2): standard deviation of the I/O of all VMs that count with :attr:`stand_in`.
+
+        Each may do what any of the others does, independently.
+        """
+        return self._silent[1] if self.io_doubt is None else self.io_doubt
+
+    @functools.cached_property
+    def _silent(self) -> tuple[FloatArray, FloatArray]:
         count = len(self.io_domains)
         inside = self.io_domain >= 0
         known = inside & ~np.isnan(self.profiles[:, IO]).any(axis=1)
         numbers, everybody = (np.bincount(self.io_domain[rows], minlength=count)[:count]
                               for rows in (known, inside))
-        totals = characteristics.domain_totals(
-            self.profiles[known, IO], self.io_domain[known], count)
-        found = totals / np.maximum(numbers, 1)[:, None]
-        found[numbers < (1 - MOST_UNKNOWN) * everybody] = np.nan
-        return found
+        own = self.io_domain[known]
+        mean = characteristics.domain_totals(
+            self.profiles[known, IO], own, count) / np.maximum(numbers, 1)[:, None]
+        mean[numbers < (1 - MOST_UNKNOWN) * everybody] = np.nan
+        square = characteristics.domain_totals(
+            (self.profiles[known, IO] - mean[own]) ** 2, own, count)
+        silent = (everybody - numbers) / np.maximum(numbers - 1, 1)
+        return mean, np.sqrt(square * silent[:, None])
 
     @functools.cached_property
     def io(self) -> FloatArray:
@@ -221,13 +253,12 @@ class ClusterState:
         moved = self._with_residents(rows[np.argsort(host[rows], kind='stable')], host, io_domain)
         if len(names) == len(self.io_domains):
             return moved
-        io, stand_in = self.io_elsewhere, self.io_stand_in
-        if io is not None:
-            io = np.vstack([io, np.zeros((len(names) - len(io), 2))])
-        if stand_in is not None:
-            stand_in = np.vstack([stand_in, np.full((len(names) - len(stand_in), 2), np.nan)])
+        io, stand_in, doubt = (
+            None if one is None else np.vstack([one, np.full((len(names) - len(one), 2), fill)])
+            for one, fill in ((self.io_elsewhere, 0.0), (self.io_stand_in, np.nan),
+                              (self.io_doubt, 0.0)))
         return dataclasses.replace(moved, io_domains=tuple(names), io_elsewhere=io,
-                                   io_stand_in=stand_in)
+                                   io_stand_in=stand_in, io_doubt=doubt)
 
     def restricted(self, host_indices: Iterable[int]) -> ClusterState:
         """Return the state of these hosts alone, in the order given.
@@ -249,6 +280,7 @@ class ClusterState:
         return dataclasses.replace(
             part, host=renamed, io_domain=domain, host_io_domain=host_domain,
             io_elsewhere=self._io_of_others(rows, used), io_stand_in=self.stand_in[used],
+            io_doubt=self.doubt[used],
             io_domains=tuple(self.io_domains[index] for index in used),
             hosts=tuple(self.hosts[index] for index in chosen),
             host_type=tuple(self.host_type[index] for index in chosen),

@@ -36,12 +36,14 @@ class Encounter:
 
     :param pool: the storage backend on which its I/O is felt already, -1 for none; see
         :meth:`tracon_watcher.placement.assessment.Assessor.assess`
+    :param more: by how many standard deviations I/O from other hosts is more than expected
     """
 
     cluster: cluster_module.ClusterState
     group: residents.Group
     response: residents.Response
     pool: int = -1
+    more: float = 0.0
 
     @property
     def model(self) -> pairwise.PairwiseModel:
@@ -91,6 +93,20 @@ class Encounter:
         """Return the newcomer's exponents beside residents and I/O from elsewhere."""
         beyond = self.model.parts(self._beyond(sensitivity, profile, places))
         return self.model.total(sums[0] + beyond[0], sums[1] + beyond[1])
+
+    def doubt(self, profile: FloatArray, exponent: FloatArray,
+              places: IntArray | None = None) -> FloatArray | float:
+        """Return the standard deviations, (g,) or (m,), that unknown I/O of other hosts gives the
+        newcomer's exponents; 0 where there is none.
+
+        :param exponent: the newcomer's
+        """
+        hosts = self.group.hosts if places is None else self.group.hosts[places]
+        doubt = self.cluster.host_io_beyond_doubt[hosts]
+        if not doubt.any():
+            return 0.0
+        return np.nan_to_num(np.abs(dataclasses.replace(self, more=1.0).newcomer(
+            profile, places) - exponent))
 
     def harm(self, profile: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return by how much residents' exponents rise: their sum on each host, and of each limit.
@@ -178,6 +194,8 @@ class Encounter:
         """Return what I/O from other hosts does to the newcomer, (g,) or (m,)."""
         hosts = self.group.hosts if places is None else self.group.hosts[places]
         io = self.cluster.host_io_beyond[hosts]
+        if self.more:
+            io = io + self.more * self.cluster.host_io_beyond_doubt[hosts]
         found = np.zeros(len(hosts))
         felt = np.flatnonzero(~(io == 0).all(axis=1))
         if not len(felt):

@@ -221,14 +221,34 @@ def _response(model: pairwise.PairwiseModel, here: _Whereabouts, counted: BoolAr
     # An unknown neighbour makes a VM unknown.
     counted = counted & ~far & ~np.isnan(exponent)
     limited = np.flatnonzero(counted & np.isfinite(limit))
-    breached = bounds.lower(model, exponent[limited], 0.0, confidence) > limit[limited]
+    spread = _doubt(model, here, tables, (single - felt[0], cross - felt[1]), exponent)[limited]
+    breached = bounds.lower(model, exponent[limited], spread, confidence) > limit[limited]
     allowance = np.where(breached, least_rise(margin), bounds.exponent_at(
-        model, limit[limited], confidence) - exponent[limited])
+        model, limit[limited], confidence, spread) - exponent[limited])
     hosts = here.hosts[here.place]
     return Response(
         model, behaviour, arrival, single, cross, felt, tables, exponent, counted, limited,
         limit[limited], breached, allowance,
         np.unique(hosts[counted & model.outside(profiles)]), np.unique(hosts[far]))
+
+
+def _doubt(model: pairwise.PairwiseModel, here: _Whereabouts, tables: elsewhere.Tables,
+           sums: tuple[FloatArray, FloatArray], exponent: FloatArray) -> FloatArray:
+    """Return the standard deviations, (n,), that unknown I/O from elsewhere gives exponents.
+
+    :param sums: of what neighbours on the same host do alone
+    """
+    found = np.zeros(len(exponent))
+    rows = here.residents[here.pooled]
+    doubt = here.cluster.io_beyond_doubt[rows]
+    some = np.flatnonzero(doubt.any(axis=1))
+    if len(some):
+        more = model.parts(elsewhere.excess(
+            model, tables, some, here.cluster.io_beyond[rows[some]] + doubt[some]))
+        at = here.pooled[some]
+        found[at] = np.abs(model.total(sums[0][at] + more[0], sums[1][at] + more[1])
+                           - exponent[at])
+    return np.nan_to_num(found)
 
 
 def least_rise(margin: float) -> float:

@@ -12,6 +12,7 @@
 
 """VMs of which nothing is known, on storage that many hosts share; the cloud is synthetic."""
 
+import dataclasses
 import unittest
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from tests import synthetic
 from tracon_watcher.characteristics import IO
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import bounds
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import newcomer
 
@@ -84,3 +86,36 @@ class SilentTestCase(unittest.TestCase):
         np.testing.assert_allclose(total, moved.io_residents[0])
         self.assertTrue(np.isfinite(moved.host_io_beyond).all())
         self.assertGreater(total[0, 0], demands[1:, 0].sum())
+
+    def uneven(self, silent):
+        """Return a cluster in which some do a lot on the pool, most hardly anything."""
+        state, _demands = self.build((), 40)
+        profiles = state.profiles.copy()
+        profiles[:, IO] *= np.random.default_rng(5).exponential(1.0, (len(profiles), 1)) ** 4
+        profiles[:silent] = np.nan
+        return dataclasses.replace(state, profiles=profiles)
+
+    def test_what_they_might_do_widens_bounds(self):
+        kind = newcomer.Profile(np.array([0.5, 0.5, 0.3, 0.1]) * synthetic.CAPACITY, np.zeros(4),
+                                3, 'a kind')
+        for silent, widened in ((0, False), (2 * VMS, True)):
+            state = self.uneven(silent)
+            found, sure = (assessment.Assessor(one, synthetic.models()).assess(kind) for one in (
+                state, dataclasses.replace(state, io_doubt=np.zeros((1, 2)))))
+            known = found.known
+            np.testing.assert_array_equal(sure.exponent[:, known], found.exponent[:, known])
+            self.assertEqual(widened, bool((found.lower < sure.lower)[0, known].all()))
+            self.assertEqual(widened, bool((found.upper > sure.upper)[0, known].all()))
+
+    def test_a_resident_is_in_breach_by_what_is_certain(self):
+        unlimited = self.uneven(4 * VMS)
+        suffered = assessment.Assessor(unlimited, synthetic.models()).exponents()[0]
+        model = synthetic.models()[synthetic.HOST_TYPE].slowdown
+        # Their limits are what their lower bounds would be if all I/O were known.
+        certain = bounds.lower(model, suffered, 0.0, 0.8)
+        limited = dataclasses.replace(unlimited, max_slowdown=np.where(
+            np.isnan(certain), np.inf, np.maximum(np.exp(certain * 0.9999), 1.0)))
+        known = dataclasses.replace(limited, io_doubt=np.zeros((1, 2)))
+        doubted, sure = (assessment.Assessor(one, synthetic.models(), assessment.Settings(
+            confidence=0.8)).breaches().sum() for one in (limited, known))
+        self.assertLess(doubted, sure)
