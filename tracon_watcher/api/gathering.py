@@ -18,6 +18,7 @@ that they keep none of those busy that answer.
 
 from __future__ import annotations
 
+import logging
 import queue
 import selectors
 import socket
@@ -28,6 +29,7 @@ from typing import Any, Callable
 
 from cheroot import makefile
 
+LOG = logging.getLogger(__name__)
 _END = b'\r\n\r\n'
 _CHUNK = 16384
 _TOO_LATE = (b'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
@@ -94,7 +96,7 @@ class Gathering:
                 if key.fileobj is self._woken:
                     self._woken.recv(_CHUNK)
                 elif key.data in self._waiting:
-                    self._read(key.data)
+                    self._advance(key.data)
             self._begin()
             self._end_late()
         for connection in list(self._waiting):
@@ -119,7 +121,7 @@ class Gathering:
             connection.socket.setblocking(False)
             self._waiting[connection] = (self._clock() + self._seconds, bytearray())
             self._selector.register(connection.socket, selectors.EVENT_READ, connection)
-            self._read(connection)
+            self._advance(connection)
 
     def _end_late(self) -> None:
         now = self._clock()
@@ -132,6 +134,15 @@ class Gathering:
                 except OSError:
                     pass
             self._drop(connection)
+
+    def _advance(self, connection: Any) -> None:
+        try:
+            self._read(connection)
+        except Exception:
+            # Without this thread nobody would be answered any more.
+            LOG.exception('A request could not be read; its connection is closed')
+            if connection in self._waiting:
+                self._drop(connection)
 
     def _read(self, connection: Any) -> None:
         """Read what has come; hand the connection on when that is a head."""

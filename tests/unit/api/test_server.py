@@ -32,6 +32,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography import x509
 from cryptography.x509 import oid
 
+from tracon_watcher.api import gathering
 from tracon_watcher.api import server
 
 
@@ -134,6 +135,23 @@ class Server(unittest.TestCase):
                 with request.urlopen(f'{scheme}://127.0.0.1:{made.port}/ready', timeout=20,
                                      context=trusted) as response:
                     self.assertEqual({'path': '/ready'}, json.load(response))
+
+    def test_one_that_cannot_be_read_ends_nobody_elses(self):
+        made = self.serve()
+        real = gathering.Gathering._read
+
+        def fail(one, connection):
+            fails.__exit__(None, None, None)
+            raise RuntimeError('a mistake')
+
+        fails = mock.patch.object(gathering.Gathering, '_read', autospec=True, side_effect=fail)
+        fails.__enter__()
+        with self.assertLogs('tracon_watcher.api.gathering', 'ERROR'), \
+                socket.create_connection(('127.0.0.1', made.port), timeout=10) as one:
+            self.assertEqual(b'', one.recv(1))
+        self.assertIs(real, gathering.Gathering._read)
+        with request.urlopen(f'http://127.0.0.1:{made.port}/', timeout=10) as response:
+            self.assertEqual(200, response.status)
 
     def test_who_waits_longest_makes_room(self):
         with mock.patch.object(server, '_MOST_WAITING', 3):
