@@ -88,7 +88,8 @@ function configure_tracon_ceilometer {
 function tracon_configure_rabbit {
     local option value
     for option in amqp_durable_queues amqp_auto_delete rabbit_quorum_queue \
-        rabbit_transient_quorum_queue rabbit_stream_fanout ssl ssl_ca_file; do
+        rabbit_transient_quorum_queue rabbit_stream_fanout rabbit_login_method \
+        ssl ssl_version ssl_ca_file ssl_cert_file ssl_key_file; do
         value=$(iniget $NOVA_CONF oslo_messaging_rabbit $option)
         if [[ -n $value ]]; then
             iniset $TRACON_CONF oslo_messaging_rabbit $option "$value"

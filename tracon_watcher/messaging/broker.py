@@ -44,20 +44,20 @@ class ExchangeMissing(errors.TraconError):
     """An exchange that others make is not there."""
 
 
-class ExchangeDiffers(errors.TraconError):
-    """An exchange is not as this process's configuration would declare it.
+class Differs(errors.TraconError):
+    """An exchange or a queue is not as this process's configuration would declare it.
 
-    :param name: of the exchange
+    :param what: kind and name
     :param options: that decide it
     :param reason: what the broker says
     """
 
-    def __init__(self, name: str, options: str, reason: str) -> None:
+    def __init__(self, what: str, options: str, reason: str) -> None:
         super().__init__(
-            f'exchange {name} of the message broker differs from what [{_GROUP}] {options} make '
-            f'of it here ({reason}): give them the values that they have in nova.conf, in the '
-            'configuration of tracon-engine and of Watcher; after a change of these values stop '
-            'all of them and delete the exchange')
+            f'{what} of the message broker differs from what [{_GROUP}] {options} make of it here '
+            f'({reason}): give them the values that they have in nova.conf, in the configuration '
+            'of tracon-engine and of Watcher; after a change of these values stop all of them, '
+            'and delete it')
 
 
 class Broker:
@@ -81,14 +81,15 @@ class Broker:
         parsed = oslo_messaging.TransportURL.parse(conf, url)
         return cls(conf, parsed) if parsed.transport in _DRIVERS and parsed.hosts else None
 
-    def compare(self, exchange: str, topics: Sequence[str]) -> None:
-        """See whether our exchanges are as this process would declare them.
+    def compare(self, exchange: str, topics: Sequence[str], queues: Sequence[str] = ()) -> None:
+        """See whether our exchanges and queues are as this process would declare them.
 
         Those that are missing are left to oslo.messaging.
 
         :param exchange: name of the one of all topics
         :param topics: that have one for messages to all of their listeners
-        :raises ExchangeDiffers: if one of them is not
+        :param queues: names of those that this process is about to declare
+        :raises Differs: if one of them is not
         :raises BrokerUnavailable: when no host answers
         """
         durable = self._flag('amqp_durable_queues') or self._flag('rabbit_quorum_queue')
@@ -100,6 +101,10 @@ class Broker:
                           'rabbit_transient_quorum_queue and rabbit_stream_fanout',
                           durable=self._flag('rabbit_transient_quorum_queue')
                           or self._flag('rabbit_stream_fanout'), auto_delete=True)
+        kind = {'x-queue-type': 'quorum'} if self._flag('rabbit_quorum_queue') else {}
+        for name in queues:
+            self._compare_queue(name, options, durable=durable, arguments=kind,
+                                auto_delete=self._flag('amqp_auto_delete'))
 
     def lead(self, source: str, exchange: str, key: str) -> None:
         """Have what is published to an exchange reach another one; that it did is no error.
@@ -129,7 +134,20 @@ class Broker:
         try:
             self._do(lambda channel: channel.exchange_declare(name, kind, **wanted))
         except amqp.PreconditionFailed as error:
-            raise ExchangeDiffers(name, options, str(error.reply_text)) from None
+            raise Differs(f'exchange {name}', options, str(error.reply_text)) from None
+
+    def _compare_queue(self, name: str, options: str, **wanted: Any) -> None:
+        try:
+            self._do(lambda channel: channel.queue_declare(name, passive=True))
+        except amqp.NotFound:
+            return
+        try:
+            self._do(lambda channel: channel.queue_declare(name, **wanted))
+        except amqp.PreconditionFailed as error:
+            # What else oslo.messaging gives a queue is not of interest.
+            reason = str(error.reply_text)
+            if any(f"'{one}'" in reason for one in ('durable', 'auto_delete', 'x-queue-type')):
+                raise Differs(f'queue {name}', options, reason) from None
 
     def _exists(self, name: str) -> bool:
         try:
@@ -160,11 +178,15 @@ class Broker:
                 hostname=host.hostname, port=host.port, userid=host.username,
                 password=host.password, virtual_host=self._url.virtual_host or '/',
                 transport='pyamqp', ssl=self._tls(host.hostname), connect_timeout=_CONNECT,
+                login_method=self._value('rabbit_login_method'),
                 transport_options={'read_timeout': _ANSWER, 'write_timeout': _ANSWER})
             try:
                 connection.connect()
             except (*connection.connection_errors, *connection.channel_errors, OSError) as error:
                 reason = f'{host.hostname}: {type(error).__name__}: {error}'
+                if self._flag('ssl'):
+                    reason += (f'; [{_GROUP}] ssl is true, and ssl_ca_file is '
+                               f'{self._value("ssl_ca_file") or "not set"}')
                 continue
             return connection
         raise BrokerUnavailable(f'the message broker cannot be reached ({reason})')

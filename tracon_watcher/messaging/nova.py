@@ -47,7 +47,7 @@ class Listener:
         self._exchange = exchange
         self._broker = broker.Broker.of(conf, conf.oslo_messaging_notifications.transport_url)
         if self._broker is not None:
-            self._broker.compare(protocol.EXCHANGE, ())
+            self._broker.compare(protocol.EXCHANGE, (), (POOL,))
         self._listener = oslo_messaging.get_notification_listener(
             transport, [oslo_messaging.Target(
                 exchange=exchange if self._broker is None else protocol.EXCHANGE, topic=TOPIC)],

@@ -91,15 +91,15 @@ class Connector:
                 'transport_url', '(not shown)',
                 'expected a URL such as rabbit://user:password@host:5672/') from None
 
-    def compare(self) -> None:
-        """See whether the broker's exchanges are as those of a transport that was made would be.
+    def compare(self, *queues: str) -> None:
+        """See whether the broker's exchanges, and some queues, are as a transport would make them.
 
         :raises tracon_watcher.errors.TraconError: naming the options that differ
         """
         found = broker.Broker.of(self._conf, self._url)
         if found is not None:
             try:
-                found.compare(EXCHANGE, (ENGINE, SNAPSHOTS))
+                found.compare(EXCHANGE, (ENGINE, SNAPSHOTS), queues)
             finally:
                 found.close()
 
@@ -109,10 +109,11 @@ def connector(conf: Any, url: str | None = None) -> Connector:
     return Connector(conf, url)
 
 
-def compare(connect: Connect) -> None:
-    """See whether a broker's exchanges are as these transports would make them.
+def compare(connect: Connect, topic: str, server: str) -> None:
+    """See whether a broker's exchanges and queues are as a server would make them.
 
+    :param topic: on which it listens, and ``server``, its name
     :raises tracon_watcher.errors.TraconError: naming the options that differ
     """
     if isinstance(connect, Connector):
-        connect.compare()
+        connect.compare(topic, f'{topic}.{server}')

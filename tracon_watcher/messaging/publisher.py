@@ -166,7 +166,7 @@ class Publisher:
             try:
                 link.Link(transport).hello('')
                 # What is declared after that would be tried for good, with an error each time.
-                protocol.compare(self._connect)
+                protocol.compare(self._connect, protocol.ENGINE, self._server_name)
                 return True
             except errors.TraconError as error:
                 if pause == _FIRST_PAUSE:

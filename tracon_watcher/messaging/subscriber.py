@@ -229,7 +229,7 @@ class _Session:
         found = link.Link(self._transport)
         found.hello(self._owner.name)
         # What is declared next would be tried for good, with an error in the log each time.
-        protocol.compare(self._owner.connect)
+        protocol.compare(self._owner.connect, protocol.SNAPSHOTS, self._owner.name)
         self._server = oslo_messaging.get_rpc_server(
             self._transport, protocol.snapshots(self._owner.name), [_Endpoint(self)],
             access_policy=oslo_messaging.ExplicitRPCAccessPolicy)

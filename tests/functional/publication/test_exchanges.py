@@ -189,6 +189,36 @@ class ExchangesTest(unittest.TestCase):
         self.wait_for(lambda: taken)
         snapshots.same(self, test_exchange.state((1, 1)), taken[0])
 
+    def test_queues_of_another_type_are_named_and_no_log_is_flooded(self):
+        durable = {'amqp_durable_queues': True}
+        for name, start in (('tracon-snapshots', self.subscriber), ('tracon-notifications', None)):
+            with self.subTest(name):
+                with kombu.Connection(self.url.replace('rabbit', 'amqp', 1)) as connection:
+                    connection.channel().queue_declare(
+                        name, durable=True, auto_delete=False,
+                        arguments={'x-queue-type': 'quorum'})
+                with self.assertNoLogs('oslo_messaging', 'ERROR'):
+                    if start is None:
+                        made, _heard = self.listen(**durable)
+                        self.wait_for(lambda made=made: made._reason)
+                        with self.assertRaises(listening.NotListening) as caught:
+                            made.check()
+                        said = str(caught.exception)
+                    else:
+                        reports = start(durable)
+                        said = self.wait_for(lambda reports=reports: reports)[0]
+                    time.sleep(5)
+                self.assertRegex(said, rf'queue {name} .*amqp_durable_queues.*x-queue-type')
+
+    def subscriber(self, options):
+        reports = []
+        made = subscriber.Subscriber(
+            protocol.connector(self.conf(**options), self.url), 'scheduler', lambda found: None,
+            reports.append, period=1.0)
+        made.start()
+        self.addCleanup(made.stop)
+        return reports
+
     def test_quorum_queues_on_both_sides(self):
         taken, reports = [], []
         connect = protocol.connector(self.conf(**QUORUM), self.url)
