@@ -43,13 +43,13 @@ class Listener:
     """
 
     def __init__(self, conf: Any, endpoint: Any, exchange: str = EXCHANGE) -> None:
-        transport = oslo_messaging.get_notification_transport(conf)
+        self._transport = oslo_messaging.get_notification_transport(conf)
         self._exchange = exchange
         self._broker = broker.Broker.of(conf, conf.oslo_messaging_notifications.transport_url)
         if self._broker is not None:
             self._broker.compare(protocol.EXCHANGE, (), (POOL,))
         self._listener = oslo_messaging.get_notification_listener(
-            transport, [oslo_messaging.Target(
+            self._transport, [oslo_messaging.Target(
                 exchange=exchange if self._broker is None else protocol.EXCHANGE, topic=TOPIC)],
             [endpoint], executor='threading', pool=POOL, allow_requeue=False)
 
@@ -72,7 +72,9 @@ class Listener:
                 'be what control_exchange is in nova.conf') from None
 
     def stop(self) -> None:
-        """End."""
-        self._listener.stop()
+        """End, with all connections; while the broker is away this does not return."""
         if self._broker is not None:
             self._broker.close()
+        self._listener.stop()
+        self._listener.wait()
+        self._transport.cleanup()
