@@ -182,6 +182,12 @@ class PostgreSQL(Server):
         super().stop(number)
 
 
+def missing(kind):
+    """Return why there can be no server of a kind here; '' when there can."""
+    names = [name for name in kind.programs if not (shutil.which(name) or _postgres(name))]
+    return f'{kind.name} is not installed: no {", ".join(names)}' if names else ''
+
+
 @functools.cache
 def shared(kind):
     """Return the server of a kind that the tests of this process share.
@@ -189,9 +195,8 @@ def shared(kind):
     :param kind: :class:`MariaDB` or :class:`PostgreSQL`
     :raises unittest.SkipTest: where it is not installed
     """
-    missing = [name for name in kind.programs if not (shutil.which(name) or _postgres(name))]
-    if missing:
-        raise unittest.SkipTest(f'{kind.name} is not installed: no {", ".join(missing)}')
+    if missing(kind):
+        raise unittest.SkipTest(missing(kind))
     server = kind()
     atexit.register(_stop, server, os.getpid())
     server.start()

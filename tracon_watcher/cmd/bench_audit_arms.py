@@ -35,6 +35,7 @@ from watcher.decision_engine.strategy.strategies import vm_workload_consolidatio
 from tracon_watcher.cmd import bench_audit_cloud
 from tracon_watcher.cmd import bench_child
 from tracon_watcher.decision_engine import inventory
+from tracon_watcher.decision_engine import records
 from tracon_watcher.decision_engine import residency
 from tracon_watcher.decision_engine import rules
 from tracon_watcher.decision_engine import strategy
@@ -80,6 +81,9 @@ class Ours(strategy.InterferenceStrategy):
 
     def _connect(self) -> Any:
         return self._connection
+
+    def _records(self, since: float) -> records.Records:
+        return records.Records()
 
 
 def ours(cloud: bench_audit_cloud.Cloud, model: model_root.ModelRoot, snapshot_file: str,

@@ -150,7 +150,7 @@ class InterferenceStrategy(base.BaseStrategy):
         cluster = residency.reconcile(state.cluster, self.compute_model, found)
         allowed = rules.build(
             found, self.compute_model, wanted.wishes, cluster.host_index,
-            records.collect(self.ctx, since))
+            self._records(since))
         if asked:
             allowed = learnt.heeded(allowed, learnt.standing(connect), cluster, now)
         models = trust.believed(state.models, state.trust)
@@ -182,6 +182,10 @@ class InterferenceStrategy(base.BaseStrategy):
         nova = cfg.CONF.nova
         return connection.Connection(session=session, region_name=nova.region_name,
                                      interface=(nova.valid_interfaces or ['public'])[0])
+
+    def _records(self, since: float) -> records.Records:
+        """Return what Watcher's database says since a time, in seconds since the epoch."""
+        return records.collect(self.ctx, since)
 
     def _explain(self, made: plan.Plan) -> None:
         for move in made.moves:

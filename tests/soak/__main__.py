@@ -1,0 +1,83 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``python -m tests.soak``: a week of a cloud in an hour; see doc/source/admin/soak.rst."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import sys
+from typing import Any
+
+from tests.functional import databases
+from tests.functional import messaging
+from tests.soak import cloud as clouds
+from tests.soak import report
+from tests.soak import run
+from tests.soak import world as worlds
+from tracon_watcher import progress
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the soak; return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog='python -m tests.soak',
+        description='Run a week of a cloud in an hour: real engines, RabbitMQ with quorum queues, '
+                    'MariaDB, workers of nova-scheduler and audits beside a synthetic compute '
+                    'side. Needs RabbitMQ and MariaDB on this machine.')
+    default = run.Plan()
+    for name, kind, text in (
+            ('hosts', int, 'synthetic compute hosts'), ('vms', int, 'small VMs for each host'),
+            ('hours', float, 'of simulated time'),
+            ('creations', float, 'of VMs an hour of simulated time, and as many deletions'),
+            ('minutes', float, 'that it is to take'),
+            ('polling', float, 'seconds between two polls of agents')):
+        parser.add_argument(f'--{name}', type=kind, default=getattr(default, name), metavar='N',
+                            help=f'{text} (default: %(default)s)')
+    parser.add_argument('--output', type=pathlib.Path, metavar='FILE',
+                        help='write the record there, as JSON')
+    parser.add_argument('--plot', type=pathlib.Path, metavar='FILE', help='draw it there')
+    parser.add_argument('--from', type=pathlib.Path, dest='recorded', metavar='FILE',
+                        help='run nothing: show and draw a record')
+    given = parser.parse_args(arguments)
+    if given.recorded is None:
+        missing = messaging.missing() or databases.missing(databases.MariaDB)
+        if missing:
+            print(f'The soak cannot run here: {missing}', file=sys.stderr)
+            return 2
+        record = soak(run.Plan(given.hosts, given.vms, given.hours, given.creations,
+                               given.minutes, given.polling))
+    else:
+        record = json.loads(given.recorded.read_text())
+    if given.output is not None:
+        given.output.write_text(json.dumps(record, indent=1) + '\n')
+    print(report.text(record))
+    if given.plot is not None:
+        report.plot(record, given.plot)
+    return 1 if record['wrong'] else 0
+
+
+def soak(plan: run.Plan) -> dict[str, Any]:
+    """Run it and return the record."""
+    shown = progress.Progress(1.0)
+    world = worlds.World(plan.hosts, plan.vms)
+    with clouds.Cloud(world, plan.polling) as cloud:
+        ours = run.Soak(plan, cloud, shown.say)
+        ours.prepare()
+        ours.run(lambda share: shown.report('soak', share))
+        return report.record(ours, cloud)
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,124 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""A worker of nova-scheduler's in the soak: Nova's handlers, with our filter and weigher alone.
+
+Its orders are requests for a VM, with what has changed on hosts since the last one, as Nova's
+scheduler hears of it from the computes. Its clock is that of the requests' own thread.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from nova import monkey_patch
+
+monkey_patch.patch(backend='threading')     # before anything else, as Nova does
+
+import logging                                                          # noqa: E402
+import time                                                             # noqa: E402
+from typing import Any, Mapping                                         # noqa: E402
+
+import nova.conf                                                        # noqa: E402
+from nova import objects                                                # noqa: E402
+from nova.scheduler import filters                                      # noqa: E402
+from nova.scheduler import host_manager                                 # noqa: E402
+from nova.scheduler import weights                                      # noqa: E402
+
+from nova_filters import interference_filter                            # noqa: E402
+from nova_filters import interference_weigher                           # noqa: E402
+from tracon_watcher.conf import nova_filters as conf_module             # noqa: E402
+
+
+class Scheduler:
+    """Chooses hosts.
+
+    :param hosts: how many there are
+    """
+
+    def __init__(self, hosts: int) -> None:
+        self._names = [f'compute-{number:04}' for number in range(hosts)]
+        self._instances: list[dict[str, objects.Instance]] = [{} for _name in self._names]
+        # One for all: nobody looks at it.
+        self._instance = objects.Instance(uuid='00000000-0000-4000-8000-000000000000')
+        self._filter = interference_filter.InterferenceFilter()
+        self._weigher = interference_weigher.InterferenceWeigher()
+        self._filters = filters.HostFilterHandler()
+        self._weights = weights.HostWeightHandler()
+
+    def answer(self, order: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Place a VM, or say whether a snapshot is there."""
+        for host, name, step in order['changes']:
+            if step > 0:
+                self._instances[host][name] = self._instance
+            else:
+                self._instances[host].pop(name, None)
+        if 'uuid' not in order:
+            self._filter.filter_all(self._states(), _spec(order['example']))
+            return {'snapshot': self._snapshot_age() is not None}
+        states, spec = self._states(), _spec(order)
+        wall, own = time.perf_counter(), time.thread_time()
+        passed = self._filters.get_filtered_objects([self._filter], states, spec)
+        weighed = self._weights.get_weighed_objects([self._weigher], passed, spec)
+        own, wall = time.thread_time() - own, time.perf_counter() - wall
+        chosen = weighed[0].obj
+        # What Nova does to the one it has chosen.
+        chosen.num_instances += 1
+        chosen.updated = time.time()
+        left = {state.host for state in passed}
+        return {'host': self._names.index(chosen.host), 'wall': wall, 'own': own,
+                'age': self._snapshot_age(),
+                'refused': [number for number, name in enumerate(self._names)
+                            if name not in left]}
+
+    def _snapshot_age(self) -> float | None:
+        prepared = self._filter._worker.judge().snapshots.current
+        return None if prepared is None else time.time() - prepared.content.cluster.generated_at
+
+    def _states(self) -> list[host_manager.HostState]:
+        """Return HostStates, which Nova makes anew for each request."""
+        states = []
+        for name, instances in zip(self._names, self._instances):
+            state = host_manager.HostState(name, name, None)
+            state.instances = instances
+            state.num_instances = len(instances)
+            state.aggregates = []
+            state.updated = 1.0
+            states.append(state)
+        return states
+
+
+def _spec(order: Mapping[str, Any]) -> objects.RequestSpec:
+    return objects.RequestSpec(
+        instance_uuid=order['uuid'], project_id=order['project'], num_instances=1,
+        flavor=objects.Flavor(name=order['flavor'], vcpus=order['vcpus'], memory_mb=2048,
+                              root_gb=10, ephemeral_gb=0, swap=0,
+                              extra_specs=order['extra_specs']),
+        image=objects.ImageMeta(id=order['image']) if order['image'] else None,
+        is_bfv=not order['image'], instance_group=None, requested_destination=None,
+        scheduler_hints={}, ignore_hosts=None, force_hosts=None, force_nodes=None,
+        pci_requests=None, numa_topology=None)
+
+
+def main(configuration: str, hosts: int) -> None:
+    """Answer orders."""
+    from tests.soak import orders
+    logging.basicConfig(level=logging.WARNING)
+    conf = nova.conf.CONF
+    conf([], project='nova', default_config_files=[configuration])
+    conf_module.register_opts(conf)
+    objects.register_all()
+    orders.serve(Scheduler(hosts).answer)
+
+
+if __name__ == '__main__':
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,262 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""The synthetic side of the soak: hosts, VMs and what their agents count. None of it was measured.
+
+VMs do what their kind does, all the time, and what the models in use predict becomes of it, so
+that predictions and counters agree. On a few hosts, the *hot* ones, large VMs leave no room for
+anybody who minds; on all others, the *quiet* ones, everybody is welcome as long as they are few.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import threading
+import time
+from typing import Any, Iterator, Sequence
+import uuid
+
+import numpy as np
+
+from tracon_watcher.characteristics import COUNT
+from tracon_watcher.cmd import bench_cluster
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster
+from tracon_watcher.telemetry import meters
+
+#: What agents count of each VM, in the order of the columns.
+METERS = tuple(one.name for one in (
+    meters.CLOCK, meters.CPU_GUEST, meters.CPU_DELAY, meters.CPU_HOST, meters.READ_REQUESTS,
+    meters.WRITE_REQUESTS, meters.READ_TIME, meters.WRITE_TIME, meters.CPU_THROTTLED))
+#: VMs with which a quiet host is still one that nobody may be refused on.
+FEW = 10
+#: Large VMs on a hot host.
+LARGE = 3
+_CAPACITY = bench_cluster.invented()[0].capacity
+#: Seconds that a read and a write take on a disk of one's own.
+_LATENCY = 1e-4, 2e-4
+_NOISE = 0.02
+_KEPT = 40
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What VMs have in common.
+
+    :param share: of what a host can do, each of the four characteristics
+    """
+
+    project: str
+    flavor: str
+    image: str
+    vcpus: int
+    share: float
+    extra_specs: dict[str, str]
+
+
+SMALL = Kind('shop', 'small', str(uuid.UUID(int=1)), 2, 0.012, {'tracon:max_slowdown': '4'})
+BIG = Kind('research', 'big', str(uuid.UUID(int=2)), 24, 0.5, {})
+#: Of a small one that boots from a volume, the image is in that.
+ON_VOLUME = dataclasses.replace(SMALL, image='')
+
+
+@dataclasses.dataclass
+class Vm:
+    """A VM.
+
+    :param row: of its counters
+    :param launched: seconds since the epoch
+    """
+
+    uuid: str
+    kind: Kind
+    host: int
+    row: int
+    launched: float
+    volumes: list[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Poll:
+    """What all agents that are not silent have counted at one time.
+
+    :param counters: (n, 9) of the VMs in the order of ``uuids``
+    :param places: by the last digit of a uuid, where it is among them
+    """
+
+    at: float
+    uuids: list[str]
+    counters: np.ndarray
+    places: dict[str, list[int]]
+
+
+class World:
+    """All of it. Safe for use by several threads.
+
+    :param hosts: how many
+    :param vms: small ones for each host
+    :param hot: share of the hosts that are hot
+    """
+
+    def __init__(self, hosts: int, vms: int, hot: float = 0.1, seed: int = 1) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.hosts = [f'compute-{number:04}' for number in range(hosts)]
+        self.hot = np.zeros(hosts, dtype=bool)
+        self.hot[self.rng.permutation(hosts)[:round(hot * hosts)]] = True
+        self.vms: dict[str, Vm] = {}
+        #: Hosts whose agents say nothing.
+        self.silent: set[int] = set()
+        self.migrations: collections.deque[dict[str, Any]] = collections.deque(maxlen=2000)
+        self.polls: collections.deque[Poll] = collections.deque(maxlen=_KEPT)
+        self.lock = threading.RLock()
+        self._followers: list[collections.deque[tuple[int, str, int]]] = []
+        size = 2 * hosts * (vms + LARGE) + 1000
+        self._free = list(range(size))
+        self._counters = np.zeros((size, len(METERS)))
+        self._polled = time.time()
+        models = assessment.Models(*bench_cluster.invented())
+        self._models = {models.slowdown.host_type: models}
+        for host in np.flatnonzero(self.hot):
+            for _number in range(LARGE):
+                self.create(str(uuid.uuid4()), BIG, int(host))
+        quiet = np.flatnonzero(~self.hot)
+        for number in range(hosts * vms):
+            self.create(str(uuid.uuid4()), SMALL, int(quiet[number % len(quiet)]))
+
+    def follow(self) -> collections.deque[tuple[int, str, int]]:
+        """Return where every change to come is noted: host, uuid, and 1 or -1."""
+        with self.lock:
+            changes = collections.deque(
+                (vm.host, vm.uuid, 1) for vm in self.vms.values())
+            self._followers.append(changes)
+            return changes
+
+    def quiet(self) -> np.ndarray:
+        """Return on which hosts nobody may be refused, (h,)."""
+        with self.lock:
+            counts = np.bincount([vm.host for vm in self.vms.values()],
+                                 minlength=len(self.hosts))
+        return ~self.hot & (counts <= FEW)
+
+    def create(self, name: str, kind: Kind, host: int, volumes: Sequence[str] = ()) -> Vm:
+        """Let a VM run."""
+        with self.lock:
+            row = self._free.pop()
+            self._counters[row] = 0.0
+            made = self.vms[name] = Vm(name, kind, host, row, time.time(), list(volumes))
+            self._tell(host, name, 1)
+            return made
+
+    def delete(self, name: str) -> Vm | None:
+        """Let it run no more; return what it was."""
+        with self.lock:
+            vm = self.vms.pop(name, None)
+            if vm is not None:
+                self._free.append(vm.row)
+                self._tell(vm.host, name, -1)
+            return vm
+
+    def migrate(self, name: str, host: int) -> Vm | None:
+        """Let it run elsewhere, in a new process that counts from nothing."""
+        with self.lock:
+            vm = self.vms.get(name)
+            if vm is None or vm.host == host:
+                return None
+            now = time.strftime('%Y-%m-%dT%H:%M:%S.000000', time.gmtime())
+            self.migrations.append({
+                'id': len(self.migrations), 'uuid': str(uuid.uuid4()), 'status': 'completed',
+                'instance_uuid': name, 'source_compute': self.hosts[vm.host],
+                'dest_compute': self.hosts[host], 'migration_type': 'live-migration',
+                'created_at': now, 'updated_at': now})
+            self._tell(vm.host, name, -1)
+            self._tell(host, name, 1)
+            vm.host = host
+            self._counters[vm.row] = 0.0
+            return vm
+
+    def attach(self, name: str) -> Vm | None:
+        """Give it one more volume."""
+        with self.lock:
+            vm = self.vms.get(name)
+            if vm is not None:
+                vm.volumes.append(str(uuid.uuid4()))
+            return vm
+
+    def any_small(self) -> Vm | None:
+        """Return one of the small VMs."""
+        with self.lock:
+            names = list(self.vms)
+            for _try in range(100):
+                vm = self.vms[names[self.rng.integers(len(names))]]
+                if vm.kind is not BIG:
+                    return vm
+        return None
+
+    def poll(self) -> float:
+        """Let agents count what has happened since the last time; return the seconds since."""
+        with self.lock:
+            now = time.time()
+            passed, self._polled = now - self._polled, now
+            vms = list(self.vms.values())
+            hosts = np.array([vm.host for vm in vms], dtype=np.intp)
+            rows = np.array([vm.row for vm in vms], dtype=np.intp)
+            ages = np.minimum(passed, now - np.array([vm.launched for vm in vms]))
+            silent = set(self.silent)
+            shares = np.array([vm.kind.share for vm in vms])
+            vcpus = np.array([vm.kind.vcpus for vm in vms])
+        demand = shares[:, None] * _CAPACITY
+        demand[:, 2] = np.minimum(demand[:, 2], 0.8 * vcpus)
+        slowed = self._slowdowns(vms, hosts, demand)
+        reads, writes, guest, host = demand.T * self.rng.normal(1.0, _NOISE, len(vms))
+        rates = np.column_stack([
+            np.full(len(vms), 1e9), 1e9 * guest, 1e9 * guest * (slowed - 1), 1e9 * host, reads,
+            writes, 1e9 * _LATENCY[0] * slowed * reads, 1e9 * _LATENCY[1] * slowed * writes,
+            np.zeros(len(vms))])
+        with self.lock:
+            self._counters[rows] += rates * ages[:, None]
+            heard = [index for index, vm in enumerate(vms)
+                     if hosts[index] not in silent and self.vms.get(vm.uuid) is vm
+                     and hosts[index] == vm.host]
+            uuids = [vms[index].uuid for index in heard]
+            places: dict[str, list[int]] = {}
+            for place, name in enumerate(uuids):
+                places.setdefault(name[-1], []).append(place)
+            self.polls.append(Poll(now, uuids, self._counters[rows[heard]], places))
+        return passed
+
+    def listed(self) -> Iterator[Vm]:
+        """Yield a copy of each VM."""
+        with self.lock:
+            yield from [dataclasses.replace(vm) for vm in self.vms.values()]
+
+    def _slowdowns(self, vms: list[Vm], hosts: np.ndarray, demand: np.ndarray) -> np.ndarray:
+        beside: list[list[int]] = [[] for _host in self.hosts]
+        for place, host in enumerate(hosts):
+            beside[host].append(place)
+        state = cluster.build([
+            cluster.Host(name, tuple(cluster.Resident(vms[place].uuid, demand[place])
+                                     for place in places),
+                         bench_cluster.HOST_TYPE, cluster.LOCAL, self._polled)
+            for name, places in zip(self.hosts, beside)], None, 1, self._polled)
+        found = np.exp(assessment.Assessor(state, self._models).exponents()[0])
+        order = np.array([place for places in beside for place in places], dtype=np.intp)
+        slowed = np.empty(len(vms))
+        slowed[order] = found
+        return slowed
+
+    def _tell(self, host: int, name: str, step: int) -> None:
+        for one in self._followers:
+            one.append((host, name, step))
+
+
+assert COUNT == len(_CAPACITY)
