@@ -48,6 +48,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument('--output', type=pathlib.Path, metavar='FILE',
                         help='write the record there, as JSON')
     parser.add_argument('--plot', type=pathlib.Path, metavar='FILE', help='draw it there')
+    parser.add_argument('--logs', type=pathlib.Path, metavar='FOLDER',
+                        help='a new folder for configurations and logs, which are kept')
     parser.add_argument('--from', type=pathlib.Path, dest='recorded', metavar='FILE',
                         help='run nothing: show and draw a record')
     given = parser.parse_args(arguments)
@@ -57,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f'The soak cannot run here: {missing}', file=sys.stderr)
             return 2
         record = soak(run.Plan(given.hosts, given.vms, given.hours, given.creations,
-                               given.minutes, given.polling))
+                               given.minutes, given.polling), given.logs)
     else:
         record = json.loads(given.recorded.read_text())
     if given.output is not None:
@@ -68,11 +70,14 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if record['wrong'] else 0
 
 
-def soak(plan: run.Plan) -> dict[str, Any]:
-    """Run it and return the record."""
+def soak(plan: run.Plan, logs: pathlib.Path | None = None) -> dict[str, Any]:
+    """Run it and return the record.
+
+    :param logs: folder for configurations and logs; None: they are not kept
+    """
     shown = progress.Progress(1.0)
     world = worlds.World(plan.hosts, plan.vms)
-    with clouds.Cloud(world, plan.polling) as cloud:
+    with clouds.Cloud(world, plan.polling, logs) as cloud:
         ours = run.Soak(plan, cloud, shown.say)
         ours.prepare()
         ours.run(lambda share: shown.report('soak', share))

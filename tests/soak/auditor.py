@@ -35,8 +35,10 @@ from tests.soak import orders
 from tests.soak import services
 from tracon_watcher.conf import decision_engine as options
 from tracon_watcher.decision_engine import records
+from tracon_watcher.decision_engine import source
 from tracon_watcher.decision_engine import strategy
 from tracon_watcher.inventory import listing
+from tracon_watcher.messaging import protocol
 
 
 class Strategy(strategy.InterferenceStrategy):
@@ -98,7 +100,10 @@ def main(configuration: str, url: str) -> None:
         except Exception as error:
             # As in Watcher, where the audit fails and the next one may not.
             return {'failed': f'{type(error).__name__}: {error}'}
+        used = source.listening(protocol.connector(cfg.CONF)).current
+        assert used is not None
         return {'wall': time.perf_counter() - began, 'own': time.thread_time() - own,
+                'snapshot': used.cluster.generated_at,
                 'moves': [(one['input_parameters']['resource_id'],
                            one['input_parameters']['source_node'],
                            one['input_parameters']['destination_node'])

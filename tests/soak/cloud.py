@@ -91,6 +91,7 @@ metrics_port = {metrics}
 _NOVA = """\
 [DEFAULT]
 transport_url = {broker}
+control_exchange = nova
 host = controller
 
 [tracon]
@@ -114,10 +115,13 @@ class Cloud:
     """All of it; begins with :meth:`start`.
 
     :param polling: seconds between two polls of the agents
+    :param folder: for configurations and logs; None: one that goes with the cloud
     """
 
-    def __init__(self, world: worlds.World, polling: float) -> None:
+    def __init__(self, world: worlds.World, polling: float,
+                 folder: pathlib.Path | None = None) -> None:
         self.world = world
+        self._given = folder
         self.polling = polling
         #: Seconds after which data is stale.
         self.stale = 15 * polling
@@ -140,8 +144,9 @@ class Cloud:
 
     def _start(self) -> None:
         enter = self._stack.enter_context
-        self.folder = pathlib.Path(enter(tempfile.TemporaryDirectory(prefix='tracon-soak-')))
-        (self.folder / 'models').mkdir()
+        self.folder = self._given or pathlib.Path(
+            enter(tempfile.TemporaryDirectory(prefix='tracon-soak-')))
+        (self.folder / 'models').mkdir(parents=True)
         for model in bench_cluster.invented():
             store.save(model, self.folder / 'models' / f'{model.response}.json')
         self.rabbit = messaging.RabbitMQ()
@@ -222,9 +227,9 @@ class Cloud:
         found = {name: one.pid for name, one in self.engines.items()}
         found |= {f'scheduler-{number}': one.pid for number, one in enumerate(self.schedulers)}
         found |= {'auditor': self.auditor.pid}
-        for name, folder in (('rabbitmq', '-sname'), ('mariadb', 'mariadbd')):
-            found[name] = next((pid for pid, text in _descendants(os.getpid())
-                                if folder in text), 0)
+        for name, program in (('rabbitmq', 'beam.smp'), ('mariadb', 'mariadbd')):
+            found[name] = next((pid for pid, command in _descendants(os.getpid())
+                                if program in command), 0)
         return {name: _resident(pid) for name, pid in found.items() if pid}
 
     def faults_logged(self) -> dict[str, int]:

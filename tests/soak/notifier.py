@@ -43,6 +43,8 @@ class Notifier:
             retry=1)
         self._lock = threading.Lock()
         self.lost = 0
+        # Nova's services tell of themselves when they start, which makes the exchange.
+        self._notifier.info({}, 'service.update', _object('ServiceStatusPayload', {}))
 
     def tell(self, operation: str, vm: worlds.Vm) -> None:
         """Tell that something was done to a VM, such as ``create``."""

@@ -41,6 +41,8 @@ _SILENT = 0.05
 #: VMs that somebody forces to hot hosts each day, past the scheduler.
 _FORCED = 5
 _ALLOWED_LAG = 3.0
+#: Moments of an audit at which a move is looked at.
+_MOMENTS = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,22 +79,23 @@ class Plan:
 class Fault:
     """Something that goes wrong.
 
-    :param begins: share of the run after which it does, and ``ends`` likewise
+    :param begins: share of the run after which it does
+    :param lasts: share of the minutes that the run is to take
     """
 
     name: str
     begins: float
-    ends: float
+    lasts: float
 
 
 #: None in the first or the last tenth, which are compared.
 FAULTS = (
-    Fault('an engine is killed', 0.14, 0.16),
-    Fault('agents are silent', 0.22, 0.32),
-    Fault('the broker is stopped', 0.40, 0.41),
-    Fault('agents are silent', 0.50, 0.60),
-    Fault('the database is stopped', 0.66, 0.70),
-    Fault('an engine is killed', 0.76, 0.78),
+    Fault('an engine is killed', 0.14, 0.02),
+    Fault('agents are silent', 0.22, 0.10),
+    Fault('the broker is stopped', 0.40, 0.01),
+    Fault('agents are silent', 0.50, 0.10),
+    Fault('the database is stopped', 0.66, 0.04),
+    Fault('an engine is killed', 0.78, 0.02),
 )
 
 
@@ -154,11 +157,14 @@ class Soak:
         for one in threads:
             one.start()
         due = self._began
-        while self.share < 1 and not self._ended.is_set():
-            due += self.plan.record
-            self._ended.wait(max(due - time.monotonic(), 0.0))
-            self.rows.append(self._row())
-            shown(min(self.share, 1.0))
+        try:
+            while self.share < 1 and not self._ended.is_set():
+                due += self.plan.record
+                self._ended.wait(max(due - time.monotonic(), 0.0))
+                self.rows.append(self._row())
+                shown(min(self.share, 1.0))
+        except KeyboardInterrupt:
+            self._say('interrupted; this is what there is until now')
         self._ended.set()
         for one in threads:
             one.join(60)
@@ -245,22 +251,29 @@ class Soak:
         """Audit the cloud now and then, and do what is recommended."""
         world = self._world
         while not self._ended.wait(self.plan.audit):
+            began = time.time()
             found = self._cloud.auditor.ask()
+            ended = time.time()
             if 'failed' in found:
                 self.failed[f'audit: {found["failed"]}'] += 1
                 continue
             self._totals['audits'] += 1
             for name, source, destination in found['moves']:
                 start, end = world.hosts.index(source), world.hosts.index(destination)
+                # Meanwhile VMs come and go, 168 times as fast as in a cloud. A move is right
+                # if it was at any moment of those that the audit may have seen.
+                moments = np.linspace(min(found['snapshot'], began), ended, _MOMENTS)
+                gain = max(world.gain(name, start, end, float(at)) for at in moments)
+                if gain <= 0 or world.hot[end]:
+                    self._wrong(f'an audit moves {name} from {source} to {destination}, which '
+                                f'brings {gain:.2f}')
                 vm = world.vms.get(name)
                 if vm is None or vm.host != start:
                     self._totals['moves_outdated'] += 1
-                elif not world.hot[start] or world.hot[end]:
-                    self._wrong(f'an audit moves {name} ({vm.kind.flavor}) from {source} '
-                                f'to {destination}')
-                else:
-                    self._totals['moves'] += 1
-                    self._migrate(name, end)
+                    continue
+                self._totals['moves'] += 1
+                self._totals['moves_off_hot'] += bool(world.hot[start])
+                self._migrate(name, end)
 
     def _break(self) -> None:
         """Let things go wrong."""
@@ -271,9 +284,10 @@ class Soak:
             self._say(f'hour {self.hour:.0f}: {fault.name}')
             began = self.hour
             with self._broken(fault.name):
-                while self.share < fault.ends and not self._ended.wait(0.2):
-                    pass
+                self._ended.wait(fault.lasts * 60 * self.plan.minutes)
             self.events.append({'name': fault.name, 'begins': began, 'ends': self.hour})
+        # The database was started by this thread, and would end with it.
+        self._ended.wait()
 
     @contextlib.contextmanager
     def _broken(self, name: str) -> Any:

@@ -28,8 +28,8 @@ import uuid
 
 import numpy as np
 
-from tracon_watcher.characteristics import COUNT
 from tracon_watcher.cmd import bench_cluster
+from tracon_watcher.contention import calibration_document
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.telemetry import meters
@@ -42,18 +42,20 @@ METERS = tuple(one.name for one in (
 FEW = 10
 #: Large VMs on a hot host.
 LARGE = 3
-_CAPACITY = bench_cluster.invented()[0].capacity
+#: What a VM would demand whose share is 1; of its CPU time the host needs little for it.
+_DEMAND = bench_cluster.invented()[0].capacity * [1.0, 1.0, 1.0, 0.1]
 #: Seconds that a read and a write take on a disk of one's own.
 _LATENCY = 1e-4, 2e-4
 _NOISE = 0.02
 _KEPT = 40
+_LOGGED = 20_000
 
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
     """What VMs have in common.
 
-    :param share: of what a host can do, each of the four characteristics
+    :param share: of what a host can do of reads, writes and CPU
     """
 
     project: str
@@ -64,8 +66,8 @@ class Kind:
     extra_specs: dict[str, str]
 
 
-SMALL = Kind('shop', 'small', str(uuid.UUID(int=1)), 2, 0.012, {'tracon:max_slowdown': '4'})
-BIG = Kind('research', 'big', str(uuid.UUID(int=2)), 24, 0.5, {})
+SMALL = Kind('shop', 'small', str(uuid.UUID(int=1)), 2, 0.012, {'tracon:max_slowdown': '3'})
+BIG = Kind('research', 'big', str(uuid.UUID(int=2)), 64, 0.3, {})
 #: Of a small one that boots from a volume, the image is in that.
 ON_VOLUME = dataclasses.replace(SMALL, image='')
 
@@ -119,6 +121,9 @@ class World:
         self.migrations: collections.deque[dict[str, Any]] = collections.deque(maxlen=2000)
         self.polls: collections.deque[Poll] = collections.deque(maxlen=_KEPT)
         self.lock = threading.RLock()
+        self._counts = np.zeros(hosts, dtype=np.intp)
+        self._log: collections.deque[tuple[float, int, str, int]] = collections.deque(
+            maxlen=_LOGGED)
         self._followers: list[collections.deque[tuple[int, str, int]]] = []
         size = 2 * hosts * (vms + LARGE) + 1000
         self._free = list(range(size))
@@ -126,6 +131,7 @@ class World:
         self._polled = time.time()
         models = assessment.Models(*bench_cluster.invented())
         self._models = {models.slowdown.host_type: models}
+        self._calibrated = calibration_document.packaged()
         for host in np.flatnonzero(self.hot):
             for _number in range(LARGE):
                 self.create(str(uuid.uuid4()), BIG, int(host))
@@ -144,9 +150,8 @@ class World:
     def quiet(self) -> np.ndarray:
         """Return on which hosts nobody may be refused, (h,)."""
         with self.lock:
-            counts = np.bincount([vm.host for vm in self.vms.values()],
-                                 minlength=len(self.hosts))
-        return ~self.hot & (counts <= FEW)
+            found: np.ndarray = ~self.hot & (self._counts <= FEW)
+            return found
 
     def create(self, name: str, kind: Kind, host: int, volumes: Sequence[str] = ()) -> Vm:
         """Let a VM run."""
@@ -213,14 +218,18 @@ class World:
             ages = np.minimum(passed, now - np.array([vm.launched for vm in vms]))
             silent = set(self.silent)
             shares = np.array([vm.kind.share for vm in vms])
-            vcpus = np.array([vm.kind.vcpus for vm in vms])
-        demand = shares[:, None] * _CAPACITY
-        demand[:, 2] = np.minimum(demand[:, 2], 0.8 * vcpus)
+        demand = shares[:, None] * _DEMAND
         slowed = self._slowdowns(vms, hosts, demand)
         reads, writes, guest, host = demand.T * self.rng.normal(1.0, _NOISE, len(vms))
-        rates = np.column_stack([
-            np.full(len(vms), 1e9), 1e9 * guest, 1e9 * guest * (slowed - 1), 1e9 * host, reads,
-            writes, 1e9 * _LATENCY[0] * slowed * reads, 1e9 * _LATENCY[1] * slowed * writes,
+        reading, writing = _LATENCY[0] * reads, _LATENCY[1] * writes
+        # All of them are open loops, with idle time left however slow they are: they do as much
+        # as alone, and wait for a core.
+        learnt = self._calibrated
+        stretch = np.interp(slowed, learnt.curve.slowdown, learnt.curve.signal)
+        alone = learnt.self_delay[0] * guest + learnt.self_delay[1] * host
+        delay = alone + (stretch - 1) * (guest + alone + reading + writing)
+        rates = 1e9 * np.column_stack([
+            np.ones(len(vms)), guest, delay, host, 1e-9 * reads, 1e-9 * writes, reading, writing,
             np.zeros(len(vms))])
         with self.lock:
             self._counters[rows] += rates * ages[:, None]
@@ -239,6 +248,42 @@ class World:
         with self.lock:
             yield from [dataclasses.replace(vm) for vm in self.vms.values()]
 
+    def gain(self, name: str, source: int, destination: int, at: float) -> float:
+        """Return by how much the sum of log slowdowns falls when a small VM moves.
+
+        :param at: seconds since the epoch; hosts count as they were then
+        """
+        before = {source: self._kinds(source, name, at), destination: self._kinds(
+            destination, name, at)}
+        after = {host: list(kinds) for host, kinds in before.items()}
+        before[source].append(SMALL)
+        after[destination].append(SMALL)
+        return self._harm(before) - self._harm(after)
+
+    def _kinds(self, host: int, but: str, at: float) -> list[Kind]:
+        """Return the kinds of the VMs on a host at a time, one of them left out."""
+        with self.lock:
+            found = {vm.uuid: vm.kind for vm in self.vms.values() if vm.host == host}
+            for then, where, name, step in reversed(self._log):
+                if then <= at:
+                    break
+                if where == host:
+                    # All that come and go are small.
+                    found.update({name: SMALL} if step < 0 else {})
+                    if step > 0:
+                        found.pop(name, None)
+        found.pop(but, None)
+        return list(found.values())
+
+    def _harm(self, hosts: dict[int, list[Kind]]) -> float:
+        state = cluster.build([
+            cluster.Host(self.hosts[host], tuple(
+                cluster.Resident(f'{host}-{number}', kind.share * _DEMAND)
+                for number, kind in enumerate(kinds)),
+                bench_cluster.HOST_TYPE, cluster.LOCAL, 1.0)
+            for host, kinds in hosts.items()], None, 1, 1.0)
+        return float(assessment.Assessor(state, self._models).exponents()[0].sum())
+
     def _slowdowns(self, vms: list[Vm], hosts: np.ndarray, demand: np.ndarray) -> np.ndarray:
         beside: list[list[int]] = [[] for _host in self.hosts]
         for place, host in enumerate(hosts):
@@ -255,8 +300,7 @@ class World:
         return slowed
 
     def _tell(self, host: int, name: str, step: int) -> None:
+        self._counts[host] += step
+        self._log.append((time.time(), host, name, step))
         for one in self._followers:
             one.append((host, name, step))
-
-
-assert COUNT == len(_CAPACITY)

@@ -14,18 +14,22 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Mapping, Sequence
 
 from oslo_config import cfg
 import prometheus_client
 
 from tracon_watcher.api import application
+from tracon_watcher.api import faults
 from tracon_watcher.api import server
 from tracon_watcher.engine import aftermath
 from tracon_watcher.engine import engine as engines
 from tracon_watcher.engine import metrics
+from tracon_watcher.engine.storage import errors
 from tracon_watcher.engine.storage import storage as storages
 
+LOG = logging.getLogger(__name__)
 _LATEST = 10
 
 
@@ -36,10 +40,18 @@ class Decisions:
         self._storage = storage
 
     def find(self, request_or_vm: str) -> Sequence[Mapping[str, Any]]:
-        """Return those of a request, or else of a VM, the latest first."""
+        """Return those of a request, or else of a VM, the latest first.
+
+        :raises tracon_watcher.api.faults.Unavailable: while the database cannot be asked
+        """
         decisions = self._storage.decisions
-        found = (decisions.find(request=request_or_vm, limit=_LATEST)
-                 or decisions.find(vm=request_or_vm, limit=_LATEST))
+        try:
+            found = (decisions.find(request=request_or_vm, limit=_LATEST)
+                     or decisions.find(vm=request_or_vm, limit=_LATEST))
+        except errors.StorageFailed as error:
+            LOG.warning('Decisions on %s were asked for and cannot be read: %s', request_or_vm,
+                        error)
+            raise faults.Unavailable('The database of decisions cannot be read now.') from None
         return [{**one.document, 'chosen': one.chosen} for one in found]
 
 

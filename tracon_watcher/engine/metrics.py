@@ -21,6 +21,7 @@ from prometheus_client import core
 from prometheus_client import registry
 
 from tracon_watcher.engine import engine as engines
+from tracon_watcher.engine.storage import errors
 
 
 class EngineCollector(registry.Collector):
@@ -67,9 +68,13 @@ class EngineCollector(registry.Collector):
         suspended = core.GaugeMetricFamily(
             'tracon_engine_suspended', 'Kinds of moves that are suspended, since too few of them '
             'helped: until when, in seconds since the epoch.', labels=['kind'])
-        for kind, until in self._standing()['suspended'].items():
-            suspended.add_metric([kind], until)
-        yield suspended
+        try:
+            for kind, until in self._standing()['suspended'].items():
+                suspended.add_metric([kind], until)
+            yield suspended
+        except errors.StorageFailed:
+            # The database is away, which is when everything else is needed most.
+            pass
         for name, value in self._published().items():
             yield core.GaugeMetricFamily(
                 f'tracon_engine_published_{name}', 'Of what those who listen asked, or of them.',

@@ -81,10 +81,12 @@ class Residency:
             self._questions = {uuid: at for uuid, at in self._questions.items()
                                if at >= since and uuid in servers}
             self._backends.clear()
-            before, self._servers, self._inventory = self._servers, servers, inventory
-        for uuid, server in servers.items():
-            if uuid in before:
-                self._tell_moved(before[uuid], server)
+            both = [(self._servers[uuid], server) for uuid, server in servers.items()
+                    if uuid in self._servers]
+            self._servers, self._inventory = servers, inventory
+        # Without the lock: it may take its time, and Nova goes on telling.
+        for before, after in both:
+            self._tell_moved(before, after)
         return repaired if known else 0
 
     def current(self) -> cloud.Inventory | None:

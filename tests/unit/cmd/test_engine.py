@@ -16,6 +16,7 @@ import dataclasses
 import pathlib
 import tempfile
 import unittest
+from unittest import mock
 
 from oslo_config import cfg
 
@@ -23,8 +24,11 @@ from tests import synthetic
 from tests.unit.engine import drifting
 from tests.unit.engine.storage import base
 from tests.unit.engine.test_freshness import times
+from tracon_watcher.api import faults
 from tracon_watcher.cmd import engine
+from tracon_watcher.cmd import engine_api
 from tracon_watcher.contention import calibration_document
+from tracon_watcher.engine.storage import errors as storage_errors
 from tracon_watcher import errors
 from tracon_watcher.prediction import store
 
@@ -151,3 +155,15 @@ class TestPatience(BuildCase):
         self.assertTrue(listing.works())
         listing._clock = lambda: listing._began_at + 1000.0
         self.assertEqual((None, False), (listing.failure, listing.works()))
+
+
+class DecisionsTestCase(base.StorageCase):
+
+    def test_a_database_that_is_away_is_said_to_be_so(self):
+        found = engine_api.Decisions(self.storage)
+        self.assertEqual([], found.find('a'))
+        away = storage_errors.StorageUnavailable('sqlite://', 'away', 'wait')
+        with mock.patch.object(self.storage.decisions, 'find', autospec=True, side_effect=away):
+            with self.assertLogs('tracon_watcher.cmd.engine_api', 'WARNING') as logged:
+                self.assertRaisesRegex(faults.Unavailable, 'database.*Try again', found.find, 'a')
+        self.assertEqual(1, len(logged.output))

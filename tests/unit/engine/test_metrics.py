@@ -22,6 +22,7 @@ from tracon_watcher.api import metrics as api_metrics
 from tracon_watcher.api import state as states
 from tracon_watcher.engine import freshness
 from tracon_watcher.engine import metrics
+from tracon_watcher.engine.storage import errors
 
 PAGE = pathlib.Path(__file__).parents[3] / 'doc' / 'source' / 'admin' / 'api.rst'
 
@@ -52,6 +53,15 @@ class TestMetrics(engines.EngineCase):
         with self.assertLogs('tracon_watcher.engine.activity'):
             self.engine.activities['collect'].once()
         self.assertEqual(0.0, value('tracon_engine_activity_working', {'activity': 'collect'}))
+
+    def test_the_rest_is_told_while_the_database_is_away(self):
+        def standing():
+            raise errors.StorageUnavailable('sqlite://', 'away', 'wait')
+        registry = prometheus_client.CollectorRegistry()
+        registry.register(metrics.EngineCollector(self.engine, standing, dict))
+        self.assertEqual(0.0, registry.get_sample_value('tracon_engine_leading'))
+        self.assertEqual(0.0, registry.get_sample_value('tracon_engine_reports'))
+        self.assertNotIn('tracon_engine_suspended', {one.name for one in registry.collect()})
 
     def test_the_documentation_has_every_metric_and_no_other(self):
         led = self.make(freshness.Freshness(60.0))

@@ -97,6 +97,16 @@ class ResidencyTest(unittest.TestCase):
         self.assertEqual([('a', 'h2'), ('a', 'h3')], self.moved)
         self.assertIsNone(self.host('c'))
 
+    def test_nova_may_go_on_telling_while_moves_are_told_of(self):
+        def moved(vm, _host):
+            told.append(vm)
+            found.tell('instance.create.end', payload(f'new-{vm}'), 205)
+        told, found = [], residency.Residency(moved)
+        found.replace(inventory(server('a'), server('b')))
+        found.replace(inventory(server('a', 'h2'), server('b', 'h3'), began_at=200.0))
+        self.assertEqual(['a', 'b'], told)
+        self.assertEqual({'a', 'b', 'new-a', 'new-b'}, set(found.current().servers))
+
     def test_volumes_survive_a_resize(self):
         self.residency.replace(inventory(server(volumes=('v',))))
         self.residency.tell('instance.resize_finish.end', payload(flavor='m1.large'), 101)
