@@ -261,7 +261,8 @@ def _of_response(assessor: assessment.Assessor, group: Any, index: int, places: 
     meeting = encounter.Encounter(assessor.cluster, group, response, pool)
     of_newcomer = meeting.newcomer_on(places)
     exponent = of_newcomer(newcomer.mean)
-    spread = encounter.spread(of_newcomer, newcomer, exponent)
+    spread = np.hypot(encounter.spread(of_newcomer, newcomer, exponent),
+                      meeting.doubt(newcomer.mean, exponent, places))
     counts = group.first[places + 1] - group.first[places]
     rows = np.concatenate([np.arange(group.first[place], group.first[place + 1])
                            for place in places])

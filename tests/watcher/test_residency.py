@@ -102,6 +102,14 @@ class ReconcileTestCase(ReconcileCase):
             self.assertNotIn('broken', residency.reconcile(
                 self.known, self.model, found).resident_index)
 
+    def test_one_that_ran_until_something_failed_counts_as_before(self):
+        servers = {**self.found.servers, 'a': server('a', 'h1', vm_state='error')}
+        found = residency.reconcile(self.known, self.model,
+                                    dataclasses.replace(self.found, servers=servers))
+        row = found.resident_index['a']
+        np.testing.assert_array_equal(
+            self.known.profiles[self.known.resident_index['a']], found.profiles[row])
+
     def test_vms_of_a_cell_that_does_not_answer_stay_where_they_were(self):
         services = {**self.found.services, 'h1': inventory.Service(
             'h1', False, False, '', None, reachable=False)}

@@ -96,7 +96,7 @@ class Gathering:
                 if key.fileobj is self._woken:
                     self._woken.recv(_CHUNK)
                 elif key.data in self._waiting:
-                    self._advance(key.data)
+                    self._advance(key.data, self._read)
             self._begin()
             self._end_late()
         for connection in list(self._waiting):
@@ -118,10 +118,7 @@ class Gathering:
             connection = self._new.get()
             if len(self._waiting) >= self._most:
                 self._drop(next(iter(self._waiting)))
-            connection.socket.setblocking(False)
-            self._waiting[connection] = (self._clock() + self._seconds, bytearray())
-            self._selector.register(connection.socket, selectors.EVENT_READ, connection)
-            self._advance(connection)
+            self._advance(connection, self._take)
 
     def _end_late(self) -> None:
         now = self._clock()
@@ -135,14 +132,19 @@ class Gathering:
                     pass
             self._drop(connection)
 
-    def _advance(self, connection: Any) -> None:
+    def _take(self, connection: Any) -> None:
+        connection.socket.setblocking(False)
+        self._selector.register(connection.socket, selectors.EVENT_READ, connection)
+        self._waiting[connection] = (self._clock() + self._seconds, bytearray())
+        self._read(connection)
+
+    def _advance(self, connection: Any, work: Callable[[Any], None]) -> None:
         try:
-            self._read(connection)
+            work(connection)
         except Exception:
             # Without this thread nobody would be answered any more.
             LOG.exception('A request could not be read; its connection is closed')
-            if connection in self._waiting:
-                self._drop(connection)
+            self._give_up(connection)
 
     def _read(self, connection: Any) -> None:
         """Read what has come; hand the connection on when that is a head."""
@@ -172,6 +174,19 @@ class Gathering:
             self._hand_on(connection)
             return
         self._selector.modify(connection.socket, events, connection)
+
+    def _give_up(self, connection: Any) -> None:
+        """Close a connection, however far it has come."""
+        try:
+            if connection in self._waiting:
+                self._forget(connection)
+        except (KeyError, ValueError):
+            # Its socket is closed, which the selector has noticed.
+            LOG.debug('A connection was not waited for any more', exc_info=True)
+        try:
+            connection.close()
+        except OSError:
+            LOG.debug('A connection was closed already', exc_info=True)
 
     def _forget(self, connection: Any) -> None:
         del self._waiting[connection]

@@ -192,8 +192,9 @@ def has_shares(connection: Any, uuid: str) -> bool:
     return bool(compute.get(f'/servers/{uuid}/shares', 'shares', {})['shares'])
 
 
-#: By uuid of a VM and the name of the device, properties of the image that a volume was made of.
-_Properties = Mapping[tuple[str, str], Mapping[str, Any]]
+#: By uuid of a VM and the name of the device, properties of the image that a volume was made of,
+#: which are none for most volumes.
+_Properties = Mapping[tuple[str, str | None], Mapping[str, Any]]
 
 
 def _volume_properties(connection: Any) -> _Properties | None:
@@ -204,7 +205,7 @@ def _volume_properties(connection: Any) -> _Properties | None:
         return {(where['server_id'], where['device']):
                 {name: found[name] for name in PROPERTIES if name in found}
                 for one in cinder.pages('/volumes/detail', 'volumes', {'all_tenants': 'True'})
-                if (found := one.get('volume_image_metadata') or {})
+                for found in (one.get('volume_image_metadata') or {},)
                 for where in one.get('attachments', ())}
     except listing.CloudUnavailable as error:
         LOG.warning('VMs that boot from volumes stay where they are, since the properties of '
@@ -217,7 +218,8 @@ def _server(one: Mapping[str, Any], of_volumes: _Properties | None) -> Server:
     if one.get('image'):
         properties = one['image'].get('properties') or {}
     elif of_volumes is not None:
-        properties = of_volumes.get((one['id'], one.get('OS-EXT-SRV-ATTR:root_device_name')), {})
+        # Cinder lists a user who is no administrator the volumes of one project, without a word.
+        properties = of_volumes.get((one['id'], one.get('OS-EXT-SRV-ATTR:root_device_name')))
     return Server(
         one['id'], one['name'], one['tenant_id'], one.get('OS-EXT-SRV-ATTR:host'),
         one['OS-EXT-STS:vm_state'], one['OS-EXT-STS:task_state'], one['locked'],

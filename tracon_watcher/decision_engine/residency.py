@@ -31,8 +31,8 @@ def reconcile(known: cluster.ClusterState, model: Any,
     Watcher's model says where VMs are; for hosts outside of the audit's scope, which it lacks,
     Nova does, and so for a VM that left the host Watcher's model has it on. A VM that the snapshot
     does not have is unknown, which makes its host unknown. One that exists no longer is dropped,
-    as are hosts, and VMs that are being built or have failed; one in a cell that does not answer
-    stays where it was.
+    as are hosts, VMs that are being built, and those in state error that the snapshot does not
+    have; one in a cell that does not answer stays where it was.
 
     :param known: the snapshot's state
     :param model: Watcher's model of the cluster
@@ -51,11 +51,17 @@ def reconcile(known: cluster.ClusterState, model: Any,
             modelled[uuid] = (server.host, server.vm_state)
     unreachable = {one.host for one in found.services.values() if not one.reachable}
     for uuid, (host, state) in modelled.items():
-        if host in residents and state not in vm_states.ABSENT and (
+        if host in residents and _runs(known, uuid, state) and (
                 uuid in found.servers or host in unreachable):
             residents[host].append(_resident(known, uuid, state))
     return cluster.build([_host(known, host, vms) for host, vms in residents.items()],
                          known.history, known.version, known.generated_at)
+
+
+def _runs(known: cluster.ClusterState, uuid: str, state: str) -> bool:
+    # Of those that have failed, the snapshot has what ran until then.
+    return state not in vm_states.ABSENT and (
+        state != vm_states.FAILED or uuid in known.resident_index)
 
 
 def _resident(known: cluster.ClusterState, uuid: str, state: str) -> cluster.Resident:

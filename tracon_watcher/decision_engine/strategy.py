@@ -39,6 +39,8 @@ from tracon_watcher.decision_engine import source
 from tracon_watcher.inventory import listing
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster as cluster_module
+from tracon_watcher.placement import constraints
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import planning
 from tracon_watcher.placement import trust
@@ -48,7 +50,7 @@ LOG = log.getLogger(__name__)
 NAME = 'tracon_interference'
 #: What Watcher's database holds of an audit's status message.
 _MESSAGE = 255
-#: Times that is planned again without VMs that turn out to be tied to their hosts.
+#: Times that is planned again without VMs that turn out to have shares.
 _MOST_PLANS = 10
 
 
@@ -159,21 +161,43 @@ class InterferenceStrategy(base.BaseStrategy):
                         'observed have parted ways, so that it is trusted %(trust).0f %%',
                         {'type': host_type, 'trust': 100 * state.trust[host_type]})
         assessor = assessment.Assessor(cluster, models, settings)
-        made = planning.plan_moves(assessor, allowed, wanted.planning, now, assignment.least_cost)
-        for again in range(_MOST_PLANS):
-            tied = {move.uuid: why for move in made.moves
-                    if (why := _shared(cloud, move.uuid)) is not None}
-            if not tied:
-                break
-            if again == _MOST_PLANS - 1:
-                tied = dict.fromkeys(cluster.uuids, 'too many VMs have shares of Manila\'s to '
-                                                    'plan without all of them')
-            allowed = dataclasses.replace(allowed, immovable={**allowed.immovable, **tied})
-            made = planning.plan_moves(
-                assessor, allowed, wanted.planning, now, assignment.least_cost)
+        made = self._without_shares(cloud, cluster, allowed, lambda rules_now: planning.plan_moves(
+            assessor, rules_now, wanted.planning, now, assignment.least_cost))
         if asked:
             self._told = lambda audit: source.tell(
                 connect, learnt.documents(made, cluster, audit, now))
+        return made
+
+    @staticmethod
+    def _without_shares(cloud: connection.Connection, state: cluster_module.ClusterState,
+                        allowed: constraints.Constraints,
+                        planned: Callable[[constraints.Constraints], plan.Plan]) -> plan.Plan:
+        """Return a plan that moves nobody who has shares of Manila's.
+
+        Nova tells VM by VM alone, so that it is asked for those that would be moved. Where one
+        of them has shares, it is asked for its neighbours as well, which may go in its place.
+
+        :param planned: makes a plan
+        """
+        shared: dict[str, bool] = {}
+        made = planned(allowed)
+        for again in range(_MOST_PLANS):
+            asked = {move.uuid for move in made.moves}
+            if again:
+                sources = {state.host_index[move.source] for move in made.moves}
+                asked.update(uuid for uuid, host in zip(state.uuids, state.host)
+                             if host in sources)
+            shared.update((uuid, _has_shares(cloud, uuid))
+                          for uuid in sorted(asked - shared.keys()))
+            if not any(shared[move.uuid] for move in made.moves):
+                break
+            tied = {uuid: 'has a share of Manila\'s, which does not migrate'
+                    for uuid, has in shared.items() if has}
+            if again == _MOST_PLANS - 1:
+                tied |= {uuid: 'may have shares of Manila\'s, as many VMs have'
+                         for uuid in state.uuids if uuid not in shared}
+            allowed = dataclasses.replace(allowed, immovable={**allowed.immovable, **tied})
+            made = planned(allowed)
         return made
 
     def _connect(self) -> connection.Connection:
@@ -203,13 +227,12 @@ class InterferenceStrategy(base.BaseStrategy):
                  {'count': len(made.moves), 'reason': made.reason})
 
 
-def _shared(cloud: connection.Connection, uuid: str) -> str | None:
-    """Return why a VM with shares must stay; None for one without."""
+def _has_shares(cloud: connection.Connection, uuid: str) -> bool:
+    """Ask Nova; a VM that is gone is not to be moved either."""
     try:
-        return ('has a share of Manila\'s, which does not migrate'
-                if inventory.has_shares(cloud, uuid) else None)
-    except listing.CloudUnavailable as error:
-        return f'may have shares of Manila\'s: {error}'
+        return inventory.has_shares(cloud, uuid)
+    except listing.NotFound:
+        return True
 
 
 def _tell(audit: Any, text: str) -> None:

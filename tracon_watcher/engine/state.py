@@ -90,9 +90,11 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
     running: set[str] = set()
     flavors: dict[tuple[tuple[str, str], ...], limits_module.Limits] = {}
     for uuid, server in inventory.servers.items():
-        if server.host not in residents or server.vm_state in vm_states.ABSENT:
-            continue
         row = demand.rows.get(uuid)
+        if server.host not in residents or server.vm_state in vm_states.ABSENT or (
+                # One that its host counts runs, whatever has failed.
+                server.vm_state == vm_states.FAILED and row is None):
+            continue
         if server.vm_state not in vm_states.IDLE:
             running.add(server.host)
             # All that was to be known of it at its launch was that. It is soon to be heard of.

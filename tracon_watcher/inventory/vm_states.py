@@ -17,4 +17,6 @@ from __future__ import annotations
 #: A VM's processors stand still: its demand is nothing, and that is known.
 IDLE = frozenset(('paused', 'suspended', 'stopped', 'shelved', 'shelved_offloaded', 'soft-delete'))
 #: A VM does not run on any host, not yet or not any more: it counts nowhere.
-ABSENT = frozenset(('deleted', 'error', 'building'))
+ABSENT = frozenset(('deleted', 'building'))
+#: A VM has failed to be built, and runs nowhere, or something has failed later, and it runs on.
+FAILED = 'error'

@@ -164,8 +164,11 @@ class Broker:
         try:
             with connection.channel() as channel:
                 work(channel)
-        except connection.channel_errors:
+        except (amqp.NotFound, amqp.PreconditionFailed):
             raise
+        except connection.channel_errors as error:
+            raise BrokerUnavailable(f'the message broker refuses what is asked of it ({error}): '
+                                    'see what its user may do, and who else uses it') from None
         except (*connection.connection_errors, OSError) as error:
             self.close()
             raise BrokerUnavailable(f'the message broker does not answer any more '

@@ -333,10 +333,11 @@ class Assessor:
         """
         after = response.exponent[response.limited[over]] + rise
         excess: FloatArray = rise - response.allowance[over]
+        doubt = response.doubt[response.limited[over]]
         if not newcomer.deviation.any():
-            return excess, self.lower(response.model, after)
+            return excess, self.lower(response.model, after, doubt)
         spread = encounter.spread(exponents, newcomer, after)
-        bound = self.lower(response.model, after, spread)
+        bound = self.lower(response.model, after, np.hypot(spread, doubt))
         within = bound <= response.limit[over]
         # What is in breach already stays so; the harm added must be certain, not the breach.
         score = statistics.NormalDist().inv_cdf(self.settings.confidence)

@@ -156,8 +156,9 @@ class ClusterState:
     def stand_in(self) -> FloatArray:
         """(d, 2): what a VM counts with on its storage backend while its own I/O is unknown.
 
-        It is the mean of the others there. NaN where more than :data:`MOST_UNKNOWN` are unknown:
-        one dead agent must not make all hosts of a pool unknown, nor many go unnoticed.
+        It is the mean of the others there that run. NaN where more than :data:`MOST_UNKNOWN` of
+        them are unknown: one dead agent must not make all hosts of a pool unknown, nor many go
+        unnoticed.
         """
         return self._silent[0] if self.io_stand_in is None else self.io_stand_in
 
@@ -173,6 +174,8 @@ class ClusterState:
     def _silent(self) -> tuple[FloatArray, FloatArray]:
         count = len(self.io_domains)
         inside = self.io_domain >= 0
+        # What stands still says nothing of what one does that runs.
+        inside &= (self.profiles != 0).any(axis=1)
         known = inside & ~np.isnan(self.profiles[:, IO]).any(axis=1)
         numbers, everybody = (np.bincount(self.io_domain[rows], minlength=count)[:count]
                               for rows in (known, inside))

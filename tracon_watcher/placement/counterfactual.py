@@ -281,7 +281,8 @@ class Trials:
                 rows = response.limited[limited]
                 after = encounter.Encounter(cluster, group, response, self._pool).elsewhere(
                     self._profile.mean, rows)
-                excess = self._assessor.lower(response.model, after) - response.limit[limited]
+                excess = self._assessor.lower(
+                    response.model, after, response.doubt[rows]) - response.limit[limited]
                 for place in np.flatnonzero(excess > 0):
                     where = int(cluster.host[group.residents[rows[place]]])
                     worst[where] = max(worst.get(where, 0.0), float(excess[place]))

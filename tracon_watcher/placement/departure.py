@@ -62,9 +62,11 @@ def departures(assessor: assessment.Assessor, host: int) -> Departures:
         np.fill_diagonal(after, 0.0)
         relief += before.sum() - after.sum(axis=1)
         if (counted & np.isfinite(limit)).any():
-            breached |= counted & (assessor.lower(response.model, before) > limit)
-            still |= counted & (assessor.lower(response.model, after.ravel()
-                                               ).reshape(count, count) > limit)
+            doubt = response.doubt[own]
+            breached |= counted & (assessor.lower(response.model, before, doubt) > limit)
+            still |= counted & (assessor.lower(
+                response.model, after.ravel(), np.tile(doubt, count)
+            ).reshape(count, count) > limit)
     np.fill_diagonal(still, False)
     ended: IntArray = (breached & ~still).sum(axis=1)
     return Departures(uuids, relief, ended)

@@ -47,6 +47,7 @@ class Response:
         these sums
     :param tables: of the residents on storage that other hosts share, see :mod:`.elsewhere`
     :param exponent: (n,) what each suffers now
+    :param doubt: (n,) standard deviations of that due to unknown I/O from elsewhere
     :param counted: (n,) residents that have this response at all, and are known
     :param limited: rows with a limit on it
     :param limit: their limits, as exponents
@@ -64,6 +65,7 @@ class Response:
     beyond: tuple[FloatArray, FloatArray]
     tables: elsewhere.Tables
     exponent: FloatArray
+    doubt: FloatArray
     counted: BoolArray
     limited: IntArray
     limit: FloatArray
@@ -221,13 +223,16 @@ def _response(model: pairwise.PairwiseModel, here: _Whereabouts, counted: BoolAr
     # An unknown neighbour makes a VM unknown.
     counted = counted & ~far & ~np.isnan(exponent)
     limited = np.flatnonzero(counted & np.isfinite(limit))
-    spread = _doubt(model, here, tables, (single - felt[0], cross - felt[1]), exponent)[limited]
+    doubt = _doubt(model, here, tables, (single - felt[0], cross - felt[1]), exponent)
+    spread = doubt[limited]
     breached = bounds.lower(model, exponent[limited], spread, confidence) > limit[limited]
-    allowance = np.where(breached, least_rise(margin), bounds.exponent_at(
-        model, limit[limited], confidence, spread) - exponent[limited])
+    # Where bounds are widened, the exponent that is allowed is an estimate, and may be below the
+    # present one of a VM that is in no breach.
+    allowance = np.where(breached, least_rise(margin), np.maximum(bounds.exponent_at(
+        model, limit[limited], confidence, spread) - exponent[limited], 0.0))
     hosts = here.hosts[here.place]
     return Response(
-        model, behaviour, arrival, single, cross, felt, tables, exponent, counted, limited,
+        model, behaviour, arrival, single, cross, felt, tables, exponent, doubt, counted, limited,
         limit[limited], breached, allowance,
         np.unique(hosts[counted & model.outside(profiles)]), np.unique(hosts[far]))
 

@@ -234,6 +234,21 @@ class ExchangesTest(unittest.TestCase):
         kinds = self.rabbit.control('list_queues', '-p', self.host, '-q', 'name', 'type')
         self.assertIn('tracon-engine\tquorum', kinds)
 
+    def test_a_user_who_may_not_is_told_so(self):
+        self.rabbit.control('add_user', 'guarded', 'secret')
+        self.addCleanup(self.rabbit.control, 'delete_user', 'guarded')
+        self.rabbit.control('set_permissions', '-p', self.host, 'guarded', '^$', '.*', '.*')
+        connect = protocol.connector(self.conf(**QUORUM), self.url)
+        engine = publisher.Publisher(connect, 'one', list, list, logging.getLogger(__name__))
+        engine.start()
+        self.addCleanup(engine.stop)
+        self.wait_for(lambda: 'tracon' in self.exchanges())
+        found = broker.Broker.of(self.conf(**QUORUM),
+                                 self.url.replace('tests:secret', 'guarded:secret'))
+        self.addCleanup(found.close)
+        with self.assertRaisesRegex(broker.BrokerUnavailable, '(?s)refuses.*ACCESS_REFUSED.*may'):
+            found.compare('tracon', ('tracon-engine',))
+
     def test_a_broker_that_does_not_answer_is_named_without_its_password(self):
         conf = self.conf()
         found = broker.Broker.of(conf, f'rabbit://tests:secret@127.0.0.1:{messaging.free_port()}/')

@@ -153,6 +153,22 @@ class Server(unittest.TestCase):
         with request.urlopen(f'http://127.0.0.1:{made.port}/', timeout=10) as response:
             self.assertEqual(200, response.status)
 
+    def test_one_that_is_closed_already_ends_nobody_elses(self):
+        made = self.serve()
+        real = gathering.Gathering._take
+
+        def closed(one, connection):
+            fails.__exit__(None, None, None)
+            connection.socket.close()
+            real(one, connection)
+
+        fails = mock.patch.object(gathering.Gathering, '_take', autospec=True, side_effect=closed)
+        fails.__enter__()
+        with self.assertLogs('tracon_watcher.api.gathering', 'ERROR'), \
+                socket.create_connection(('127.0.0.1', made.port), timeout=10), \
+                request.urlopen(f'http://127.0.0.1:{made.port}/', timeout=10) as response:
+            self.assertEqual(200, response.status)
+
     def test_who_waits_longest_makes_room(self):
         with mock.patch.object(server, '_MOST_WAITING', 3):
             made = self.serve(timeout=60.0)

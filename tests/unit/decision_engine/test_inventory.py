@@ -174,6 +174,18 @@ class VolumesTestCase(unittest.TestCase):
         found = dataclasses.replace(found, direct_ports={})
         self.assertIn('boots from a volume', rules.obstacle(found, 'vm0', 'host1', wishes))
 
+    def test_a_boot_volume_that_cinder_does_not_list_may_have_any(self):
+        # As it does to a user who is no administrator: it answers with another project's, or
+        # with nothing.
+        made = self.connection()
+        made.block_storage.answers['/volumes/detail'] = ('volumes', [], 0)
+        self.assertIsNone(inventory.collect(made, 0.0).servers['vm0'].image_properties)
+
+    def test_one_without_an_image_has_none(self):
+        made = self.connection()
+        del made.block_storage.answers['/volumes/detail'][1][0]['volume_image_metadata']
+        self.assertEqual({}, inventory.collect(made, 0.0).servers['vm0'].image_properties)
+
     def test_without_such_vms_cinder_is_not_asked(self):
         inventory.collect(Connection(2), 0.0)
 

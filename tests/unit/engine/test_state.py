@@ -135,3 +135,8 @@ class StateTest(unittest.TestCase):
         found = self.build(server('a', vm_state='error'), server('b', host=None),
                            server('c', vm_state='building'), server('d', host='nowhere'))
         self.assertEqual((), found.uuids)
+
+    def test_one_that_its_host_counts_runs_whatever_has_failed(self):
+        found = self.build(server('a', vm_state='error'), demand=self.demand(a=3.0))
+        self.assertEqual(('a',), found.uuids)
+        np.testing.assert_array_equal([[3.0] * 4], found.profiles)

@@ -22,6 +22,7 @@ from tracon_watcher.characteristics import IO
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import bounds
 from tracon_watcher.placement import cluster
+from tracon_watcher.placement import departure
 from tracon_watcher.placement import newcomer
 
 HOSTS, VMS = 1000, 20
@@ -63,6 +64,20 @@ class SilentTestCase(unittest.TestCase):
         for hosts, known in ((100, HOSTS - 100), (101, 0)):
             status = self.status(self.build(range(hosts * VMS))[0])
             self.assertEqual(known, (status == assessment.Status.KNOWN).sum())
+
+    def test_what_stands_still_says_nothing_of_what_runs(self):
+        state, demands = self.build(range(HOSTS * VMS // 20))
+        stopped = np.arange(HOSTS * VMS) % VMS < VMS // 2
+        profiles = state.profiles.copy()
+        profiles[stopped & ~np.isnan(profiles).any(axis=1)] = 0.0
+        half = dataclasses.replace(state, profiles=profiles)
+        running = (profiles != 0).any(axis=1) & ~np.isnan(profiles).any(axis=1)
+        np.testing.assert_allclose(half.stand_in[0], demands[running][:, IO].mean(axis=0))
+        # The silent are a twentieth of all, and a tenth of those that run; now more are.
+        self.assertTrue(np.isfinite(half.stand_in).all())
+        profiles[np.flatnonzero(running)[:60]] = np.nan
+        more = dataclasses.replace(state, profiles=profiles)
+        self.assertTrue(np.isnan(more.stand_in).all())
 
     def test_a_disk_of_its_own_is_no_pool(self):
         state, _demands = self.build([0], 5, cluster.LOCAL)
@@ -107,6 +122,24 @@ class SilentTestCase(unittest.TestCase):
             self.assertEqual(widened, bool((found.lower < sure.lower)[0, known].all()))
             self.assertEqual(widened, bool((found.upper > sure.upper)[0, known].all()))
 
+    def test_what_is_in_no_breach_may_stay_as_it_is(self):
+        state = self.uneven(2 * VMS)
+        models = {synthetic.HOST_TYPE: assessment.Models(*(
+            dataclasses.replace(one, interval=dataclasses.replace(one.interval, slope=0.2))
+            for one in synthetic.models()[synthetic.HOST_TYPE]))}
+        suffered = assessment.Assessor(state, models).exponents()[0]
+        worst = int(np.nanargmax(suffered))
+        looked_at = 0
+        for limit in np.linspace(0.5, 1.0, 200) * suffered[worst]:
+            limits = np.full(len(suffered), np.inf)
+            limits[worst] = np.exp(limit)
+            assessor = assessment.Assessor(dataclasses.replace(state, max_slowdown=limits), models,
+                                           assessment.Settings(confidence=0.9))
+            response = assessor.groups[0].responses[0]
+            looked_at += int((~response.breached).sum())
+            self.assertTrue((response.allowance[~response.breached] >= 0).all(), limit)
+        self.assertGreater(looked_at, 10)
+
     def test_a_resident_is_in_breach_by_what_is_certain(self):
         unlimited = self.uneven(4 * VMS)
         suffered = assessment.Assessor(unlimited, synthetic.models()).exponents()[0]
@@ -117,5 +150,10 @@ class SilentTestCase(unittest.TestCase):
             np.isnan(certain), np.inf, np.maximum(np.exp(certain * 0.9999), 1.0)))
         known = dataclasses.replace(limited, io_doubt=np.zeros((1, 2)))
         doubted, sure = (assessment.Assessor(one, synthetic.models(), assessment.Settings(
-            confidence=0.8)).breaches().sum() for one in (limited, known))
-        self.assertLess(doubted, sure)
+            confidence=0.8)) for one in (limited, known))
+        self.assertLess(doubted.breaches().sum(), sure.breaches().sum())
+        # Who plans moves ends no breach that is none.
+        for assessor in (doubted, sure):
+            found = [departure.departures(assessor, host).ended.sum() > 0
+                     for host in np.flatnonzero(assessor.status == assessment.Status.KNOWN)]
+            self.assertEqual(bool(assessor.breaches().any()), any(found))

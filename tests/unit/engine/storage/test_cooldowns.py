@@ -22,9 +22,9 @@ class TestCooldowns(base.StorageCase):
         self.storage.cooldowns.moved('vm-1', base.NOW)
         self.storage.close()
         again = storage.Storage(self.connect())
-        self.assertEqual(900, again.cooldowns.get('vm-1').remaining(base.NOW))
-        self.assertEqual({'vm-1'}, set(again.cooldowns.running(base.NOW + 899)))
-        self.assertEqual({}, again.cooldowns.running(base.NOW + 900))
+        self.assertEqual(3600, again.cooldowns.get('vm-1').remaining(base.NOW))
+        self.assertEqual({'vm-1'}, set(again.cooldowns.running(base.NOW + 3599)))
+        self.assertEqual({}, again.cooldowns.running(base.NOW + 3600))
         self.assertIsNone(again.cooldowns.get('vm-2'))
 
     def test_grows(self):
@@ -33,7 +33,7 @@ class TestCooldowns(base.StorageCase):
             found = self.storage.cooldowns.moved('vm-1', at)
             lengths.append(found.until - at)
             at = found.until + 1
-        self.assertEqual([900, 1800, 3600, 7200, 14400, 21600, 21600], lengths)
+        self.assertEqual([3600, 7200, 14400, 21600, 21600, 21600, 21600], lengths)
         self.assertEqual(7, self.storage.cooldowns.get('vm-1').moves)
 
     def test_two_engines_are_told_of_the_same_move(self):

@@ -44,7 +44,7 @@ class TestMoves(base.StorageCase):
         self.assertEqual(given.id, self.moves.of_action('action-1').id)
         self.assertIsNone(self.moves.of_action('action-2'))
         cooling = self.storage.cooldowns.get('vm-1')
-        self.assertEqual((1, base.NOW + 10, base.NOW + 910),
+        self.assertEqual((1, base.NOW + 10, base.NOW + 3610),
                          (cooling.moves, cooling.moved_at, cooling.until))
         self.assertTrue(self.moves.ended(given.id, base.NOW + 700, True))
         self.assertFalse(self.moves.ended(given.id, base.NOW + 701, False))
