@@ -42,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
             ('hours', float, 'of simulated time'),
             ('creations', float, 'of VMs an hour of simulated time, and as many deletions'),
             ('minutes', float, 'that it is to take'),
+            ('candidates', int, 'hosts that Placement offers for a request'),
             ('polling', float, 'seconds between two polls of agents')):
         parser.add_argument(f'--{name}', type=kind, default=getattr(default, name), metavar='N',
                             help=f'{text} (default: %(default)s)')
@@ -59,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f'The soak cannot run here: {missing}', file=sys.stderr)
             return 2
         record = soak(run.Plan(given.hosts, given.vms, given.hours, given.creations,
-                               given.minutes, given.polling), given.logs)
+                               given.minutes, given.candidates, given.polling), given.logs)
     else:
         record = json.loads(given.recorded.read_text())
     if given.output is not None:
@@ -77,7 +78,7 @@ def soak(plan: run.Plan, logs: pathlib.Path | None = None) -> dict[str, Any]:
     """
     shown = progress.Progress(1.0)
     world = worlds.World(plan.hosts, plan.vms)
-    with clouds.Cloud(world, plan.polling, logs) as cloud:
+    with clouds.Cloud(world, plan.polling, plan.candidates, logs) as cloud:
         ours = run.Soak(plan, cloud, shown.say)
         ours.prepare()
         ours.run(lambda share: shown.report('soak', share))

@@ -48,7 +48,7 @@ class Strategy(strategy.InterferenceStrategy):
         super().__init__(None)
         self._compute_model = model
         self._cloud = cloud
-        self.input_parameters = utils.Struct({'max_migrations': 20})
+        self.input_parameters = utils.Struct({'max_migrations': 5})
 
     def _connect(self) -> Any:
         return self._cloud

@@ -115,12 +115,14 @@ class Cloud:
     """All of it; begins with :meth:`start`.
 
     :param polling: seconds between two polls of the agents
+    :param candidates: hosts that Placement offers for a request
     :param folder: for configurations and logs; None: one that goes with the cloud
     """
 
-    def __init__(self, world: worlds.World, polling: float,
+    def __init__(self, world: worlds.World, polling: float, candidates: int,
                  folder: pathlib.Path | None = None) -> None:
         self.world = world
+        self._candidates = candidates
         self._given = folder
         self.polling = polling
         #: Seconds after which data is stale.
@@ -182,7 +184,8 @@ class Cloud:
             self._stack.callback(self.kill_engine, name)
         self.schedulers = [
             orders.Process('scheduler', self.folder / f'scheduler-{number}.log', nova,
-                           len(self.world.hosts)) for number in range(SCHEDULERS)]
+                           len(self.world.hosts), self._candidates)
+            for number in range(SCHEDULERS)]
         self.auditor = orders.Process('auditor', self.folder / 'auditor.log', watcher,
                                       self.services.url)
         for one in (*self.schedulers, self.auditor):

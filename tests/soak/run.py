@@ -54,6 +54,7 @@ class Plan:
     :param hours: of simulated time
     :param creations: and as many deletions, an hour of simulated time
     :param minutes: that it is to take
+    :param candidates: hosts that Placement offers for a request
     :param polling: seconds between two polls of agents; 60 in a cloud, so that what waits for data
         is compressed ``60 / polling`` times
     :param record: seconds between two rows of the record
@@ -65,6 +66,7 @@ class Plan:
     hours: float = 168.0
     creations: float = 1000.0
     minutes: float = 60.0
+    candidates: int = 250
     polling: float = 10.0
     record: float = 10.0
     audit: float = 60.0
@@ -201,12 +203,14 @@ class Soak:
         answer = scheduler.ask(changes=_drained(changes), **request)
         refused = np.zeros(len(quiet), dtype=bool)
         refused[answer.pop('refused')] = True
+        offered = np.zeros(len(quiet), dtype=bool)
+        offered[answer.pop('offered')] = True
         age = answer['age']
         fresh = age is not None and age < self._cloud.stale
         # Both before and after: VMs come and go while a request is judged.
         wrong = refused & quiet & self._world.quiet()
         answer.update(fresh=fresh, wrong=int(wrong.sum()), refused=int(refused.sum()),
-                      missed=int((self._world.hot & ~refused).sum()))
+                      missed=int((self._world.hot & offered & ~refused).sum()))
         if wrong.any():
             self._wrong(f'{scheduler.log.stem} refused {wrong.sum()} quiet hosts, '
                         f'{self._world.hosts[int(np.flatnonzero(wrong)[0])]} among them, '

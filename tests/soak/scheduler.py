@@ -25,6 +25,7 @@ from nova import monkey_patch
 monkey_patch.patch(backend='threading')     # before anything else, as Nova does
 
 import logging                                                          # noqa: E402
+import random                                                           # noqa: E402
 import time                                                             # noqa: E402
 from typing import Any, Mapping                                         # noqa: E402
 
@@ -43,9 +44,13 @@ class Scheduler:
     """Chooses hosts.
 
     :param hosts: how many there are
+    :param candidates: how many of them Placement offers for a request, drawn by lot, as with
+        ``randomize_allocation_candidates`` and ``max_placement_results``
     """
 
-    def __init__(self, hosts: int) -> None:
+    def __init__(self, hosts: int, candidates: int) -> None:
+        self._random = random.Random(hosts)
+        self._candidates = min(candidates, hosts)
         self._names = [f'compute-{number:04}' for number in range(hosts)]
         self._instances: list[dict[str, objects.Instance]] = [{} for _name in self._names]
         self._states = [_state(name, {}) for name in self._names]
@@ -67,7 +72,8 @@ class Scheduler:
         if 'uuid' not in order:
             self._filter.filter_all(list(self._states), _spec(order['example']))
             return {'snapshot': self._snapshot_age() is not None}
-        states, spec = list(self._states), _spec(order)
+        offered = self._random.sample(range(len(self._states)), self._candidates)
+        states, spec = [self._states[number] for number in offered], _spec(order)
         wall, own = time.perf_counter(), time.thread_time()
         passed = self._filters.get_filtered_objects([self._filter], states, spec)
         weighed = self._weights.get_weighed_objects([self._weigher], passed, spec)
@@ -81,8 +87,8 @@ class Scheduler:
         left = {state.host for state in passed}
         return {'host': host, 'wall': wall, 'own': own,
                 'age': self._snapshot_age(),
-                'refused': [number for number, name in enumerate(self._names)
-                            if name not in left]}
+                'offered': offered,
+                'refused': [number for number in offered if self._names[number] not in left]}
 
     def _snapshot_age(self) -> float | None:
         prepared = self._filter._worker.judge().snapshots.current
@@ -118,7 +124,7 @@ def _spec(order: Mapping[str, Any]) -> objects.RequestSpec:
         pci_requests=None, numa_topology=None)
 
 
-def main(configuration: str, hosts: int) -> None:
+def main(configuration: str, hosts: int, candidates: int) -> None:
     """Answer orders."""
     from tests.soak import orders
     logging.basicConfig(level=logging.WARNING)
@@ -126,8 +132,8 @@ def main(configuration: str, hosts: int) -> None:
     conf([], project='nova', default_config_files=[configuration])
     conf_module.register_opts(conf)
     objects.register_all()
-    orders.serve(Scheduler(hosts).answer)
+    orders.serve(Scheduler(hosts, candidates).answer)
 
 
 if __name__ == '__main__':
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

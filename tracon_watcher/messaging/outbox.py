@@ -28,6 +28,9 @@ _MOST_AT_ONCE = 100
 class Outbox:
     """Documents by the remote method that takes them, in the order in which they came.
 
+    Those of different methods may overtake each other, but for what became of decisions
+    (:data:`.protocol.SETTLED`), which comes after the decisions.
+
     :param most: documents that wait at most
     """
 
@@ -73,8 +76,8 @@ class Outbox:
         """Forget a batch."""
         told = {id(document) for document in batch}
         with self._lock:
-            while self._waiting and id(self._waiting[0][1]) in told:
-                self._waiting.popleft()
+            self._waiting = collections.deque(
+                one for one in self._waiting if id(one[1]) not in told)
 
     def _batch(self) -> tuple[str, list[Any]]:
         """Return the first documents of one method that fit into one message."""
@@ -84,8 +87,12 @@ class Outbox:
                 return '', batch
             method, room = self._waiting[0][0], protocol.LARGEST_PAYLOAD // 2
             for its_method, document, size in self._waiting:
+                if its_method != method:
+                    if method == protocol.SETTLED:
+                        break
+                    continue
                 room -= size
-                if its_method != method or (batch and room < 0) or len(batch) >= _MOST_AT_ONCE:
+                if (batch and room < 0) or len(batch) >= _MOST_AT_ONCE:
                     break
                 batch.append(document)
             return method, batch

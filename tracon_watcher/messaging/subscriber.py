@@ -321,7 +321,7 @@ class _Session:
         return None if content is None else content.identity
 
     def _tell(self) -> None:
-        """Tell the engine what waits for it, as long as it answers."""
+        """Tell the engine what waits for it, as long as it answers and there are no news."""
         if self._failures or self._link is None:
             return
         box = self._owner.outbox
@@ -331,6 +331,10 @@ class _Session:
             except link.EngineRefused as error:
                 self._say('refused', f'{error}; such records of decisions are dropped')
             box.discard(batch)
+            if self._announced or time.monotonic() >= self._look_at:
+                # Where decisions are made faster than they are told, there would be no end.
+                self.wanted.set()
+                return
 
     def _count_dropped(self) -> None:
         now = time.monotonic()

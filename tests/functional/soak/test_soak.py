@@ -34,8 +34,8 @@ class TestSoak(unittest.TestCase):
         missing = messaging.missing() or databases.missing(databases.MariaDB)
         if missing:
             raise unittest.SkipTest(missing)
-        cls.plan = run.Plan(hosts=60, vms=4, hours=48.0, creations=25.0, minutes=3.0, polling=3.0,
-                            record=3.0, audit=10.0)
+        cls.plan = run.Plan(hosts=60, vms=4, hours=48.0, creations=25.0, minutes=3.0,
+                            candidates=60, polling=3.0, record=3.0, audit=10.0)
         cls.record = command.soak(cls.plan)
         cls.rows = cls.record['rows']
 

@@ -349,6 +349,26 @@ class LossTest(base.MessagingCase):
         self.assertEqual(([{'n': 0}, {'n': 1}, {'n': 2}], [{'vm': 'a'}]),
                          (self.decisions, self.settled))
 
+    def test_snapshots_come_however_much_there_is_to_tell(self):
+        engine, listener = self.engine(), self.listener(period=5.0)
+
+        def more(documents):
+            # A scheduler decides faster than the engine's database takes it down.
+            for _document in documents:
+                listener.post(protocol.RECORD_DECISIONS, {'again': True})
+            time.sleep(0.05)
+
+        engine._endpoint._on_decisions = more
+        engine.publish(state((1, 1)))
+        self.wait_for(lambda: listener.taken)
+        listener.post(protocol.RECORD_DECISIONS, {'first': True})
+        self.wait_for(lambda: engine.statistics()['decisions'] > 2)
+        for version in (2, 3, 4):
+            engine.publish(state((1, version)))
+            self.wait_for(lambda: listener.identities()[-1:] == [(1, version)], 3.0)
+        told = engine.statistics()['decisions']
+        self.wait_for(lambda: engine.statistics()['decisions'] > told)
+
     def test_those_that_were_dropped_are_counted(self):
         listener = self.listener(period=0.1)
         listener.outbox._most = 2

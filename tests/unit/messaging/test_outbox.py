@@ -32,9 +32,23 @@ class TestOutbox(unittest.TestCase):
         for method, document in (('a', {'n': 1}), ('a', {'n': 2}), ('b', {'n': 3}),
                                  ('a', {'n': 4})):
             box.put(method, document)
-        self.assertEqual([('a', [{'n': 1}, {'n': 2}]), ('b', [{'n': 3}]), ('a', [{'n': 4}])],
+        self.assertEqual([('a', [{'n': 1}, {'n': 2}, {'n': 4}]), ('b', [{'n': 3}])],
                          self.told(box))
         self.assertFalse(box)
+
+    def test_what_became_of_decisions_comes_after_them(self):
+        box = outbox.Outbox()
+        for number in range(3):
+            box.put(protocol.RECORD_DECISIONS, {'decided': number})
+            box.put(protocol.SETTLED, {'settled': number})
+        self.assertEqual(
+            [(protocol.RECORD_DECISIONS, [{'decided': number} for number in range(3)]),
+             (protocol.SETTLED, [{'settled': number} for number in range(3)])], self.told(box))
+        box.put(protocol.SETTLED, {'settled': 3})
+        box.put(protocol.RECORD_DECISIONS, {'decided': 4})
+        box.put(protocol.SETTLED, {'settled': 4})
+        self.assertEqual([protocol.SETTLED, protocol.RECORD_DECISIONS, protocol.SETTLED],
+                         [method for method, _batch in self.told(box)])
 
     def test_what_is_not_discarded_waits_on(self):
         box = outbox.Outbox()
