@@ -64,7 +64,7 @@ class Plan:
     hosts: int = 1000
     vms: int = 5
     hours: float = 168.0
-    creations: float = 1000.0
+    creations: float = 300.0
     minutes: float = 60.0
     candidates: int = 250
     polling: float = 10.0
