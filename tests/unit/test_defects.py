@@ -46,7 +46,7 @@ class TestDefects(unittest.TestCase):
     def test_every_test_that_is_named_exists(self):
         with TABLE.open(encoding='utf-8', newline='') as lines:
             rows = list(csv.DictReader(lines))
-        self.assertEqual(20, len(rows))
+        self.assertGreaterEqual(len(rows), 20)
         for row in rows:
             self.assertTrue(row['Test'].split(), row)
             for name in row['Test'].split():
