@@ -117,10 +117,20 @@ class Server:
 
 
 class MariaDB(Server):
-    """MariaDB; its databases have the character set that no client asked for: latin1."""
+    """MariaDB; its databases have the character set that no client asked for: latin1.
+
+    :param authority: :class:`tests.functional.authority.Authority`, whose certificate it has, so
+        that it takes nothing but TLS over the network; None: no TLS
+    """
 
     name, driver = 'mariadb', 'mysql+pymysql'
     programs = ('mariadbd', 'mariadb-install-db')
+
+    def __init__(self, authority=None):
+        super().__init__()
+        self._tls = [] if authority is None else [
+            f'--ssl-ca={authority.ca}', f'--ssl-cert={authority.certificate}',
+            f'--ssl-key={authority.key}', '--require-secure-transport=ON']
 
     def prepare(self):
         _run(['mariadb-install-db', '--no-defaults', f'--datadir={self.folder}/data',
@@ -133,7 +143,7 @@ class MariaDB(Server):
             f'--user={getpass.getuser()}', f'--socket={self.folder}/socket',
             f'--pid-file={self.folder}/pid', f'--port={self.port}', '--bind-address=127.0.0.1',
             '--skip-name-resolve', '--skip-log-bin', '--innodb-buffer-pool-size=64M',
-            '--innodb-flush-log-at-trx-commit=2', '--character-set-server=latin1']
+            '--innodb-flush-log-at-trx-commit=2', '--character-set-server=latin1', *self._tls]
 
     def admin(self):
         return f'mysql+pymysql://root@localhost/?unix_socket={self.folder}/socket'

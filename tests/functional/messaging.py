@@ -50,14 +50,17 @@ def free_port():
 class RabbitMQ(fixtures.Fixture):
     """Runs while the fixture is in use; it can be stopped and started in between.
 
-    :attr:`url` is for ``transport_url``.
+    :attr:`url` is for ``transport_url``; :attr:`tls_url` is that with TLS, where there are
+    certificates, and clients have to have one too.
 
     :param largest: bytes that a message has at most
+    :param authority: :class:`tests.functional.authority.Authority`; None: no TLS
     """
 
-    def __init__(self, largest=protocol.LARGEST_MESSAGE):
+    def __init__(self, largest=protocol.LARGEST_MESSAGE, authority=None):
         super().__init__()
         self._largest = largest
+        self._authority = authority
 
     def _setUp(self):
         if missing():
@@ -72,7 +75,7 @@ class RabbitMQ(fixtures.Fixture):
             'default_user = tests\ndefault_pass = secret\nloopback_users = none\n'
             'vm_memory_high_watermark.relative = 0.3\n'
             # What is larger shall fail here rather than trouble somebody's broker.
-            f'max_message_size = {self._largest}\n')
+            f'max_message_size = {self._largest}\n' + self._tls())
         # Erlang's port mapper; otherwise one would be started that outlives us.
         self._names = free_port()
         self._environment = {
@@ -91,6 +94,17 @@ class RabbitMQ(fixtures.Fixture):
         self.addCleanup(self._end, mapper, signal.SIGKILL)
         self.addCleanup(self.stop, signal.SIGKILL)
         self.start()
+
+    def _tls(self):
+        if self._authority is None:
+            return ''
+        port = free_port()
+        self.tls_url = f'rabbit://tests:secret@127.0.0.1:{port}/'
+        return (f'listeners.ssl.1 = 127.0.0.1:{port}\n'
+                f'ssl_options.cacertfile = {self._authority.ca}\n'
+                f'ssl_options.certfile = {self._authority.certificate}\n'
+                f'ssl_options.keyfile = {self._authority.key}\n'
+                'ssl_options.verify = verify_peer\nssl_options.fail_if_no_peer_cert = true\n')
 
     def start(self):
         """Start the server and wait until it answers."""

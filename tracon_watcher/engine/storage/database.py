@@ -149,6 +149,16 @@ class Database:
                 'database\'s own log says') from error
         except exc.TimeoutError as error:
             raise self._unavailable(error) from error
+        except OSError as error:
+            # What the server or the network does comes as one of the driver's errors. This is
+            # its client's, which does not say which file it could not read.
+            stated = ', '.join(f'{name}={value}' for name, value in sorted(self.url.query.items())
+                               if name.startswith('ssl'))
+            if not stated:
+                raise
+            raise shared.InvalidOption(
+                '[database] connection', self.where,
+                f'{error}; {stated} must name files of PEM that this user may read') from error
         except (ModuleNotFoundError, exc.NoSuchModuleError) as error:
             raise shared.InvalidOption('[database] connection', self.where,
                                        f'{error}; install the database\'s driver') from error
