@@ -15,6 +15,7 @@ import multiprocessing
 import os
 import threading
 
+from oslo_db import exception as db_errors
 import sqlalchemy as sa
 
 from tests.unit.engine.storage import base
@@ -60,6 +61,23 @@ class TestTransactions(base.StorageCase):
 
         self.assertEqual(2, self.database.write(work))
         self.assertEqual(1, self.count())
+
+    def test_repeated_when_a_commit_fails_as_a_deadlock(self):
+        # As in a Galera cluster, where another node has committed first.
+        left, calls = [1, 2], []
+
+        def refused(_connection):
+            if left:
+                left.pop()
+                raise db_errors.DBDeadlock()
+
+        def work(connection):
+            calls.append(None)
+            connection.execute(self.note('vm-1'))
+
+        sa.event.listen(self.database._manager.writer.get_engine(), 'commit', refused)
+        self.database.write(work)
+        self.assertEqual((3, 1), (len(calls), self.count()))
 
     def test_a_row_that_is_always_there_ends_in_an_error(self):
         def work(connection):
