@@ -182,11 +182,9 @@ class Services:
         series: dict[str, list[str]] = {}
         for poll in self._polls(until - float(asked[3]), until):
             places = (range(len(poll.uuids)) if asked[2] is None
-                      else poll.places.get(asked[2], ()))
-            values = poll.counters[:, column].tolist()
-            for place in places:
-                series.setdefault(poll.uuids[place], []).append(
-                    f'[{poll.at:.3f},"{values[place]:.0f}"]')
+                      else poll.places.get(asked[2], []))
+            for place, value in zip(places, poll.counters[places, column].tolist()):
+                series.setdefault(poll.uuids[place], []).append(f'[{poll.at:.3f},"{value:.0f}"]')
         texts = (f'{{"metric":{{"resource":"{name}"}},"values":[{",".join(points)}]}}'
                  for name, points in series.items())
         return ('{"status":"success","data":{"resultType":"matrix","result":['
