@@ -34,7 +34,6 @@ _COLUMNS = {_PREFIX + name.replace('.', '_'): column
             for column, name in enumerate(worlds.METERS)}
 _COUNT = re.compile(r'max\(count by \(__name__\) \(\{__name__=~"[^"]*"\} @ ([\d.]+)\)\)')
 _RANGE = re.compile(r'(\w+)\{(?:resource=~"(?:\.\*)(.*)")?\}\[(\d+)s\] @ ([\d.]+)')
-_BACKENDS = ('north@ceph#fast', 'north@ceph#slow')
 #: Seconds for which Prometheus takes a sample for the present one.
 _LOOKBACK = 300.0
 Answer = tuple[int, bytes, list[tuple[str, str]]]
@@ -201,7 +200,7 @@ def node_uuid(number: int) -> str:
 
 
 def _volume(name: str, vm: worlds.Vm) -> dict[str, Any]:
-    return {'id': name, 'os-vol-host-attr:host': _BACKENDS[int(name[-1], 16) % 2],
+    return {'id': name, 'os-vol-host-attr:host': worlds.POOL,
             'volume_type': None, 'size': 10, 'bootable': 'false', 'status': 'in-use',
             'attachments': [{'server_id': vm.uuid, 'device': '/dev/vdb', 'volume_id': name}]}
 

@@ -32,6 +32,7 @@ from tracon_watcher.cmd import bench_cluster
 from tracon_watcher.contention import calibration_document
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
+from tracon_watcher.placement import limits
 from tracon_watcher.telemetry import meters
 
 #: What agents count of each VM, in the order of the columns.
@@ -42,8 +43,11 @@ METERS = tuple(one.name for one in (
 FEW = 10
 #: Large VMs on a hot host.
 LARGE = 3
-#: What a VM would demand whose share is 1; of its CPU time the host needs little for it.
-_DEMAND = bench_cluster.invented()[0].capacity * [1.0, 1.0, 1.0, 0.1]
+#: The storage backend of volumes, as Cinder names it.
+POOL = 'north@ceph#fast'
+_CAPACITY = bench_cluster.invented()[0].capacity
+#: CPU time that the host needs for a VM, of what the VM needs.
+_HOST_CPU = 0.1
 #: Seconds that a read and a write take on a disk of one's own.
 _LATENCY = 1e-4, 2e-4
 _NOISE = 0.02
@@ -55,7 +59,8 @@ _LOGGED = 20_000
 class Kind:
     """What VMs have in common.
 
-    :param share: of what a host can do of reads, writes and CPU
+    :param share: of what a host can do of CPU
+    :param io_share: of what its disks can do, or the pool that volumes are on
     """
 
     project: str
@@ -63,13 +68,24 @@ class Kind:
     image: str
     vcpus: int
     share: float
+    io_share: float
     extra_specs: dict[str, str]
 
+    @property
+    def demand(self) -> np.ndarray:
+        """What its VMs demand, (4,)."""
+        return _CAPACITY * [self.io_share, self.io_share, self.share, _HOST_CPU * self.share]
 
-SMALL = Kind('shop', 'small', str(uuid.UUID(int=1)), 2, 0.012, {'tracon:max_slowdown': '3'})
-BIG = Kind('research', 'big', str(uuid.UUID(int=2)), 64, 0.3, {})
-#: Of a small one that boots from a volume, the image is in that.
-ON_VOLUME = dataclasses.replace(SMALL, image='')
+    @property
+    def storage(self) -> str | None:
+        """Where its I/O goes; None for its host's own disk."""
+        return None if self.image else POOL
+
+
+SMALL = Kind('shop', 'small', str(uuid.UUID(int=1)), 2, 0.012, 0.012, {'tracon:max_slowdown': '3'})
+BIG = Kind('research', 'big', str(uuid.UUID(int=2)), 64, 0.3, 0.3, {})
+#: Of a small one that boots from a volume, the image is in that. All of them share one pool.
+ON_VOLUME = dataclasses.replace(SMALL, image='', io_share=2e-5)
 
 
 @dataclasses.dataclass
@@ -122,7 +138,7 @@ class World:
         self.polls: collections.deque[Poll] = collections.deque(maxlen=_KEPT)
         self.lock = threading.RLock()
         self._counts = np.zeros(hosts, dtype=np.intp)
-        self._log: collections.deque[tuple[float, int, str, int]] = collections.deque(
+        self._log: collections.deque[tuple[float, int, int, Vm]] = collections.deque(
             maxlen=_LOGGED)
         self._followers: list[collections.deque[tuple[int, str, int]]] = []
         size = 2 * hosts * (vms + LARGE) + 1000
@@ -159,7 +175,7 @@ class World:
             row = self._free.pop()
             self._counters[row] = 0.0
             made = self.vms[name] = Vm(name, kind, host, row, time.time(), list(volumes))
-            self._tell(host, name, 1)
+            self._tell(made, host, 1)
             return made
 
     def delete(self, name: str) -> Vm | None:
@@ -168,7 +184,7 @@ class World:
             vm = self.vms.pop(name, None)
             if vm is not None:
                 self._free.append(vm.row)
-                self._tell(vm.host, name, -1)
+                self._tell(vm, vm.host, -1)
             return vm
 
     def migrate(self, name: str, host: int) -> Vm | None:
@@ -183,8 +199,8 @@ class World:
                 'instance_uuid': name, 'source_compute': self.hosts[vm.host],
                 'dest_compute': self.hosts[host], 'migration_type': 'live-migration',
                 'created_at': now, 'updated_at': now})
-            self._tell(vm.host, name, -1)
-            self._tell(host, name, 1)
+            self._tell(vm, vm.host, -1)
+            self._tell(vm, host, 1)
             vm.host = host
             self._counters[vm.row] = 0.0
             return vm
@@ -217,8 +233,7 @@ class World:
             rows = np.array([vm.row for vm in vms], dtype=np.intp)
             ages = np.minimum(passed, now - np.array([vm.launched for vm in vms]))
             silent = set(self.silent)
-            shares = np.array([vm.kind.share for vm in vms])
-        demand = shares[:, None] * _DEMAND
+        demand = np.array([vm.kind.demand for vm in vms])
         slowed = self._slowdowns(vms, hosts, demand)
         reads, writes, guest, host = demand.T * self.rng.normal(1.0, _NOISE, len(vms))
         reading, writing = _LATENCY[0] * reads, _LATENCY[1] * writes
@@ -249,36 +264,35 @@ class World:
             yield from [dataclasses.replace(vm) for vm in self.vms.values()]
 
     def gain(self, name: str, source: int, destination: int, at: float) -> float:
-        """Return by how much the sum of log slowdowns falls when a small VM moves.
+        """Return by how much the sum of log slowdowns falls when a VM moves.
 
         :param at: seconds since the epoch; hosts count as they were then
         """
-        before = {source: self._kinds(source, name, at), destination: self._kinds(
-            destination, name, at)}
-        after = {host: list(kinds) for host, kinds in before.items()}
-        before[source].append(SMALL)
-        after[destination].append(SMALL)
+        beside = {host: self._on(host, at) for host in (source, destination)}
+        moved = next((found.pop(name) for found in beside.values() if name in found), None)
+        if moved is None:
+            return 0.0
+        before, after = ({host: [*found.values(), *([moved] if host == where else [])]
+                          for host, found in beside.items()} for where in (source, destination))
         return self._harm(before) - self._harm(after)
 
-    def _kinds(self, host: int, but: str, at: float) -> list[Kind]:
-        """Return the kinds of the VMs on a host at a time, one of them left out."""
+    def _on(self, host: int, at: float) -> dict[str, Kind]:
+        """Return the kinds of the VMs that were on a host at a time."""
         with self.lock:
             found = {vm.uuid: vm.kind for vm in self.vms.values() if vm.host == host}
-            for then, where, name, step in reversed(self._log):
+            for then, where, step, vm in reversed(self._log):
                 if then <= at:
                     break
-                if where == host:
-                    # All that come and go are small.
-                    found.update({name: SMALL} if step < 0 else {})
-                    if step > 0:
-                        found.pop(name, None)
-        found.pop(but, None)
-        return list(found.values())
+                if where == host and step < 0:
+                    found[vm.uuid] = vm.kind
+                elif where == host:
+                    found.pop(vm.uuid, None)
+        return found
 
     def _harm(self, hosts: dict[int, list[Kind]]) -> float:
         state = cluster.build([
             cluster.Host(self.hosts[host], tuple(
-                cluster.Resident(f'{host}-{number}', kind.share * _DEMAND)
+                cluster.Resident(f'{host}-{number}', kind.demand, limits.NONE, kind.storage)
                 for number, kind in enumerate(kinds)),
                 bench_cluster.HOST_TYPE, cluster.LOCAL, 1.0)
             for host, kinds in hosts.items()], None, 1, 1.0)
@@ -289,8 +303,9 @@ class World:
         for place, host in enumerate(hosts):
             beside[host].append(place)
         state = cluster.build([
-            cluster.Host(name, tuple(cluster.Resident(vms[place].uuid, demand[place])
-                                     for place in places),
+            cluster.Host(name, tuple(
+                cluster.Resident(vms[place].uuid, demand[place], limits.NONE,
+                                 vms[place].kind.storage) for place in places),
                          bench_cluster.HOST_TYPE, cluster.LOCAL, self._polled)
             for name, places in zip(self.hosts, beside)], None, 1, self._polled)
         found = np.exp(assessment.Assessor(state, self._models).exponents()[0])
@@ -299,8 +314,8 @@ class World:
         slowed[order] = found
         return slowed
 
-    def _tell(self, host: int, name: str, step: int) -> None:
+    def _tell(self, vm: Vm, host: int, step: int) -> None:
         self._counts[host] += step
-        self._log.append((time.time(), host, name, step))
+        self._log.append((time.time(), host, step, vm))
         for one in self._followers:
-            one.append((host, name, step))
+            one.append((host, vm.uuid, step))
