@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
+import signal
 import sys
 from typing import Any
 
@@ -54,6 +55,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument('--from', type=pathlib.Path, dest='recorded', metavar='FILE',
                         help='run nothing: show and draw a record')
     given = parser.parse_args(arguments)
+    # Who is started in the background is deaf to the first; both end with what there is.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     if given.recorded is None:
         missing = messaging.missing() or databases.missing(databases.MariaDB)
         if missing:

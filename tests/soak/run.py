@@ -262,15 +262,16 @@ class Soak:
                 self.failed[f'audit: {found["failed"]}'] += 1
                 continue
             self._totals['audits'] += 1
-            for name, source, destination in found['moves']:
-                start, end = world.hosts.index(source), world.hosts.index(destination)
-                # Meanwhile VMs come and go, 168 times as fast as in a cloud. A move is right
-                # if it was at any moment of those that the audit may have seen.
-                moments = np.linspace(min(found['snapshot'], began), ended, _MOMENTS)
-                gain = max(world.gain(name, start, end, float(at)) for at in moments)
+            moves = [(name, world.hosts.index(source), world.hosts.index(destination))
+                     for name, source, destination in found['moves']]
+            # Meanwhile VMs come and go, 168 times as fast as in a cloud. A move is right if it was
+            # at any moment of those that the audit may have seen.
+            moments = np.linspace(min(found['snapshot'], began), ended, _MOMENTS)
+            gains = np.max([world.gains(moves, float(at)) for at in moments], axis=0)
+            for (name, start, end), gain in zip(moves, gains):
                 if gain <= 0 or world.hot[end]:
-                    self._wrong(f'an audit moves {name} from {source} to {destination}, which '
-                                f'brings {gain:.2f}')
+                    self._wrong(f'an audit moves {name} from {world.hosts[start]} to '
+                                f'{world.hosts[end]}, which brings {gain:.2f}')
                 vm = world.vms.get(name)
                 if vm is None or vm.host != start:
                     self._totals['moves_outdated'] += 1

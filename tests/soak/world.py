@@ -263,18 +263,22 @@ class World:
         with self.lock:
             yield from [dataclasses.replace(vm) for vm in self.vms.values()]
 
-    def gain(self, name: str, source: int, destination: int, at: float) -> float:
-        """Return by how much the sum of log slowdowns falls when a VM moves.
+    def gains(self, moves: Sequence[tuple[str, int, int]], at: float) -> list[float]:
+        """Return by how much the sum of log slowdowns falls with each move of a plan.
 
+        :param moves: uuid, source and destination of each, in the order of the plan, each of which
+            rests on those before it
         :param at: seconds since the epoch; hosts count as they were then
         """
-        beside = {host: self._on(host, at) for host in (source, destination)}
-        moved = next((found.pop(name) for found in beside.values() if name in found), None)
-        if moved is None:
-            return 0.0
-        before, after = ({host: [*found.values(), *([moved] if host == where else [])]
-                          for host, found in beside.items()} for where in (source, destination))
-        return self._harm(before) - self._harm(after)
+        hosts = {host: self._on(host, at) for _name, *both in moves for host in both}
+        gains = []
+        for name, source, destination in moves:
+            beside = {host: hosts[host] for host in (source, destination)}
+            before = self._harm(beside)
+            if name in hosts[source]:
+                hosts[destination][name] = hosts[source].pop(name)
+            gains.append(before - self._harm(beside))
+        return gains
 
     def _on(self, host: int, at: float) -> dict[str, Kind]:
         """Return the kinds of the VMs that were on a host at a time."""
@@ -289,11 +293,11 @@ class World:
                     found.pop(vm.uuid, None)
         return found
 
-    def _harm(self, hosts: dict[int, list[Kind]]) -> float:
+    def _harm(self, hosts: dict[int, dict[str, Kind]]) -> float:
         state = cluster.build([
             cluster.Host(self.hosts[host], tuple(
-                cluster.Resident(f'{host}-{number}', kind.demand, limits.NONE, kind.storage)
-                for number, kind in enumerate(kinds)),
+                cluster.Resident(name, kind.demand, limits.NONE, kind.storage)
+                for name, kind in kinds.items()),
                 bench_cluster.HOST_TYPE, cluster.LOCAL, 1.0)
             for host, kinds in hosts.items()], None, 1, 1.0)
         return float(assessment.Assessor(state, self._models).exponents()[0].sum())
