@@ -32,3 +32,5 @@ openstackdocs_bug_project = 'tracon-watcher'
 
 html_theme = 'openstackdocs'
 pygments_style = 'native'
+html_static_path = ['_static']
+html_css_files = ['wrap.css']
