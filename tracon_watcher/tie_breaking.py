@@ -35,6 +35,10 @@ FITTED = 1e-6
 # Of rounding to decimals: powers of ten are taken from text, since the last bits of 10.0 ** x
 # depend on the CPU. Smaller numbers have fewer digits; none is larger.
 _LEAST_POWER, _MOST_POWER = -290, 308
+#: The largest power of ten that is a floating-point number.
+_EXACT_POWER = 22
+#: Smaller numbers have no more than 300 decimals.
+_TINY = 1e-290
 _POWERS = np.array([float(f'1e{power}') for power in range(_LEAST_POWER, _MOST_POWER + 1)])
 
 
@@ -143,6 +147,9 @@ def rounded(values: npt.ArrayLike, digits: int = 10) -> FloatArray:
     with np.errstate(over='ignore'):
         whole = np.rint(np.where(small, size * scale, size / scale))
         found = np.where(small, whole / scale, whole * scale)
+    # Larger powers of ten are no floating-point numbers, and one over one of them is off by a bit.
+    for place in np.flatnonzero((np.abs(decimals) > _EXACT_POWER) & (size >= _TINY)):
+        found[place] = float(f'{size[place]:.{digits - 1}e}')
     most = np.finfo(np.float64).max
     result[usual] = np.copysign(np.minimum(found, most), array[usual])
     return result

@@ -335,7 +335,7 @@ class Services:
         response = requests.Response()
         response.status_code = 200
         response.headers['Content-Type'] = 'application/json'
-        body = self._bodies[path]
+        body = {'shares': []} if path.endswith('/shares') else self._bodies[path]
         if params.get('offset'):
             body = {key: [] for key in body}
         response._content = json.dumps(body).encode()
@@ -349,7 +349,7 @@ def _server(vm):
         'OS-EXT-STS:task_state': vm.task,
         'metadata': {'tracon:exclude': 'yes'} if vm.opted_out else {},
         'flavor': {'extra_specs': {'hw:cpu_policy': 'dedicated'} if vm.pinned else {}},
-        'image': '', 'pinned_availability_zone': vm.zone}
+        'image': {'id': 'image', 'properties': {}}, 'pinned_availability_zone': vm.zone}
 
 
 def _migration(vm, world):

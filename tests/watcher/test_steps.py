@@ -30,6 +30,7 @@ from watcher.common import utils
 from tests import synthetic
 from tests.watcher import clouds
 from tracon_watcher.decision_engine import planner
+from tracon_watcher.decision_engine import records
 from tracon_watcher.decision_engine import strategy
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import snapshot
@@ -53,6 +54,9 @@ class Ours(strategy.InterferenceStrategy):
 
     def _connect(self):
         return self._services
+
+    def _records(self, since):
+        return records.Records()
 
 
 class Action(types.SimpleNamespace):
