@@ -117,9 +117,10 @@ def plot(record: Mapping[str, Any], path: pathlib.Path) -> None:
     work.plot(hours, list(column(rows, 'snapshot_age')), label='age of the snapshot, at most')
     work.set_yscale('log')
     work.set_ylabel('seconds')
-    hot = round(0.1 * record['plan']['hosts'])
-    judged.plot(hours, list(column(rows, 'refused')), label=f'hosts refused ({hot} are hot)')
-    judged.plot(hours, list(column(rows, 'wrong')), label='quiet hosts refused')
+    for name, label, style in (
+            ('hot', 'hot hosts offered', '-'), ('refused', 'hosts refused', '--'),
+            ('missed', 'hot hosts not refused', '-'), ('wrong', 'quiet hosts refused', '-')):
+        judged.plot(hours, list(column(rows, name)), style, label=label)
     judged.set_ylabel('hosts a request')
     judged.set_xlabel('hours of simulated time')
     for axes in (memory, request, work, judged):

@@ -42,7 +42,7 @@ _SILENT = 0.05
 _FORCED = 5
 _ALLOWED_LAG = 3.0
 #: Moments of an audit at which a move is looked at.
-_MOMENTS = 6
+_MOMENTS = 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,7 +199,7 @@ class Soak:
 
     def _place(self, scheduler: orders.Process, changes: Any, kind: worlds.Kind) -> None:
         request = self._request(kind)
-        quiet = self._world.quiet()
+        quiet, hot = self._world.quiet(), self._world.hot()
         answer = scheduler.ask(changes=_drained(changes), **request)
         refused = np.zeros(len(quiet), dtype=bool)
         refused[answer.pop('refused')] = True
@@ -209,8 +209,9 @@ class Soak:
         fresh = age is not None and age < self._cloud.stale
         # Both before and after: VMs come and go while a request is judged.
         wrong = refused & quiet & self._world.quiet()
+        hot &= self._world.hot()
         answer.update(fresh=fresh, wrong=int(wrong.sum()), refused=int(refused.sum()),
-                      missed=int((self._world.hot & offered & ~refused).sum()))
+                      hot=int((hot & offered).sum()), missed=int((hot & offered & ~refused).sum()))
         if wrong.any():
             self._wrong(f'{scheduler.log.stem} refused {wrong.sum()} quiet hosts, '
                         f'{self._world.hosts[int(np.flatnonzero(wrong)[0])]} among them, '
@@ -221,7 +222,7 @@ class Soak:
         with self._lock:
             self._answers.append(answer)
             self._totals['created'] += 1
-            self._totals['on_hot'] += bool(self._world.hot[answer['host']] and fresh)
+            self._totals['on_hot'] += bool(hot[answer['host']] and fresh)
 
     def _end_one(self) -> None:
         vm = self._world.any_small()
@@ -241,11 +242,11 @@ class Soak:
 
     def _force(self) -> None:
         """Force a few VMs to hot hosts each day, for audits to find."""
-        hot = np.flatnonzero(self._world.hot)
         rng, day = np.random.default_rng(9), 0
         while not self._ended.wait(0.5):
-            if self.hour >= 24 * day and len(hot):
+            if self.hour >= 24 * day:
                 day += 1
+                hot = np.flatnonzero(self._world.hot())
                 for host in rng.choice(hot, min(_FORCED, len(hot)), replace=False):
                     vm = self._world.create(str(uuid.uuid4()), worlds.SMALL, int(host))
                     self._cloud.notifier.tell('create', vm)
@@ -255,9 +256,10 @@ class Soak:
         """Audit the cloud now and then, and do what is recommended."""
         world = self._world
         while not self._ended.wait(self.plan.audit):
-            began = time.time()
+            began, hot = time.time(), world.hot()
             found = self._cloud.auditor.ask()
             ended = time.time()
+            hot &= world.hot()
             if 'failed' in found:
                 self.failed[f'audit: {found["failed"]}'] += 1
                 continue
@@ -265,11 +267,12 @@ class Soak:
             moves = [(name, world.hosts.index(source), world.hosts.index(destination))
                      for name, source, destination in found['moves']]
             # Meanwhile VMs come and go, 168 times as fast as in a cloud. A move is right if it was
-            # at any moment of those that the audit may have seen.
-            moments = np.linspace(min(found['snapshot'], began), ended, _MOMENTS)
+            # at any moment of those that the audit may have seen, back to the latest poll.
+            moments = np.linspace(min(found['snapshot'], began) - self.plan.polling, ended,
+                                  _MOMENTS)
             gains = np.max([world.gains(moves, float(at)) for at in moments], axis=0)
             for (name, start, end), gain in zip(moves, gains):
-                if gain <= 0 or world.hot[end]:
+                if gain <= 0 or hot[end]:
                     self._wrong(f'an audit moves {name} from {world.hosts[start]} to '
                                 f'{world.hosts[end]}, which brings {gain:.2f}')
                 vm = world.vms.get(name)
@@ -277,7 +280,7 @@ class Soak:
                     self._totals['moves_outdated'] += 1
                     continue
                 self._totals['moves'] += 1
-                self._totals['moves_off_hot'] += bool(world.hot[start])
+                self._totals['moves_off_hot'] += bool(hot[start])
                 self._migrate(name, end)
 
     def _break(self) -> None:
@@ -349,6 +352,7 @@ class Soak:
             row |= {'snapshot_age': max(ages, default=None),
                     'unjudged': sum(1 for one in answers if not one['fresh']),
                     'refused': float(np.mean([one['refused'] for one in answers])),
+                    'hot': float(np.mean([one['hot'] for one in answers])),
                     'missed': float(np.mean([one['missed'] for one in answers])),
                     'wrong': sum(one['wrong'] for one in answers)}
         return row

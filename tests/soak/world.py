@@ -14,7 +14,8 @@
 
 VMs do what their kind does, all the time, and what the models in use predict becomes of it, so
 that predictions and counters agree. On a few hosts, the *hot* ones, large VMs leave no room for
-anybody who minds; on all others, the *quiet* ones, everybody is welcome as long as they are few.
+anybody who minds; on those without large VMs, the *quiet* ones, everybody is welcome as long as
+they are few. Audits may move large VMs, and change which are which.
 """
 
 from __future__ import annotations
@@ -123,14 +124,13 @@ class World:
 
     :param hosts: how many
     :param vms: small ones for each host
-    :param hot: share of the hosts that are hot
+    :param hot: share of the hosts that are hot in the beginning
     """
 
     def __init__(self, hosts: int, vms: int, hot: float = 0.1, seed: int = 1) -> None:
         self.rng = np.random.default_rng(seed)
         self.hosts = [f'compute-{number:04}' for number in range(hosts)]
-        self.hot = np.zeros(hosts, dtype=bool)
-        self.hot[self.rng.permutation(hosts)[:round(hot * hosts)]] = True
+        chosen = np.sort(self.rng.permutation(hosts)[:round(hot * hosts)])
         self.vms: dict[str, Vm] = {}
         #: Hosts whose agents say nothing.
         self.silent: set[int] = set()
@@ -138,6 +138,7 @@ class World:
         self.polls: collections.deque[Poll] = collections.deque(maxlen=_KEPT)
         self.lock = threading.RLock()
         self._counts = np.zeros(hosts, dtype=np.intp)
+        self._large = np.zeros(hosts, dtype=np.intp)
         self._log: collections.deque[tuple[float, int, int, Vm]] = collections.deque(
             maxlen=_LOGGED)
         self._followers: list[collections.deque[tuple[int, str, int]]] = []
@@ -148,10 +149,10 @@ class World:
         models = assessment.Models(*bench_cluster.invented())
         self._models = {models.slowdown.host_type: models}
         self._calibrated = calibration_document.packaged()
-        for host in np.flatnonzero(self.hot):
+        for host in chosen:
             for _number in range(LARGE):
                 self.create(str(uuid.uuid4()), BIG, int(host))
-        quiet = np.flatnonzero(~self.hot)
+        quiet = np.flatnonzero(~self.hot())
         for number in range(hosts * vms):
             self.create(str(uuid.uuid4()), SMALL, int(quiet[number % len(quiet)]))
 
@@ -166,7 +167,13 @@ class World:
     def quiet(self) -> np.ndarray:
         """Return on which hosts nobody may be refused, (h,)."""
         with self.lock:
-            found: np.ndarray = ~self.hot & (self._counts <= FEW)
+            found: np.ndarray = (self._large == 0) & (self._counts <= FEW)
+            return found
+
+    def hot(self) -> np.ndarray:
+        """Return which hosts have no room for anybody who minds, (h,)."""
+        with self.lock:
+            found: np.ndarray = self._large >= LARGE
             return found
 
     def create(self, name: str, kind: Kind, host: int, volumes: Sequence[str] = ()) -> Vm:
@@ -320,6 +327,7 @@ class World:
 
     def _tell(self, vm: Vm, host: int, step: int) -> None:
         self._counts[host] += step
+        self._large[host] += step if vm.kind is BIG else 0
         self._log.append((time.time(), host, step, vm))
         for one in self._followers:
             one.append((host, vm.uuid, step))

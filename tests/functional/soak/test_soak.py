@@ -49,11 +49,12 @@ class TestSoak(unittest.TestCase):
         self.assertGreaterEqual(last['created'], self.plan.hours * self.plan.creations)
         judged = [row for row in self.rows if row.get('unjudged') == 0]
         self.assertGreater(len(judged), 0.8 * len(self.rows))
-        # The hosts that are too full for anybody who minds, and no others. On a machine that has
-        # too much to do, data is late, and the models may be trusted less for a while.
+        # The hosts that are too full for anybody who minds. On a machine that has too much to do,
+        # data is late, and the models may be trusted less for a while.
         trusted = [row for row in judged if row['trust'] == 1.0]
         self.assertGreater(len(trusted), 0.3 * len(self.rows))
-        self.assertEqual(4.0, statistics.median(row['refused'] for row in trusted))
+        self.assertGreater(max(row['hot'] for row in trusted), 0.0)
+        self.assertEqual(0.0, statistics.median(row['missed'] for row in trusted))
         # Some were placed there by force, and audits found a way out.
         self.assertGreater(last['forced'], 0)
         self.assertGreater(last['moves'], 0)
