@@ -55,11 +55,13 @@ class RabbitMQ(fixtures.Fixture):
 
     :param largest: bytes that a message has at most
     :param authority: :class:`tests.functional.authority.Authority`; None: no TLS
+    :param settings: further lines of its configuration file
     """
 
-    def __init__(self, largest=protocol.LARGEST_MESSAGE, authority=None):
+    def __init__(self, largest=protocol.LARGEST_MESSAGE, authority=None, settings=''):
         super().__init__()
         self._largest = largest
+        self._settings = settings
         self._authority = authority
 
     def _setUp(self):
@@ -75,7 +77,7 @@ class RabbitMQ(fixtures.Fixture):
             'default_user = tests\ndefault_pass = secret\nloopback_users = none\n'
             'vm_memory_high_watermark.relative = 0.3\n'
             # What is larger shall fail here rather than trouble somebody's broker.
-            f'max_message_size = {self._largest}\n' + self._tls())
+            f'max_message_size = {self._largest}\n' + self._tls() + self._settings)
         # Erlang's port mapper; otherwise one would be started that outlives us.
         self._names = free_port()
         self._environment = {

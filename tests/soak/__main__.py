@@ -41,11 +41,13 @@ def main(arguments: list[str] | None = None) -> int:
     for name, kind, text in (
             ('hosts', int, 'synthetic compute hosts'), ('vms', int, 'small VMs for each host'),
             ('hours', float, 'of simulated time'),
+            ('warm-up', float, 'hours of simulated time before these'),
             ('creations', float, 'of VMs an hour of simulated time, and as many deletions'),
-            ('minutes', float, 'that it is to take'),
+            ('minutes', float, 'that the hours are to take'),
             ('candidates', int, 'hosts that Placement offers for a request'),
             ('polling', float, 'seconds between two polls of agents')):
-        parser.add_argument(f'--{name}', type=kind, default=getattr(default, name), metavar='N',
+        parser.add_argument(f'--{name}', type=kind, metavar='N',
+                            default=getattr(default, name.replace('-', '_')),
                             help=f'{text} (default: %(default)s)')
     parser.add_argument('--output', type=pathlib.Path, metavar='FILE',
                         help='write the record there, as JSON')
@@ -63,8 +65,10 @@ def main(arguments: list[str] | None = None) -> int:
         if missing:
             print(f'The soak cannot run here: {missing}', file=sys.stderr)
             return 2
-        record = soak(run.Plan(given.hosts, given.vms, given.hours, given.creations,
-                               given.minutes, given.candidates, given.polling), given.logs)
+        record = soak(run.Plan(
+            hosts=given.hosts, vms=given.vms, hours=given.hours, warm_up=given.warm_up,
+            creations=given.creations, minutes=given.minutes, candidates=given.candidates,
+            polling=given.polling), given.logs)
     else:
         record = json.loads(given.recorded.read_text())
     if given.output is not None:

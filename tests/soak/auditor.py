@@ -95,12 +95,15 @@ def main(configuration: str, url: str) -> None:
     def answer(_order: Mapping[str, Any]) -> Mapping[str, Any]:
         model = model_of(cloud)
         began, own = time.perf_counter(), time.thread_time()
+        listener = source.listening(protocol.connector(cfg.CONF))
+        before = listener.current
         try:
             solution = Strategy(model, cloud).execute()
         except Exception as error:
             # As in Watcher, where the audit fails and the next one may not.
             return {'failed': f'{type(error).__name__}: {error}'}
-        used = source.listening(protocol.connector(cfg.CONF)).current
+        # Another one may have come meanwhile.
+        used = before or listener.current
         assert used is not None
         return {'wall': time.perf_counter() - began, 'own': time.thread_time() - own,
                 'snapshot': used.cluster.generated_at,

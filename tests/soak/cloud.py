@@ -46,6 +46,9 @@ _QUEUES = """
 rabbit_quorum_queue = true
 rabbit_transient_quorum_queue = true
 """
+# A quorum queue's messages stay in memory until its log is begun anew, by default after 512 MiB,
+# which are a third of a week here.
+_BROKER = 'raft.wal_max_size_bytes = 67108864\n'
 _ENGINE = """\
 [DEFAULT]
 transport_url = {broker}
@@ -151,7 +154,7 @@ class Cloud:
         (self.folder / 'models').mkdir(parents=True)
         for model in bench_cluster.invented():
             store.save(model, self.folder / 'models' / f'{model.response}.json')
-        self.rabbit = messaging.RabbitMQ()
+        self.rabbit = messaging.RabbitMQ(settings=_BROKER)
         self.rabbit.setUp()
         self._stack.callback(self.rabbit.cleanUp)
         self.mariadb = databases.MariaDB()

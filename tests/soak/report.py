@@ -25,6 +25,8 @@ from tests.soak import run
 
 #: Columns whose first and last tenths are compared, and what they are.
 COMPARED = (
+    ('own_over_reference', 'CPU time of a request, over that of fixed work'),
+    ('cycle_over_reference', "time of the engine's cycle, over CPU time of fixed work"),
     ('own_ms_mean', "CPU time of a request, ms, mean"),
     ('own_ms_p95', "CPU time of a request, ms, 95th percentile"),
     ('wall_ms_mean', 'time of a request, ms, mean'),
@@ -50,7 +52,8 @@ def text(record: Mapping[str, Any]) -> str:
     plan, rows = record['plan'], record['rows']
     last = rows[-1]
     lines = [
-        f"{last['hour']:.0f} hours of simulated time in {last['seconds'] / 60:.0f} minutes: "
+        f"{last['hour']:.0f} hours of simulated time in {last['seconds'] / 60:.0f} minutes, "
+        f"after {plan['warm_up']:.0f} of warm-up: "
         f"{plan['hosts']} hosts, {last['created']} VMs created, about {last['vms']} at a time, "
         f"{last.get('migrated', 0)} live migrations, {last.get('audits', 0)} audits",
         f"requests judged by fresh data: {_judged(rows):.1%}",
@@ -59,17 +62,18 @@ def text(record: Mapping[str, Any]) -> str:
         f"VMs forced to hot hosts: {last.get('forced', 0)}; moves recommended: "
         f"{last.get('moves', 0)}, outdated when they came: {last.get('moves_outdated', 0)}",
         f"what must not be: {len(record['wrong'])}", '',
-        f"{'':<52}{'first tenth':>12}{'last tenth':>12}{'ratio':>8}"]
+        f"{'':<60}{'first tenth':>12}{'last tenth':>12}{'ratio':>8}"]
     for name, label in COMPARED:
         first, end = tenths(rows, name)
-        lines.append(f'{label:<52}{first:>12.4g}{end:>12.4g}{end / first:>8.2f}')
+        lines.append(f'{label:<60}{first:>12.4g}{end:>12.4g}{end / first:>8.2f}')
     lines += ['', *record['wrong'][:20],
               *(f'{count} times {why}' for why, count in record['failed'].items())]
     return '\n'.join(lines)
 
 
 def tenths(rows: list[Mapping[str, Any]], name: str) -> tuple[float, float]:
-    """Return the medians of a column over the first and the last tenth of a run."""
+    """Return the medians of a column over the first and the last tenth, after the warm-up."""
+    rows = [row for row in rows if row['hour'] >= 0]
     hours = np.array([row['hour'] for row in rows])
     values = np.array(list(column(rows, name)))
     end = hours[-1]
@@ -124,6 +128,7 @@ def plot(record: Mapping[str, Any], path: pathlib.Path) -> None:
     judged.set_ylabel('hosts a request')
     judged.set_xlabel('hours of simulated time')
     for axes in (memory, request, work, judged):
+        axes.axvspan(hours[0], 0, alpha=0.1, color='tab:orange', linewidth=0)
         axes.set_ylim(bottom=None if axes is work else 0)
         axes.grid(alpha=0.3)
         for event in record['events']:

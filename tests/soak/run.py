@@ -52,8 +52,10 @@ class Plan:
     :param hosts: synthetic ones
     :param vms: small VMs for each host
     :param hours: of simulated time
+    :param warm_up: hours of simulated time before these, at the end of which caches are as full
+        as they become, and everybody has been through most of what can go wrong
     :param creations: and as many deletions, an hour of simulated time
-    :param minutes: that it is to take
+    :param minutes: that it is to take, but for the warm-up
     :param candidates: hosts that Placement offers for a request
     :param polling: seconds between two polls of agents; 60 in a cloud, so that what waits for data
         is compressed ``60 / polling`` times
@@ -64,6 +66,7 @@ class Plan:
     hosts: int = 1000
     vms: int = 5
     hours: float = 168.0
+    warm_up: float = 24.0
     creations: float = 300.0
     minutes: float = 60.0
     candidates: int = 250
@@ -81,7 +84,7 @@ class Plan:
 class Fault:
     """Something that goes wrong.
 
-    :param begins: share of the run after which it does
+    :param begins: share of the run, or of the warm-up, after which it does
     :param lasts: share of the minutes that the run is to take
     """
 
@@ -90,6 +93,12 @@ class Fault:
     lasts: float
 
 
+WARM_UP = (
+    Fault('an engine is killed', 0.10, 0.02),
+    Fault('the broker is stopped', 0.30, 0.01),
+    Fault('the database is stopped', 0.40, 0.04),
+    Fault('an engine is killed', 0.75, 0.02),
+)
 #: None in the first or the last tenth, which are compared.
 FAULTS = (
     Fault('an engine is killed', 0.14, 0.02),
@@ -125,13 +134,16 @@ class Soak:
 
     @property
     def share(self) -> float:
-        """How much of the run is over, by the creations that it is made of."""
-        return self._totals['created'] / (self.plan.hours * self.plan.creations)
+        """How much of all is over, the warm-up among it."""
+        return (self.hour + self.plan.warm_up) / (self.plan.hours + self.plan.warm_up)
 
     @property
     def hour(self) -> float:
-        """The present hour of simulated time."""
-        return self.share * self.plan.hours
+        """The present hour of simulated time, by the creations that it is made of.
+
+        It is below 0 during the warm-up.
+        """
+        return self._totals['created'] / self.plan.creations - self.plan.warm_up
 
     def prepare(self) -> None:
         """Wait until everybody knows the cloud."""
@@ -244,7 +256,7 @@ class Soak:
         """Force a few VMs to hot hosts each day, for audits to find."""
         rng, day = np.random.default_rng(9), 0
         while not self._ended.wait(0.5):
-            if self.hour >= 24 * day:
+            if self.hour + self.plan.warm_up >= 24 * day:
                 day += 1
                 hot = np.flatnonzero(self._world.hot())
                 for host in rng.choice(hot, min(_FORCED, len(hot)), replace=False):
@@ -285,8 +297,11 @@ class Soak:
 
     def _break(self) -> None:
         """Let things go wrong."""
-        for fault in FAULTS:
-            while self.share < fault.begins:
+        faults = [(fault.begins * self.plan.hours, fault) for fault in FAULTS]
+        if self.plan.warm_up:
+            faults[:0] = [((fault.begins - 1) * self.plan.warm_up, fault) for fault in WARM_UP]
+        for hour, fault in faults:
+            while self.hour < hour:
                 if self._ended.wait(0.2):
                     return
             self._say(f'hour {self.hour:.0f}: {fault.name}')
@@ -348,6 +363,11 @@ class Soak:
                 values = unit * np.array([one[name] for one in answers])
                 row |= {f'{name}_ms_mean': float(values.mean()),
                         f'{name}_ms_p95': float(np.quantile(values, 0.95))}
+            reference = float(np.mean([one['reference'] for one in answers]))
+            row |= {'reference_ms': 1e3 * reference,
+                    'own_over_reference': row['own_ms_mean'] / (1e3 * reference)}
+            if row['cycle_seconds'] is not None:
+                row['cycle_over_reference'] = row['cycle_seconds'] / reference
             ages = [one['age'] for one in answers if one['age'] is not None]
             row |= {'snapshot_age': max(ages, default=None),
                     'unjudged': sum(1 for one in answers if not one['fresh']),

@@ -141,7 +141,8 @@ class TestRounded(unittest.TestCase):
         most = np.finfo(np.float64).max
         self.assertEqual([-most, most], tie_breaking.rounded([-most, most]).tolist())
         self.assertEqual([0.0, 0.0], tie_breaking.rounded([5e-324, -1e-310]).tolist())
-        self.assertEqual([1e-184, -4e250], tie_breaking.rounded([1.086e-184, -4.1e250], 1).tolist())
+        self.assertEqual([1e-184, -4e250],
+                         tie_breaking.rounded([1.086e-184, -4.1e250], 1).tolist())
         self.assertEqual((0,), tie_breaking.rounded([]).shape)
         for digits in (0, 16):
             with self.assertRaisesRegex(ValueError, f'1 to 15 digits, not {digits}'):

@@ -295,7 +295,7 @@ class Engine:
             if one is not None:
                 one.stop()
         self._publisher = self._listening = self._collector = None
-        self._told = self.view = None
+        self._told = self.view = self.collected = None
         if self._parts.freshness is not None:
             self._parts.freshness.forget()
 

@@ -15,14 +15,43 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import json
 import threading
-from typing import Any, Iterator, Sequence
+from typing import Any, Iterator
+import zlib
 
 from tracon_watcher.messaging import protocol
 
 #: Documents in one message: the engine has to be done with them before the answer is due.
 _MOST_AT_ONCE = 100
+#: Repeated names of fields go at the fastest level already.
+_LEVEL = 1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Waiting:
+    """A document as it is kept: a tree of Python's objects would take twenty times as much.
+
+    :param packed: compressed JSON
+    :param size: bytes of the JSON
+    """
+
+    method: str
+    packed: bytes
+    size: int
+
+    def document(self) -> Any:
+        return json.loads(zlib.decompress(self.packed))
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """Documents for one remote method, as many as fit into one message."""
+
+    method: str
+    documents: list[Any]
+    kept: frozenset[_Waiting]
 
 
 class Outbox:
@@ -35,7 +64,7 @@ class Outbox:
     """
 
     def __init__(self, most: int = 2000) -> None:
-        self._waiting: collections.deque[tuple[str, Any, int]] = collections.deque()
+        self._waiting: collections.deque[_Waiting] = collections.deque()
         self._most = most
         self._dropped = 0
         self._lock = threading.Lock()
@@ -45,12 +74,14 @@ class Outbox:
 
     def put(self, method: str, document: Any) -> None:
         """Have a document told; never blocks."""
-        size = len(json.dumps(document))
-        with self._lock:
-            if size > protocol.LARGEST_PAYLOAD // 2:    # quotes are escaped on the way
+        text = json.dumps(document).encode()
+        if len(text) > protocol.LARGEST_PAYLOAD // 2:    # quotes are escaped on the way
+            with self._lock:
                 self._dropped += 1
-                return
-            self._waiting.append((method, document, size))
+            return
+        one = _Waiting(method, zlib.compress(text, _LEVEL), len(text))
+        with self._lock:
+            self._waiting.append(one)
             while len(self._waiting) > self._most:
                 self._waiting.popleft()
                 self._dropped += 1
@@ -61,38 +92,37 @@ class Outbox:
             count, self._dropped = self._dropped, 0
             return count
 
-    def batches(self) -> Iterator[tuple[str, list[Any]]]:
-        """Yield methods with documents for each, as many as fit into one message.
+    def batches(self) -> Iterator[Batch]:
+        """Yield what there is, a message at a time.
 
-        They wait on, and are yielded again, until they are discarded.
+        Documents wait on, and are yielded again, until they are discarded.
         """
         while True:
-            method, batch = self._batch()
-            if not batch:
+            chosen = self._chosen()
+            if not chosen:
                 return
-            yield method, batch
+            yield Batch(chosen[0].method, [one.document() for one in chosen], frozenset(chosen))
 
-    def discard(self, batch: Sequence[Any]) -> None:
+    def discard(self, batch: Batch) -> None:
         """Forget a batch."""
-        told = {id(document) for document in batch}
         with self._lock:
             self._waiting = collections.deque(
-                one for one in self._waiting if id(one[1]) not in told)
+                one for one in self._waiting if one not in batch.kept)
 
-    def _batch(self) -> tuple[str, list[Any]]:
+    def _chosen(self) -> list[_Waiting]:
         """Return the first documents of one method that fit into one message."""
         with self._lock:
-            batch: list[Any] = []
+            chosen: list[_Waiting] = []
             if not self._waiting:
-                return '', batch
-            method, room = self._waiting[0][0], protocol.LARGEST_PAYLOAD // 2
-            for its_method, document, size in self._waiting:
-                if its_method != method:
+                return chosen
+            method, room = self._waiting[0].method, protocol.LARGEST_PAYLOAD // 2
+            for one in self._waiting:
+                if one.method != method:
                     if method == protocol.SETTLED:
                         break
                     continue
-                room -= size
-                if (batch and room < 0) or len(batch) >= _MOST_AT_ONCE:
+                room -= one.size
+                if (chosen and room < 0) or len(chosen) >= _MOST_AT_ONCE:
                     break
-                batch.append(document)
-            return method, batch
+                chosen.append(one)
+            return chosen

@@ -325,9 +325,9 @@ class _Session:
         if self._failures or self._link is None:
             return
         box = self._owner.outbox
-        for method, batch in box.batches():
+        for batch in box.batches():
             try:
-                self._link.tell(method, batch)
+                self._link.tell(batch.method, batch.documents)
             except link.EngineRefused as error:
                 self._say('refused', f'{error}; such records of decisions are dropped')
             box.discard(batch)

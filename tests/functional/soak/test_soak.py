@@ -35,7 +35,7 @@ class TestSoak(unittest.TestCase):
         missing = messaging.missing() or databases.missing(databases.MariaDB)
         if missing:
             raise unittest.SkipTest(missing)
-        cls.plan = run.Plan(hosts=40, vms=4, hours=48.0, creations=15.0, minutes=3.0,
+        cls.plan = run.Plan(hosts=40, vms=4, hours=48.0, warm_up=0.0, creations=15.0, minutes=3.0,
                             candidates=40, polling=3.0, record=3.0, audit=15.0)
         cls.record = command.soak(cls.plan)
         cls.rows = cls.record['rows']

@@ -12,6 +12,8 @@
 
 """What waits to be told keeps its order, fits into messages and is bounded."""
 
+import copy
+import tracemalloc
 import unittest
 
 from tracon_watcher.messaging import outbox
@@ -22,8 +24,8 @@ class TestOutbox(unittest.TestCase):
 
     def told(self, box):
         found = []
-        for method, batch in box.batches():
-            found.append((method, list(batch)))
+        for batch in box.batches():
+            found.append((batch.method, batch.documents))
             box.discard(batch)
         return found
 
@@ -48,7 +50,7 @@ class TestOutbox(unittest.TestCase):
         box.put(protocol.RECORD_DECISIONS, {'decided': 4})
         box.put(protocol.SETTLED, {'settled': 4})
         self.assertEqual([protocol.SETTLED, protocol.RECORD_DECISIONS, protocol.SETTLED],
-                         [method for method, _batch in self.told(box)])
+                         [method for method, _documents in self.told(box)])
 
     def test_what_is_not_discarded_waits_on(self):
         box = outbox.Outbox()
@@ -66,7 +68,7 @@ class TestOutbox(unittest.TestCase):
     def test_what_was_dropped_meanwhile_is_not_missed(self):
         box = outbox.Outbox(most=1)
         box.put('a', {'n': 0})
-        method, batch = next(box.batches())
+        batch = next(box.batches())
         box.put('a', {'n': 1})
         box.discard(batch)
         self.assertEqual([('a', [{'n': 1}])], self.told(box))
@@ -76,10 +78,22 @@ class TestOutbox(unittest.TestCase):
         for number in range(250):
             box.put('settled', {'n': number})
         sizes = []
-        for _method, batch in box.batches():
-            sizes.append(len(batch))
+        for batch in box.batches():
+            sizes.append(len(batch.documents))
             box.discard(batch)
         self.assertEqual([100, 100, 50], sizes)
+
+    def test_what_waits_is_kept_small(self):
+        document = {'hosts': [{'host': f'compute-{number}', 'weight': number / 7, 'refused': False,
+                               'slowdown': 1 + number / 300} for number in range(50)]}
+        box = outbox.Outbox()
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        begin = tracemalloc.get_traced_memory()[0]
+        for _again in range(200):
+            box.put('a', copy.deepcopy(document))
+        self.assertLess(tracemalloc.get_traced_memory()[0] - begin, 200 * 3000)
+        self.assertEqual([document] * 100, next(box.batches()).documents)
 
     def test_no_batch_is_larger_than_a_message(self):
         box = outbox.Outbox()
@@ -87,4 +101,4 @@ class TestOutbox(unittest.TestCase):
             box.put('a', {'text': 'x' * (protocol.LARGEST_PAYLOAD // 8)})
         box.put('a', {'text': 'x' * protocol.LARGEST_PAYLOAD})
         self.assertEqual(1, box.dropped())
-        self.assertEqual([3, 3, 3], [len(batch) for _method, batch in self.told(box)])
+        self.assertEqual([3, 3, 3], [len(documents) for _method, documents in self.told(box)])
