@@ -48,6 +48,8 @@ class Server:
     """
 
     name = drop_options = ''
+    #: The harshest signal after which it can be started again at once.
+    harshest = signal.SIGKILL
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f'tracon-{self.name}-'))
@@ -162,6 +164,8 @@ class PostgreSQL(Server):
     programs = ('postgres', 'initdb')
     # A client that was killed is in there until the server notices.
     drop_options = ' WITH (FORCE)'
+    # Its children would outlive SIGKILL for a moment.
+    harshest = signal.SIGQUIT
 
     def prepare(self):
         if os.getuid() == 0:
@@ -188,7 +192,6 @@ class PostgreSQL(Server):
         self.execute(f'ALTER DATABASE {database} OWNER TO {USER}')
 
     def stop(self, number=signal.SIGQUIT):
-        # Its children would outlive SIGKILL for a moment.
         super().stop(number)
 
 

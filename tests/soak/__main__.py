@@ -35,8 +35,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog='python -m tests.soak',
         description='Run a week of a cloud in an hour: real engines, RabbitMQ with quorum queues, '
-                    'MariaDB, workers of nova-scheduler and audits beside a synthetic compute '
-                    'side. Needs RabbitMQ and MariaDB on this machine.')
+                    'MariaDB or PostgreSQL, workers of nova-scheduler and audits beside a '
+                    'synthetic compute side. Needs RabbitMQ and the database server on this '
+                    'machine.')
     default = run.Plan()
     for name, kind, text in (
             ('hosts', int, 'synthetic compute hosts'), ('vms', int, 'small VMs for each host'),
@@ -49,6 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
         parser.add_argument(f'--{name}', type=kind, metavar='N',
                             default=getattr(default, name.replace('-', '_')),
                             help=f'{text} (default: %(default)s)')
+    parser.add_argument('--database', choices=clouds.DATABASES, default=default.database,
+                        help='server (default: %(default)s)')
     parser.add_argument('--output', type=pathlib.Path, metavar='FILE',
                         help='write the record there, as JSON')
     parser.add_argument('--plot', type=pathlib.Path, metavar='FILE', help='draw it there')
@@ -61,14 +64,14 @@ def main(arguments: list[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     if given.recorded is None:
-        missing = messaging.missing() or databases.missing(databases.MariaDB)
+        missing = messaging.missing() or databases.missing(clouds.DATABASES[given.database])
         if missing:
             print(f'The soak cannot run here: {missing}', file=sys.stderr)
             return 2
         record = soak(run.Plan(
             hosts=given.hosts, vms=given.vms, hours=given.hours, warm_up=given.warm_up,
             creations=given.creations, minutes=given.minutes, candidates=given.candidates,
-            polling=given.polling), given.logs)
+            polling=given.polling, database=given.database), given.logs)
     else:
         record = json.loads(given.recorded.read_text())
     if given.output is not None:
@@ -86,7 +89,7 @@ def soak(plan: run.Plan, logs: pathlib.Path | None = None) -> dict[str, Any]:
     """
     shown = progress.Progress(1.0)
     world = worlds.World(plan.hosts, plan.vms)
-    with clouds.Cloud(world, plan.polling, plan.candidates, logs) as cloud:
+    with clouds.Cloud(world, plan.polling, plan.candidates, logs, plan.database) as cloud:
         ours = run.Soak(plan, cloud, shown.say)
         ours.prepare()
         ours.run(lambda share: shown.report('soak', share))

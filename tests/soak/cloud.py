@@ -39,6 +39,7 @@ from tracon_watcher.cmd import bench_cluster
 from tracon_watcher.prediction import store
 
 _ROOT = pathlib.Path(__file__).parents[2]
+DATABASES = {kind.name: kind for kind in (databases.MariaDB, databases.PostgreSQL)}
 ENGINES, SCHEDULERS = ('engine-a', 'engine-b'), 3
 _PATIENCE = 180.0
 _QUEUES = """
@@ -120,11 +121,13 @@ class Cloud:
     :param polling: seconds between two polls of the agents
     :param candidates: hosts that Placement offers for a request
     :param folder: for configurations and logs; None: one that goes with the cloud
+    :param database: of :data:`DATABASES`
     """
 
     def __init__(self, world: worlds.World, polling: float, candidates: int,
-                 folder: pathlib.Path | None = None) -> None:
+                 folder: pathlib.Path | None = None, database: str = 'mariadb') -> None:
         self.world = world
+        self._database = database
         self._candidates = candidates
         self._given = folder
         self.polling = polling
@@ -157,10 +160,10 @@ class Cloud:
         self.rabbit = messaging.RabbitMQ(settings=_BROKER)
         self.rabbit.setUp()
         self._stack.callback(self.rabbit.cleanUp)
-        self.mariadb = databases.MariaDB()
-        self._stack.callback(self.mariadb.stop)
-        self.mariadb.start()
-        address = self.mariadb.create()
+        self.database = DATABASES[self._database]()
+        self._stack.callback(self.database.stop)
+        self.database.start()
+        address = self.database.create()
         self.services = services.Services(self.world)
         self._thread(self.services.run)
         self._stack.callback(self.services.stop)
@@ -233,10 +236,13 @@ class Cloud:
         found = {name: one.pid for name, one in self.engines.items()}
         found |= {f'scheduler-{number}': one.pid for number, one in enumerate(self.schedulers)}
         found |= {'auditor': self.auditor.pid}
-        for name, program in (('rabbitmq', 'beam.smp'), ('mariadb', 'mariadbd')):
-            found[name] = next((pid for pid, command in _descendants(os.getpid())
-                                if program in command), 0)
-        return {name: _resident(pid) for name, pid in found.items() if pid}
+        own = list(_descendants(os.getpid()))
+        found['rabbitmq'] = next((pid for pid, command in own if 'beam.smp' in command), 0)
+        folder = str(self.database.folder)
+        return {name: _resident(pid) for name, pid in found.items() if pid} | {
+            # PostgreSQL is many processes, whose memory is for the most part shared.
+            'database': sum(_resident(pid, 'smaps_rollup', 'Pss:') for pid, command in own
+                            if folder in command or command.startswith('postgres:'))}
 
     def faults_logged(self) -> dict[str, int]:
         """Return how many lines each process has logged as errors or worse."""
@@ -297,9 +303,9 @@ def _descendants(pid: int) -> Iterator[tuple[int, str]]:
             continue
 
 
-def _resident(pid: int) -> float:
+def _resident(pid: int, file: str = 'status', name: str = 'VmRSS:') -> float:
     try:
-        lines = pathlib.Path(f'/proc/{pid}/status').read_text().splitlines()
+        lines = pathlib.Path(f'/proc/{pid}/{file}').read_text().splitlines()
     except OSError:
         return 0.0
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith('VmRSS:')), 0.0)
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(name)), 0.0)

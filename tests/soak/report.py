@@ -36,7 +36,7 @@ COMPARED = (
     ('mib_schedulers', 'memory of the workers of nova-scheduler, MiB'),
     ('mib_auditor', "memory of Watcher's decision engine, MiB"),
     ('mib_rabbitmq', 'memory of RabbitMQ, MiB'),
-    ('mib_mariadb', 'memory of MariaDB, MiB'))
+    ('mib_database', 'memory of the database server, MiB'))
 
 
 def record(soak: run.Soak, cloud: clouds.Cloud) -> dict[str, Any]:
@@ -106,14 +106,16 @@ def plot(record: Mapping[str, Any], path: pathlib.Path) -> None:
     hours = [row['hour'] for row in rows]
     made = figure.Figure(figsize=(10, 11), layout='constrained')
     memory, request, work, judged = made.subplots(4, 1, sharex=True)
+    server = {'mariadb': 'MariaDB', 'postgresql': 'PostgreSQL'}[record['plan']['database']]
     for name, label in (('mib_engine-a', 'engine a'), ('mib_engine-b', 'engine b'),
                         ('mib_schedulers', 'three workers of nova-scheduler'),
                         ('mib_auditor', "Watcher's decision engine"),
-                        ('mib_rabbitmq', 'RabbitMQ'), ('mib_mariadb', 'MariaDB')):
+                        ('mib_rabbitmq', 'RabbitMQ'), ('mib_database', server)):
         memory.plot(hours, list(column(rows, name)), label=label)
     memory.set_ylabel('memory in use, MiB')
     for name, label in (('wall_ms_p95', 'time, 95th percentile'), ('wall_ms_mean', 'time, mean'),
-                        ('own_ms_mean', 'CPU time, mean')):
+                        ('own_ms_mean', 'CPU time, mean'),
+                        ('reference_ms', 'CPU time of fixed work')):
         request.plot(hours, list(column(rows, name)), label=label)
     request.set_ylabel('filter and weigher, ms a request')
     work.plot(hours, list(column(rows, 'cycle_seconds')), label="the engine's cycle")

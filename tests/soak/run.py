@@ -61,6 +61,7 @@ class Plan:
         is compressed ``60 / polling`` times
     :param record: seconds between two rows of the record
     :param audit: seconds between two audits
+    :param database: ``mariadb`` or ``postgresql``
     """
 
     hosts: int = 1000
@@ -73,6 +74,7 @@ class Plan:
     polling: float = 10.0
     record: float = 10.0
     audit: float = 60.0
+    database: str = 'mariadb'
 
     @property
     def hour(self) -> float:
@@ -330,9 +332,9 @@ class Soak:
             yield
             cloud.rabbit.start()
         elif name == 'the database is stopped':
-            cloud.mariadb.kill()
+            cloud.database.kill(cloud.database.harshest)
             yield
-            cloud.mariadb.restart()
+            cloud.database.restart()
         else:
             raise ValueError(name)
 
