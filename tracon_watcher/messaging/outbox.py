@@ -25,13 +25,13 @@ from tracon_watcher.messaging import protocol
 
 #: Documents in one message: the engine has to be done with them before the answer is due.
 _MOST_AT_ONCE = 100
-#: Repeated names of fields go at the fastest level already.
+#: The fastest level: what repeats most, the names of fields, is small with it already.
 _LEVEL = 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Waiting:
-    """A document as it is kept: a tree of Python's objects would take twenty times as much.
+    """A document as it is kept: compressed, since Python's objects take many times as much.
 
     :param packed: compressed JSON
     :param size: bytes of the JSON
@@ -47,7 +47,10 @@ class _Waiting:
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
-    """Documents for one remote method, as many as fit into one message."""
+    """Documents for one remote method, as many as fit into one message.
+
+    :param kept: what :meth:`Outbox.discard` forgets
+    """
 
     method: str
     documents: list[Any]

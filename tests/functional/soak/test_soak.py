@@ -49,13 +49,16 @@ class TestSoak(unittest.TestCase):
         self.assertGreaterEqual(last['created'], self.plan.hours * self.plan.creations)
         judged = [row for row in self.rows if row.get('unjudged') == 0]
         self.assertGreater(len(judged), 0.8 * len(self.rows))
-        # The hosts that are too full for anybody who minds. On a machine that has too much to do,
-        # data is late, and the models may be trusted less for a while.
+        # The hosts that are too full for anybody who minds, and no others. On a machine that has
+        # too much to do, data is late, and the models may be trusted less for a while.
         trusted = [row for row in judged if row['trust'] == 1.0]
         self.assertGreater(len(trusted), 0.3 * len(self.rows))
         self.assertGreater(max(row['hot'] for row in trusted), 0.0)
         self.assertEqual(0.0, statistics.median(row['missed'] for row in trusted))
-        # Some were placed there by force, and audits found a way out.
+        self.assertEqual(0.0, statistics.median(
+            abs(row['refused'] - row['hot']) for row in trusted))
+        # Nobody was placed there but by force, and audits found a way out.
+        self.assertEqual(0, last.get('on_hot', 0))
         self.assertGreater(last['forced'], 0)
         self.assertGreater(last['moves'], 0)
 
@@ -64,9 +67,11 @@ class TestSoak(unittest.TestCase):
                          [event['name'] for event in self.record['events']])
         self.assertEqual({'engine-a', 'engine-b'},
                          {row['leader'] for row in self.rows if row['leader']})
-        # Somebody leads at the end, and knows what there is, but for those that came this moment.
+        # Somebody leads at the end, trusts the models, and knows what there is, but for those that
+        # came this moment.
         last = next(row for row in reversed(self.rows) if row['leader'])
         self.assertGreater(last['hour'], 0.9 * self.plan.hours)
+        self.assertEqual(1.0, last['trust'])
         self.assertLessEqual(abs(last['vms'] - last['vms_known']), 0.1 * last['vms'])
 
     def test_the_record_can_be_shown_and_drawn(self):
