@@ -357,6 +357,7 @@ class Soak:
                             if name.startswith('tracon_drift_alarms_total')), None),
             'vms_known': stated.get('tracon_vms'),
             'notifications_lost': self._cloud.notifier.lost,
+            'asked': self._cloud.services.asked(),
             **{f'mib_{name}': round(value, 1)
                for name, value in self._cloud.mebibytes().items()},
             **self._totals}

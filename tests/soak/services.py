@@ -18,8 +18,10 @@ They answer as the real ones do, as far as they are asked. Only this machine rea
 from __future__ import annotations
 
 import calendar
+import collections
 import json
 import re
+import threading
 import time
 from typing import Any, Callable, Iterable, Iterator
 import urllib.parse
@@ -33,6 +35,8 @@ _PREFIX = 'ceilometer_'
 _COLUMNS = {_PREFIX + name.replace('.', '_'): column
             for column, name in enumerate(worlds.METERS)}
 _COUNT = re.compile(r'max\(count by \(__name__\) \(\{__name__=~"[^"]*"\} @ ([\d.]+)\)\)')
+#: A VM or a volume in a path.
+_NAMES = re.compile('/[0-9a-f]{8}-[0-9a-f-]{27}')
 _RANGE = re.compile(r'(\w+)\{(?:resource=~"(?:\.\*)(.*)")?\}\[(\d+)s\] @ ([\d.]+)')
 #: Seconds for which Prometheus takes a sample for the present one.
 _LOOKBACK = 300.0
@@ -50,8 +54,8 @@ class Services:
         self._server = wsgi.Server(('127.0.0.1', 0), self._serve, numthreads=6)
         self._server.prepare()
         self.url = f'http://127.0.0.1:{self._server.bind_addr[1]}'
-        #: Requests by path, without what names a VM or volume.
-        self.requests: dict[str, int] = {}
+        self._asked: collections.Counter[str] = collections.Counter()
+        self._lock = threading.Lock()
 
     def run(self) -> None:
         """Serve until :meth:`stop`."""
@@ -61,9 +65,16 @@ class Services:
         """End."""
         self._server.stop()
 
+    def asked(self) -> dict[str, int]:
+        """Return the requests so far by service and kind of resource."""
+        with self._lock:
+            return dict(self._asked)
+
     def _serve(self, environment: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         path = environment['PATH_INFO'].rstrip('/')
         query = dict(urllib.parse.parse_qsl(environment['QUERY_STRING']))
+        with self._lock:
+            self._asked[_NAMES.sub('/ID', path)] += 1
         try:
             status, body, headers = self._answer(path, query)
         except KeyError as error:
