@@ -57,6 +57,11 @@ class Server:
         self.port = _free_port()
         self._process = None
 
+    @property
+    def running(self):
+        """Whether its process has been started, and not been ended by the tests."""
+        return self._process is not None
+
     def start(self):
         """Make its data, start it, and wait until it answers."""
         self.prepare()
@@ -130,19 +135,21 @@ class MariaDB(Server):
 
     def __init__(self, authority=None):
         super().__init__()
+        #: Whom its processes run as.
+        self.user = getpass.getuser()
         self._tls = [] if authority is None else [
             f'--ssl-ca={authority.ca}', f'--ssl-cert={authority.certificate}',
             f'--ssl-key={authority.key}', '--require-secure-transport=ON']
 
     def prepare(self):
         _run(['mariadb-install-db', '--no-defaults', f'--datadir={self.folder}/data',
-              f'--user={getpass.getuser()}', '--auth-root-authentication-method=normal',
+              f'--user={self.user}', '--auth-root-authentication-method=normal',
               '--skip-test-db'], self.folder)
 
     def command(self):
-        return _deadly() + [
+        return _deadly(more=_as_user(self.user)[1:]) + [
             shutil.which('mariadbd'), '--no-defaults', f'--datadir={self.folder}/data',
-            f'--user={getpass.getuser()}', f'--socket={self.folder}/socket',
+            f'--user={self.user}', f'--socket={self.folder}/socket',
             f'--pid-file={self.folder}/pid', f'--port={self.port}', '--bind-address=127.0.0.1',
             '--skip-name-resolve', '--skip-log-bin', '--innodb-buffer-pool-size=64M',
             '--innodb-flush-log-at-trx-commit=2', '--character-set-server=latin1', *self._tls]
@@ -171,13 +178,13 @@ class PostgreSQL(Server):
         if os.getuid() == 0:
             shutil.chown(self.folder, 'postgres', 'postgres')
         (self.folder / 'password').write_text(PASSWORD)
-        _run(_as_postgres() + [
+        _run(_as_user('postgres') + [
             _postgres('initdb'), '-D', f'{self.folder}/data', '-U', 'postgres', '-E', 'UTF8',
             '--locale=C.UTF-8', '--auth=scram-sha-256', f'--pwfile={self.folder}/password',
             '--no-sync'], self.folder)
 
     def command(self):
-        return _deadly('INT', _as_postgres()[1:]) + [
+        return _deadly('INT', _as_user('postgres')[1:]) + [
             _postgres('postgres'), '-D', f'{self.folder}/data', '-p', str(self.port),
             '-c', 'listen_addresses=127.0.0.1', '-c', f'unix_socket_directories={self.folder}',
             '-c', 'fsync=off']
@@ -228,10 +235,10 @@ def _postgres(program):
     return found[-1] if found else shutil.which(program)
 
 
-def _as_postgres():
+def _as_user(name):
     if os.getuid():
         return ['setpriv']
-    return ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups']
+    return ['setpriv', f'--reuid={name}', f'--regid={name}', '--clear-groups']
 
 
 def _deadly(name='KILL', more=()):

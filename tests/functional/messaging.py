@@ -56,20 +56,25 @@ class RabbitMQ(fixtures.Fixture):
     :param largest: bytes that a message has at most
     :param authority: :class:`tests.functional.authority.Authority`; None: no TLS
     :param settings: further lines of its configuration file
+    :param first: another one, which runs already when this one begins, and whose cluster this one
+        joins if the settings say so; None: it is alone, or the first one
     """
 
-    def __init__(self, largest=protocol.LARGEST_MESSAGE, authority=None, settings=''):
+    def __init__(self, largest=protocol.LARGEST_MESSAGE, authority=None, settings='',
+                 first=None):
         super().__init__()
         self._largest = largest
         self._settings = settings
         self._authority = authority
+        self._first = first
+        self.port = free_port()
+        self.node = f'tests{os.getpid()}{self.port}@localhost'
 
     def _setUp(self):
         if missing():
             raise RuntimeError(missing())
         self._directory = pathlib.Path(tempfile.mkdtemp(prefix='tracon-rabbit-'))
         self.addCleanup(shutil.rmtree, self._directory, ignore_errors=True)
-        self.port = free_port()
         self.url = f'rabbit://tests:secret@127.0.0.1:{self.port}/'
         self._server = None
         (self._directory / 'rabbitmq.conf').write_text(
@@ -78,12 +83,13 @@ class RabbitMQ(fixtures.Fixture):
             'vm_memory_high_watermark.relative = 0.3\n'
             # What is larger shall fail here rather than trouble somebody's broker.
             f'max_message_size = {self._largest}\n' + self._tls() + self._settings)
-        # Erlang's port mapper; otherwise one would be started that outlives us.
-        self._names = free_port()
+        self._names = free_port() if self._first is None else self._first._names
+        # Nodes of a cluster share the secret that the first one leaves there.
+        self._home = self._directory if self._first is None else self._first._home
         self._environment = {
-            **os.environ, 'HOME': str(self._directory), 'ERL_EPMD_ADDRESS': '127.0.0.1',
+            **os.environ, 'HOME': str(self._home), 'ERL_EPMD_ADDRESS': '127.0.0.1',
             'ERL_EPMD_PORT': str(self._names),
-            'RABBITMQ_NODENAME': f'tests{os.getpid()}{self.port}@localhost',
+            'RABBITMQ_NODENAME': self.node,
             'RABBITMQ_MNESIA_BASE': str(self._directory / 'data'),
             'RABBITMQ_LOG_BASE': str(self._directory), 'RABBITMQ_CONF_ENV_FILE': '/dev/null',
             'RABBITMQ_DIST_PORT': str(free_port()),
@@ -92,8 +98,9 @@ class RabbitMQ(fixtures.Fixture):
             'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS':
                 '+sbwt none +sbwtdcpu none +sbwtdio none +S 2:2 '
                 '-kernel inet_dist_use_interface {127,0,0,1}'}
-        mapper = self._run(['epmd'])
-        self.addCleanup(self._end, mapper, signal.SIGKILL)
+        if self._first is None:
+            # Erlang's port mapper; otherwise one would be started that outlives us.
+            self.addCleanup(self._end, self._run(['epmd']), signal.SIGKILL)
         self.addCleanup(self.stop, signal.SIGKILL)
         self.start()
 
@@ -140,6 +147,11 @@ class RabbitMQ(fixtures.Fixture):
             [str(_SERVER.with_name('rabbitmqctl')), *arguments], env=self._environment, check=True,
             capture_output=True, text=True, timeout=120).stdout
 
+    @property
+    def running(self):
+        """Whether it was started, and not stopped since."""
+        return self._server is not None
+
     def _run(self, command):
         with open(self._directory / 'output', 'ab') as output:
             return subprocess.Popen(command, env=self._environment, stdin=subprocess.DEVNULL,
@@ -156,14 +168,41 @@ class RabbitMQ(fixtures.Fixture):
         process.wait(60)
 
 
-def of_class(case):
-    """Return a RabbitMQ that runs as long as the tests of a class do.
+class RabbitCluster(fixtures.Fixture):
+    """Several brokers that are one, while the fixture is in use.
 
-    :raises unittest.SkipTest: where it is not installed
+    :attr:`nodes` are those of :class:`RabbitMQ`; :attr:`url`, for ``transport_url``, names all.
+    """
+
+    def __init__(self, count=3):
+        super().__init__()
+        self._count = count
+
+    def _setUp(self):
+        self.nodes = []
+        for _number in range(self._count):
+            first = self.nodes[0] if self.nodes else None
+            self.nodes.append(RabbitMQ(first=first, settings='' if first is None else (
+                'cluster_formation.peer_discovery_backend = classic_config\n'
+                f'cluster_formation.classic_config.nodes.1 = {first.node}\n')))
+            self.useFixture(self.nodes[-1])
+        self.url = 'rabbit://' + ','.join(
+            f'tests:secret@127.0.0.1:{one.port}' for one in self.nodes) + '/'
+
+    def control(self, *arguments):
+        """Have rabbitmqctl do something on a node that runs; return what it says."""
+        return next(one for one in self.nodes if one.running).control(*arguments)
+
+
+def of_class(case, kind=RabbitMQ):
+    """Return a broker, or several, that run as long as the tests of a class do.
+
+    :param kind: :class:`RabbitMQ` or :class:`RabbitCluster`
+    :raises unittest.SkipTest: where RabbitMQ is not installed
     """
     if missing():
         raise unittest.SkipTest(missing())
-    made = RabbitMQ()
+    made = kind()
     made.setUp()
     case.addClassCleanup(made.cleanUp)
     return made

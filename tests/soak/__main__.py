@@ -46,7 +46,8 @@ def main(arguments: list[str] | None = None) -> int:
             ('creations', float, 'of VMs an hour of simulated time, and as many deletions'),
             ('minutes', float, 'that the hours are to take'),
             ('candidates', int, 'hosts that Placement offers for a request'),
-            ('polling', float, 'seconds between two polls of agents')):
+            ('polling', float, 'seconds between two polls of agents'),
+            ('audit', float, 'seconds between two audits')):
         parser.add_argument(f'--{name}', type=kind, metavar='N',
                             default=getattr(default, name.replace('-', '_')),
                             help=f'{text} (default: %(default)s)')
@@ -71,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
         record = soak(run.Plan(
             hosts=given.hosts, vms=given.vms, hours=given.hours, warm_up=given.warm_up,
             creations=given.creations, minutes=given.minutes, candidates=given.candidates,
-            polling=given.polling, database=given.database), given.logs)
+            polling=given.polling, audit=given.audit, database=given.database), given.logs)
     else:
         record = json.loads(given.recorded.read_text())
     if given.output is not None:

@@ -43,6 +43,7 @@ def record(soak: run.Soak, cloud: clouds.Cloud) -> dict[str, Any]:
     """Return all that is to be kept of a run."""
     return {'synthetic': 'hosts, VMs, their demand and their counters',
             'plan': dataclasses.asdict(soak.plan), 'events': soak.events, 'wrong': soak.wrong,
+            'details': soak.details,
             'failed': dict(soak.failed), 'errors_logged': cloud.faults_logged(),
             'rows': soak.rows}
 

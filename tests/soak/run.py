@@ -41,6 +41,8 @@ _SILENT = 0.05
 #: VMs that somebody forces to hot hosts each day, past the scheduler.
 _FORCED = 5
 _ALLOWED_LAG = 3.0
+#: Seconds before an audit that are told of where a move is wrong.
+_STORY = 300.0
 #: Moments of an audit at which a move is looked at.
 _MOMENTS = 12
 
@@ -124,6 +126,8 @@ class Soak:
         self.events: list[dict[str, Any]] = []
         #: What must not be: requests that were refused a quiet host, and moves that help nobody.
         self.wrong: list[str] = []
+        #: What was known of moves among these.
+        self.details: list[dict[str, Any]] = []
         #: Requests that could not be placed at all, and audits that failed, by why.
         self.failed: collections.Counter[str] = collections.Counter()
         self._cloud, self._world, self._say = cloud, cloud.world, say
@@ -284,11 +288,15 @@ class Soak:
             # at any moment of those that the audit may have seen, back to the latest poll.
             moments = np.linspace(min(found['snapshot'], began) - self.plan.polling, ended,
                                   _MOMENTS)
-            gains = np.max([world.gains(moves, float(at)) for at in moments], axis=0)
-            for (name, start, end), gain in zip(moves, gains):
-                if gain <= 0 or hot[end]:
+            gains = np.array([world.gains(moves, float(at)) for at in moments])
+            for number, (name, start, end) in enumerate(moves):
+                if (gain := gains[:, number].max()) <= 0 or hot[end]:
                     self._wrong(f'an audit moves {name} from {world.hosts[start]} to '
                                 f'{world.hosts[end]}, which brings {gain:.2f}')
+                    self.details.append({
+                        'moves': found['moves'], 'wrong': name, 'snapshot': found['snapshot'],
+                        'moments': moments.tolist(), 'gains': gains[:, number].tolist(),
+                        'story': world.story((start, end), began - _STORY)})
                 vm = world.vms.get(name)
                 if vm is None or vm.host != start:
                     self._totals['moves_outdated'] += 1

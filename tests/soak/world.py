@@ -287,6 +287,14 @@ class World:
             gains.append(before - self._harm(beside))
         return gains
 
+    def story(self, hosts: Sequence[int], since: float) -> list[dict[str, Any]]:
+        """Return who came to some hosts, 1, and who went, -1, since a time."""
+        with self.lock:
+            return [{'at': at, 'host': self.hosts[host], 'step': step, 'vm': vm.uuid,
+                     'large': vm.kind is BIG, 'volume': not vm.kind.image,
+                     'age': at - vm.launched}
+                    for at, host, step, vm in self._log if host in hosts and at >= since]
+
     def _on(self, host: int, at: float) -> dict[str, Kind]:
         """Return the kinds of the VMs that were on a host at a time."""
         with self.lock:

@@ -29,11 +29,12 @@ class RabbitCase(base.MessagingCase):
     """One RabbitMQ for all tests of a class; it ends when they have."""
 
     timeout = 10.0
+    kind = messaging.RabbitMQ
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.rabbit = messaging.of_class(cls)
+        cls.rabbit = messaging.of_class(cls, cls.kind)
         cls.url = cls.rabbit.url
 
     def listener(self, **options):

@@ -14,21 +14,15 @@
 
 import logging
 import time
-import unittest
-import uuid
 
 import amqp
 import kombu
-from oslo_config import cfg
-import oslo_messaging
-from oslo_messaging import conffixture
 
 from tests.functional import messaging
+from tests.functional.publication import exchanges_case
 from tests.unit.messaging import test_exchange
 from tests.unit.placement import snapshots
 from tracon_watcher.engine import listening
-from tracon_watcher.engine import notifications
-from tracon_watcher.engine import residency
 from tracon_watcher.inventory import cloud
 from tracon_watcher.messaging import broker
 from tracon_watcher.messaging import nova
@@ -36,104 +30,14 @@ from tracon_watcher.messaging import protocol
 from tracon_watcher.messaging import publisher
 from tracon_watcher.messaging import subscriber
 
-QUORUM = {'rabbit_quorum_queue': True, 'rabbit_transient_quorum_queue': True}
 NONE = {'rabbit_quorum_queue': False, 'amqp_durable_queues': False,
         'rabbit_transient_quorum_queue': False}
 
 
-class Conductor:
-    """Answers as one of Nova's services does."""
-
-    @oslo_messaging.expose
-    def ping(self, _context):
-        return 'pong'
-
-
-class ExchangesTest(unittest.TestCase):
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.rabbit = messaging.of_class(cls)
-
-    def setUp(self):
-        super().setUp()
-        # A virtual host of its own is a broker that was reset.
-        self.host = uuid.uuid4().hex
-        self.rabbit.control('add_vhost', self.host)
-        self.addCleanup(self.rabbit.control, 'delete_vhost', self.host)
-        self.rabbit.control('set_permissions', '-p', self.host, 'tests', '.*', '.*', '.*')
-        self.url = self.rabbit.url + self.host
-
-    def conf(self, **options):
-        conf = cfg.ConfigOpts()
-        conf([])
-        # oslo.messaging registers some of its options for no configuration but the global one.
-        fixture = conffixture.ConfFixture(conf)
-        fixture.setUp()
-        self.addCleanup(fixture.cleanUp)
-        fixture.transport_url = self.url
-        for name, value in options.items():
-            conf.set_override(name, value, 'oslo_messaging_rabbit')
-        return conf
-
-    def wait_for(self, condition, seconds=60.0):
-        deadline = time.monotonic() + seconds
-        while not (found := condition()):
-            self.assertLess(time.monotonic(), deadline, 'waited in vain')
-            time.sleep(0.05)
-        return found
-
-    def nova(self, **options):
-        """Start a service of Nova's; return what asks it, and what publishes for it."""
-        conf = self.conf(**options)
-        transport = oslo_messaging.get_rpc_transport(conf)
-        self.addCleanup(transport.cleanup)
-        target = oslo_messaging.Target(exchange='nova', topic='conductor', server='one')
-        server = oslo_messaging.get_rpc_server(transport, target, [Conductor()])
-        server.start()
-        self.addCleanup(server.wait)
-        self.addCleanup(server.stop)
-        conf.set_override('control_exchange', 'nova')
-        notifying = oslo_messaging.get_notification_transport(conf)
-        self.addCleanup(notifying.cleanup)
-        notifier = oslo_messaging.Notifier(notifying, 'nova-compute:h1', driver='messagingv2',
-                                           topics=[nova.TOPIC], retry=2)
-        return oslo_messaging.get_rpc_client(transport, oslo_messaging.Target(
-            exchange='nova', topic='conductor'), timeout=20), notifier
-
-    def listen(self, **options):
-        """Have an engine listen; return it, and what it hears."""
-        heard = residency.Residency()
-        heard.replace(cloud.Inventory({}, {}, (), {}, 0.0))
-        conf = self.conf(**options)
-        made = listening.Listening(lambda: nova.Listener(
-            conf, notifications.Endpoint(heard, lambda event, error: self.fail(str(error)))))
-        made.start()
-        self.addCleanup(made.stop)
-        return made, heard
-
-    def exchanges(self):
-        listed = self.rabbit.control('list_exchanges', '-p', self.host, '-q', 'name', 'durable')
-        return dict(line.split('\t') for line in listed.splitlines() if not line.startswith(
-            ('\t', 'name', 'amq.')))
-
-    def assert_nova_works(self, client):
-        self.assertEqual('pong', client.call({}, 'ping'))
-
-    def assert_heard(self, made, heard, notifier):
-        def arrived():
-            try:
-                made.check()
-            except listening.NotListening:
-                return False
-            notifier.info({}, 'instance.create.end', {'nova_object.data': {
-                'uuid': 'a', 'host': 'h1', 'image_uuid': 'i', 'state': 'active'}})
-            return 'a' in heard.current().servers
-        self.wait_for(arrived)
+class ExchangesTest(exchanges_case.ExchangesCase):
 
     def test_an_engine_that_comes_first_leaves_novas_exchange_to_nova(self):
-        for options in ({}, QUORUM):
+        for options in ({}, exchanges_case.QUORUM):
             with self.subTest(options):
                 self.setUp()
                 # As in tracon.conf without that group, whatever nova.conf has.
@@ -151,8 +55,8 @@ class ExchangesTest(unittest.TestCase):
                 self.doCleanups()
 
     def test_one_that_comes_later_hears_too_and_hears_again_after_a_loss(self):
-        client, notifier = self.nova(**QUORUM)
-        made, heard = self.listen(**QUORUM)
+        client, notifier = self.nova(**exchanges_case.QUORUM)
+        made, heard = self.listen(**exchanges_case.QUORUM)
         self.assert_heard(made, heard, notifier)
         with kombu.Connection(self.url.replace('rabbit', 'amqp', 1)) as connection:
             connection.channel().exchange_unbind(
@@ -177,7 +81,7 @@ class ExchangesTest(unittest.TestCase):
             made.start()
             self.addCleanup(made.stop)
         with self.assertNoLogs('oslo_messaging', 'ERROR'):
-            listener(QUORUM)
+            listener(exchanges_case.QUORUM)
             said = self.wait_for(lambda: reports)
         self.assertRegex(said[0], r'exchange tracon.* differs from what \[oslo_messaging_rabbit\] '
                                   r'.*rabbit_.*quorum_queue.*nova.conf')
@@ -221,7 +125,7 @@ class ExchangesTest(unittest.TestCase):
 
     def test_quorum_queues_on_both_sides(self):
         taken, reports = [], []
-        connect = protocol.connector(self.conf(**QUORUM), self.url)
+        connect = protocol.connector(self.conf(**exchanges_case.QUORUM), self.url)
         engine = publisher.Publisher(connect, 'one', list, list, logging.getLogger(__name__))
         engine.start()
         self.addCleanup(engine.stop)
@@ -238,12 +142,12 @@ class ExchangesTest(unittest.TestCase):
         self.rabbit.control('add_user', 'guarded', 'secret')
         self.addCleanup(self.rabbit.control, 'delete_user', 'guarded')
         self.rabbit.control('set_permissions', '-p', self.host, 'guarded', '^$', '.*', '.*')
-        connect = protocol.connector(self.conf(**QUORUM), self.url)
+        connect = protocol.connector(self.conf(**exchanges_case.QUORUM), self.url)
         engine = publisher.Publisher(connect, 'one', list, list, logging.getLogger(__name__))
         engine.start()
         self.addCleanup(engine.stop)
         self.wait_for(lambda: 'tracon' in self.exchanges())
-        found = broker.Broker.of(self.conf(**QUORUM),
+        found = broker.Broker.of(self.conf(**exchanges_case.QUORUM),
                                  self.url.replace('tests:secret', 'guarded:secret'))
         self.addCleanup(found.close)
         with self.assertRaisesRegex(broker.BrokerUnavailable, '(?s)refuses.*ACCESS_REFUSED.*may'):
