@@ -68,7 +68,8 @@ class Node(databases.MariaDB):
                     f'ist.recv_addr=127.0.0.1:{self.catching_up}', 'gcache.size=16M',
                     # Who does not answer is left out after two seconds rather than five.
                     'evs.suspect_timeout=PT2S', 'evs.inactive_timeout=PT4S',
-                    'evs.keepalive_period=PT0.5S', 'evs.inactive_check_period=PT0.5S')), *self._more]
+                    'evs.keepalive_period=PT0.5S', 'evs.inactive_check_period=PT0.5S')),
+                *self._more]
 
     def begin(self):
         """Start it as the first of a cluster that has no other yet."""
