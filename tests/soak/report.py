@@ -118,6 +118,7 @@ def plot(record: Mapping[str, Any], path: pathlib.Path) -> None:
                         ('own_ms_mean', 'CPU time, mean'),
                         ('reference_ms', 'CPU time of fixed work')):
         request.plot(hours, list(column(rows, name)), label=label)
+    request.set_yscale('log')
     request.set_ylabel('filter and weigher, ms a request')
     work.plot(hours, list(column(rows, 'cycle_seconds')), label="the engine's cycle")
     work.plot(hours, list(column(rows, 'listing_seconds')), label='a listing of the cloud')
@@ -132,15 +133,18 @@ def plot(record: Mapping[str, Any], path: pathlib.Path) -> None:
     judged.set_xlabel('hours of simulated time')
     for axes in (memory, request, work, judged):
         axes.axvspan(hours[0], 0, alpha=0.1, color='tab:orange', linewidth=0)
-        axes.set_ylim(bottom=None if axes is work else 0)
+        # Who begins to lead has spent next to no time yet.
+        axes.set_ylim(bottom={work: 0.5, request: 3}.get(axes, 0))
         axes.grid(alpha=0.3)
         for event in record['events']:
             axes.axvspan(event['begins'], max(event['ends'], event['begins'] + 0.5), alpha=0.15,
                          color='black', linewidth=0)
         axes.legend(loc='center left', bbox_to_anchor=(1.0, 0.5), fontsize='small', frameon=False)
     for event in record['events']:
-        memory.annotate(event['name'], (event['begins'], 1.02), rotation=30, fontsize='small',
-                        xycoords=('data', 'axes fraction'))
+        # Those of the warm-up stand too close to each other for names.
+        if event['begins'] >= 0:
+            memory.annotate(event['name'], (event['begins'], 1.02), rotation=30,
+                            fontsize='small', xycoords=('data', 'axes fraction'))
     made.savefig(path, dpi=100)
 
 

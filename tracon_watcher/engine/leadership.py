@@ -62,6 +62,7 @@ class Leadership:
         self._until = 0.0
         self._seen: leases.Sight | None = None
         self._seen_at = 0.0
+        self._failed = False
 
     @property
     def interval(self) -> float:
@@ -86,8 +87,8 @@ class Leadership:
     def poll(self) -> bool:
         """Renew the lease, or try to get it, and return whether this process leads.
 
-        A database that does not answer is not an error here: it is logged, and the lease runs out
-        by itself.
+        A database that does not answer is not an error here: it is logged, once, and the lease
+        runs out by itself.
         """
         began = self._clock()
         current = self._current()
@@ -97,8 +98,15 @@ class Leadership:
             else:
                 self._stand(began)
         except errors.StorageFailed as error:
-            LOG.warning('The lease of the leader could not be %s: %s',
-                        'renewed' if current else 'asked for', error)
+            LOG.log(logging.DEBUG if self._failed else logging.WARNING,
+                    'The lease of the leader could not be %s: %s',
+                    'renewed' if current else 'asked for', error)
+            self._failed = True
+        else:
+            if self._failed:
+                LOG.info('The database answers again: the lease of the leader is %s',
+                         'renewed' if current else 'asked for')
+            self._failed = False
         return self.leading
 
     def resign(self) -> None:

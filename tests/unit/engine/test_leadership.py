@@ -142,6 +142,21 @@ class TestLeadership(LeadershipCase):
         self.wait(LEASE * 0.11)
         self.assertTrue(self.b.poll())
 
+    def test_a_database_that_is_away_is_told_of_once(self):
+        self.a.poll()
+        for _time in range(2):
+            with self.fault(), self.fault('look'), self.assertLogs(LOG, 'WARNING') as logged:
+                for _poll in range(20):
+                    self.wait(LEASE / leadership.POLLS)
+                    self.a.poll()
+            self.assertEqual(
+                ['could not be renewed', 'the lease ran out'],
+                [next(text for text in ('the lease ran out', 'could not be renewed')
+                      if text in line) for line in logged.output])
+            with self.assertLogs(LOG, 'INFO') as logged:
+                self.assertTrue(self.a.poll())
+            self.assertIn('The database answers again', logged.output[-1])
+
     def test_a_lease_counts_from_before_it_was_asked_for(self):
         self.a.poll()
 
