@@ -40,6 +40,8 @@ METERS = (meters.CLOCK, meters.CPU_GUEST, meters.CPU_DELAY, meters.CPU_HOST,
 OWN_LIMITS = (meters.CPU_THROTTLED, meters.READ_BYTES, meters.WRITE_BYTES)
 #: Polls by which a sample may be late and is read nevertheless.
 LATE = 4
+#: Polls that are read at least, which hold two samples of each VM.
+LEAST = 3
 #: Polls after which a sample that lacks meters is taken as it is.
 PATIENCE = 2
 # Libvirt reads the times of a VM's threads one after the other; the difference of two sums may
@@ -81,6 +83,9 @@ class Collector:
         self._polling = polling_interval
         self._window = window
         self._until: float | None = None
+        #: Seconds that are read at most.
+        self._reach = window
+        self._failures = 0
         self._hosts: dict[str, str] = {}
         self._rules = intervals.Rules(
             resolution=max(polling_interval, reader.resolution),
@@ -93,13 +98,13 @@ class Collector:
         :raises tracon_watcher.telemetry.readings.TelemetryUnavailable: and nothing is lost by it
         """
         # A sample that is new may begin an interval at one that was read before.
-        since = now - self._window
+        since = now - self._reach
         # Where this host's clock was put back, "before" means nothing, and all is read again.
         if self._until is not None and now >= self._until:
             since = max(since, self._until - LATE * self._polling)
         self._follow(inventory)
         wanted = [*METERS, *_optional(inventory)]
-        found = self._reader.read(since, now + self._polling, [one.name for one in wanted])
+        found = self._read(since, now, [one.name for one in wanted])
         # The last polls are read again, and so are VMs that were deleted since.
         alive = np.array([uuid in inventory.servers for uuid in found.resources], dtype=np.bool_)
         whole = self._whole(found, now) & alive[found.row]
@@ -128,6 +133,23 @@ class Collector:
             state.Demand(profiles.mean, profiles.deviation, profiles.at,
                          {uuid: row for row, uuid in enumerate(profiles.vms)}),
             profiles, len(found.at), learnt, lost, own_limits.limits(profiles.vms, inventory))
+
+    def _read(self, since: float, now: float, names: Sequence[str]) -> readings.Readings:
+        """Read samples.
+
+        The longer there was no answer, the more there is to read. Where that is why there is none,
+        less and less is asked for: counters tell what was done meanwhile without the samples that
+        are passed over.
+        """
+        try:
+            found = self._reader.read(since, now + self._polling, names)
+        except readings.TelemetryUnavailable:
+            self._failures += 1
+            if self._failures > 1:
+                self._reach = max((now - since) / 2, LEAST * self._polling)
+            raise
+        self._reach, self._failures = self._window, 0
+        return found
 
     def _whole(self, found: readings.Readings, now: float) -> BoolArray:
         """Return which samples may be used now, (m,).

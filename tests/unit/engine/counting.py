@@ -37,6 +37,8 @@ class Source:
         self.resolution = 1.0
         self.now = now
         self.broken = False
+        #: Seconds of samples that it is fast enough to answer for.
+        self.longest = np.inf
         self._vms = {}
         self._samples = []
         #: Meters that are stored late: of the newest samples they are missing.
@@ -86,6 +88,8 @@ class Source:
     def read(self, since, until, names):
         if self.broken:
             raise readings.TelemetryUnavailable('the source is broken')
+        if until - since > self.longest:
+            raise readings.TelemetryUnavailable('the source is too slow')
         chosen = [one for one in self._samples if since <= one[1] < until]
         uuids = sorted({one[0] for one in chosen})
         place = {uuid: index for index, uuid in enumerate(uuids)}

@@ -70,6 +70,32 @@ class CollectorTest(unittest.TestCase):
         self.source.broken = False
         self.assertEqual(10, self.collect(self.source.now, a='h1').learnt)
 
+    def failures(self, polls):
+        """Collect after each poll; return how often that failed."""
+        count = 0
+        for _poll in range(polls):
+            self.source.run(1)
+            try:
+                self.collect(self.source.now, a='h1')
+            except readings.TelemetryUnavailable:
+                count += 1
+        return count
+
+    def test_of_a_source_that_is_slow_less_is_asked(self):
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(200)
+        # Fast enough for what is read each time, not for all that is read in the beginning.
+        self.source.longest = 7 * POLLING
+        self.assertLessEqual(self.failures(20), 6)
+        self.source.broken = True
+        self.failures(10)
+        self.source.broken = False
+        self.assertEqual(0, self.failures(20))
+        found = self.collect(self.source.now, a='h1')
+        self.assertEqual([self.source.now], found.profiles.at.tolist())
+        np.testing.assert_allclose(found.demand.profiles[found.demand.rows['a']],
+                                   [100.0, 0.0, 0.2, 0.0], rtol=0.02, atol=1e-6)
+
     def test_a_sample_of_which_a_part_is_stored_waits_for_the_rest(self):
         self.source.vm('a', reads=100.0, guest=0.2)
         self.source.run(5)
