@@ -17,6 +17,7 @@ Of Watcher's own, the database is missing: nothing has failed, and no other plan
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import pathlib
@@ -39,6 +40,8 @@ from tracon_watcher.decision_engine import source
 from tracon_watcher.decision_engine import strategy
 from tracon_watcher.inventory import listing
 from tracon_watcher.messaging import protocol
+from tracon_watcher.placement import cluster
+from tracon_watcher.placement import plan
 
 
 class Strategy(strategy.InterferenceStrategy):
@@ -81,6 +84,13 @@ def model_of(cloud: connection.Connection) -> model_root.ModelRoot:
     return model
 
 
+def believed(move: plan.Move, state: cluster.ClusterState) -> dict[str, Any]:
+    """Return what a move rests on: what it is to change, and what its VMs demand."""
+    return {**dataclasses.asdict(move), 'demand': {
+        one.uuid: state.profiles[state.resident_index[one.uuid]].tolist()
+        for one in move.changes if one.uuid in state.resident_index}}
+
+
 def main(configuration: str, url: str) -> None:
     """Answer orders."""
     logging.basicConfig(level=logging.WARNING)
@@ -97,8 +107,9 @@ def main(configuration: str, url: str) -> None:
         began, own = time.perf_counter(), time.thread_time()
         listener = source.listening(protocol.connector(cfg.CONF))
         before = listener.current
+        ours = Strategy(model, cloud)
         try:
-            solution = Strategy(model, cloud).execute()
+            solution = ours.execute()
         except Exception as error:
             # As in Watcher, where the audit fails and the next one may not.
             return {'failed': f'{type(error).__name__}: {error}'}
@@ -107,6 +118,7 @@ def main(configuration: str, url: str) -> None:
         assert used is not None
         return {'wall': time.perf_counter() - began, 'own': time.thread_time() - own,
                 'snapshot': used.cluster.generated_at,
+                'believed': [believed(move, used.cluster) for move in ours._plan.moves],
                 'moves': [(one['input_parameters']['resource_id'],
                            one['input_parameters']['source_node'],
                            one['input_parameters']['destination_node'])

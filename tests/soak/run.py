@@ -43,8 +43,6 @@ _FORCED = 5
 _ALLOWED_LAG = 3.0
 #: Seconds before an audit that are told of where a move is wrong.
 _STORY = 300.0
-#: Moments of an audit at which a move is looked at.
-_MOMENTS = 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -285,17 +283,19 @@ class Soak:
             moves = [(name, world.hosts.index(source), world.hosts.index(destination))
                      for name, source, destination in found['moves']]
             # Meanwhile VMs come and go, 168 times as fast as in a cloud. A move is right if it was
-            # at any moment of those that the audit may have seen, back to the latest poll.
-            moments = np.linspace(min(found['snapshot'], began) - self.plan.polling, ended,
-                                  _MOMENTS)
-            gains = np.array([world.gains(moves, float(at)) for at in moments])
+            # at any moment of those that the audit may have seen, back to the latest poll. What it
+            # saw may have lasted for a tenth of a second: each change makes another moment.
+            moments = world.moments({host for _name, *both in moves for host in both},
+                                    min(found['snapshot'], began) - self.plan.polling, ended)
+            gains = np.array([world.gains(moves, at) for at in moments])
             for number, (name, start, end) in enumerate(moves):
                 if (gain := gains[:, number].max()) <= 0 or hot[end]:
                     self._wrong(f'an audit moves {name} from {world.hosts[start]} to '
                                 f'{world.hosts[end]}, which brings {gain:.2f}')
                     self.details.append({
-                        'moves': found['moves'], 'wrong': name, 'snapshot': found['snapshot'],
-                        'moments': moments.tolist(), 'gains': gains[:, number].tolist(),
+                        'believed': found['believed'], 'wrong': name,
+                        'snapshot': found['snapshot'],
+                        'moments': moments, 'gains': gains[:, number].tolist(),
                         'story': world.story((start, end), began - _STORY)})
                 vm = world.vms.get(name)
                 if vm is None or vm.host != start:

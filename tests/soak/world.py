@@ -24,7 +24,7 @@ import collections
 import dataclasses
 import threading
 import time
-from typing import Any, Iterator, Sequence
+from typing import Any, Container, Iterator, Sequence
 import uuid
 
 import numpy as np
@@ -287,7 +287,13 @@ class World:
             gains.append(before - self._harm(beside))
         return gains
 
-    def story(self, hosts: Sequence[int], since: float) -> list[dict[str, Any]]:
+    def moments(self, hosts: Container[int], since: float, until: float) -> list[float]:
+        """Return times at which all is seen that was true of some hosts, one after the other."""
+        with self.lock:
+            return sorted({since, *(at for at, host, _step, _vm in self._log
+                                    if host in hosts and since < at <= until)})
+
+    def story(self, hosts: Container[int], since: float) -> list[dict[str, Any]]:
         """Return who came to some hosts, 1, and who went, -1, since a time."""
         with self.lock:
             return [{'at': at, 'host': self.hosts[host], 'step': step, 'vm': vm.uuid,
