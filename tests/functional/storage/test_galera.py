@@ -107,21 +107,24 @@ class TestSeveralNodes(GaleraCase):
         with self.database(0).connection() as connection:
             connection.execute(sa.text('CREATE TABLE counters (id INT PRIMARY KEY, n INT)'))
             connection.execute(sa.text('INSERT INTO counters VALUES (1, 0)'))
-        calls, start = [], threading.Barrier(2)
-
-        def raise_one(connection):
-            calls.append(None)
-            connection.execute(sa.text('UPDATE counters SET n = n + 1 WHERE id = 1'))
-            time.sleep(0.02)
+        calls, both_changed = [], threading.Barrier(2)
 
         def work(number):
             own = self.database(number)
             for _time in range(20):
-                start.wait(_PATIENCE)
+                tries = []
+
+                def raise_one(connection, tries=tries):
+                    tries.append(None)
+                    connection.execute(sa.text('UPDATE counters SET n = n + 1 WHERE id = 1'))
+                    if len(tries) == 1:     # neither is committed before the other has changed it
+                        both_changed.wait(_PATIENCE)
+
                 own.write(raise_one)
+                calls.extend(tries)
 
         self.at_once([lambda number=number: work(number) for number in range(2)])
-        self.assertGreater(len(calls), 40, 'none was done again')
+        self.assertGreaterEqual(len(calls), 60, 'one of two was not done again')
         for number in range(3):
             self.eventually(lambda number=number: 40 == self.database(number).read(
                 lambda connection: connection.scalar(sa.text('SELECT n FROM counters'))))
