@@ -214,7 +214,7 @@ class ExchangeTest(testtools.TestCase):
         real = open
 
         def refused(path, *rest):
-            if str(path).endswith('d.placements'):
+            if pathlib.Path(path).name == 'd.placements':
                 raise PermissionError(13, 'Permission denied')
             return real(path, *rest)
 
