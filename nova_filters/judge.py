@@ -173,7 +173,7 @@ class Judge:
         found = foreseen = None
         parts: list[overlay.Part] = []
         if profile.known:
-            if stale[rows[rows >= 0]].all():
+            if stale.any() and stale[rows[rows >= 0]].all():
                 found = foreseen = overlay.outdated(assessor, profile)
             else:
                 found, foreseen = overlay.assess(

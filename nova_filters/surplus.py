@@ -27,7 +27,8 @@ from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import IntArray
 
-_UNSEEN = -1
+# No host has so large a deficit.
+_UNSEEN = np.iinfo(np.intp).min
 
 
 class Surplus:
@@ -45,6 +46,7 @@ class Surplus:
         #: Since when a host has been above its usual surplus, or below; NaN: it is not.
         self._since: FloatArray = np.empty(0)
         self._above: BoolArray = np.empty(0, dtype=bool)
+        self._all_usual = True
 
     def rebase(self, places: IntArray) -> None:
         """Carry over to other hosts.
@@ -65,6 +67,8 @@ class Surplus:
         :param rows: (n,) indices of hosts
         :param now: seconds since the epoch
         """
+        if self._all_usual:
+            return np.zeros(len(rows), dtype=bool)
         return np.asarray(self._since[rows] >= now - self._patience)
 
     def update(self, rows: IntArray, surplus: IntArray, now: float) -> IntArray:
@@ -74,8 +78,11 @@ class Surplus:
         :param surplus: (n,) instances that each counts, less those that it lists
         :param now: seconds since the epoch
         """
-        excess = np.maximum(surplus, 0)
         before = self._usual[rows]
+        # So it is on nearly every request, which should cost next to nothing.
+        if self._all_usual and (surplus == before).all():
+            return np.zeros(len(rows), dtype=np.intp)
+        excess = np.maximum(surplus, 0)
         usual = np.where(before == _UNSEEN, excess, np.minimum(before, excess))
         above = surplus > usual
         # The earlier of the two, should the clock be set back; fmin passes over NaN.
@@ -85,4 +92,5 @@ class Surplus:
         if lasting.any():
             usual[lasting], since[lasting], above[lasting] = excess[lasting], np.nan, False
         self._usual[rows], self._since[rows], self._above[rows] = usual, since, above
+        self._all_usual = bool(np.isnan(self._since).all())
         return np.asarray(excess - usual)

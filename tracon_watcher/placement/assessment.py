@@ -124,7 +124,7 @@ class Assessor:
         result = verdict.Assessment.unknown(self.cluster, self.status, newcomer)
         stale = np.zeros(count, dtype=bool)
         if now is not None:
-            stale |= now - self.cluster.updated_at > self.settings.maximum_age
+            stale |= self.stale(now)
         if newcomer.known:
             for group in self.groups:
                 self._assess_group(group, newcomer, (slow_limit, ratio_limit), pool, result)
@@ -146,7 +146,7 @@ class Assessor:
 
     def stale(self, now: float) -> BoolArray:
         """Return which hosts' data are too old at ``now``, in seconds since the epoch, (h,)."""
-        return np.asarray(now - self.cluster.updated_at > self.settings.maximum_age)
+        return np.asarray(self.cluster.updated_at < now - self.settings.maximum_age)
 
     def exponents(self) -> tuple[FloatArray, FloatArray]:
         """Return what residents suffer now: log slowdown and −log IOPS ratio, (n,) each.

@@ -149,7 +149,8 @@ class ClusterState:
     def _doubt_of(self, domain: IntArray, beyond: FloatArray) -> FloatArray:
         found = np.zeros((len(domain), 2))
         felt = (domain >= 0) & (beyond > 0).any(axis=1)
-        found[felt] = np.nan_to_num(self.doubt[domain[felt]])
+        if felt.any():
+            found[felt] = np.nan_to_num(self.doubt[domain[felt]])
         return found
 
     @functools.cached_property

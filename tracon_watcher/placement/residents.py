@@ -251,9 +251,9 @@ def _doubt(model: pairwise.PairwiseModel, here: _Whereabouts, tables: elsewhere.
         more = model.parts(elsewhere.excess(
             model, tables, some, here.cluster.io_beyond[rows[some]] + doubt[some]))
         at = here.pooled[some]
-        found[at] = np.abs(model.total(sums[0][at] + more[0], sums[1][at] + more[1])
-                           - exponent[at])
-    return np.nan_to_num(found)
+        found[at] = np.nan_to_num(np.abs(
+            model.total(sums[0][at] + more[0], sums[1][at] + more[1]) - exponent[at]))
+    return found
 
 
 def least_rise(margin: float) -> float:
