@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``tracon lab own-limits``: are limits of VMs themselves told from what neighbours do?"""
+"""``tracon lab own limits``: are limits of VMs themselves told from what neighbours do?"""
 
 import argparse
 import datetime
@@ -98,7 +98,7 @@ def _measure(parsed_args: argparse.Namespace) -> None:
         shown[0].report(count, 1.0)
 
     head = {
-        'command': f'tracon lab own-limits --host-type {parsed_args.host_type} '
+        'command': f'tracon lab own limits --host-type {parsed_args.host_type} '
                    f'--windows {parsed_args.windows} --window {parsed_args.window:g} '
                    f'--seed {parsed_args.seed} --output {parsed_args.output.name}',
         'date': datetime.datetime.now(datetime.UTC).date().isoformat()}

@@ -203,7 +203,7 @@ def read(lines: typing.Iterable[str], source: str) -> list[dict[str, str]]:
     missing = set(COLUMNS) - set(rows.fieldnames or ())
     if missing:
         raise errors.TestbedError('%s: column %s is missing; write the file with '
-                                  '`tracon lab own-limits --output`' % (source, min(missing)))
+                                  '`tracon lab own limits --output`' % (source, min(missing)))
     found = list(rows)
     for row in found:
         if row['cause'] not in CAUSES or row['judged'] not in JUDGED:
