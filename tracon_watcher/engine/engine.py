@@ -227,10 +227,15 @@ class Engine:
 
     def repair(self) -> None:
         """List the cloud anew."""
-        if self._publisher is None:
+        publisher = self._publisher
+        if publisher is None:
+            return
+        inventory = self._parts.list_cloud()
+        if publisher is not self._publisher:
+            # Of a former term. What Nova told between the terms is in no listing but the next one.
             return
         first = self._parts.residency.current() is None
-        repaired = self._parts.residency.replace(self._parts.list_cloud())
+        repaired = self._parts.residency.replace(inventory)
         if repaired:
             LOG.info('%d VMs were elsewhere, or in another state, than Nova\'s notifications had '
                      'told', repaired)
@@ -278,6 +283,8 @@ class Engine:
     def _begin_leading(self) -> None:
         heard = self._end_waiting()
         self._parts.on_lead()
+        # Since it led last nobody told it who went where.
+        self._parts.residency.forget()
         self._collector = self._parts.make_collector()
         publisher = self._parts.make_publisher()
         if heard is not None:

@@ -55,6 +55,14 @@ class Residency:
         #: Set when there is something to ask of single VMs.
         self.lookup_wanted = threading.Event()
 
+    def forget(self) -> None:
+        """Know nothing, as before the first listing."""
+        with self._lock:
+            self._inventory = None
+            for one in (self._servers, self._told_at, self._removed, self._questions,
+                        self._backends):
+                one.clear()
+
     def replace(self, inventory: cloud.Inventory) -> int:
         """Take a full listing; of VMs that Nova told of since it began, what was told stays.
 

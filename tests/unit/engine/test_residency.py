@@ -47,6 +47,17 @@ class ResidencyTest(unittest.TestCase):
         self.assertEqual(0, self.residency.replace(inventory(server())))
         self.assertEqual('h1', self.host())
 
+    def test_what_is_forgotten_is_neither_kept_nor_compared(self):
+        self.residency.replace(inventory(server('a', image=''), server('b')))
+        self.residency.tell('instance.volume_attach.end', payload('a'), 101)
+        self.residency.tell('instance.delete.end', payload('b'), 101)
+        self.residency.forget()
+        self.assertIsNone(self.residency.current())
+        self.assertEqual({}, self.residency.questions(20))
+        self.assertEqual(0, self.residency.replace(inventory(server('a', 'h2'), server('b'))))
+        self.assertEqual(['a', 'b'], list(self.residency.current().servers))
+        self.assertEqual([], self.moved)
+
     def test_a_migration_is_known_when_the_destination_has_it(self):
         self.residency.replace(inventory(server()))
         # Sent by the source while the VM is on its way, with whatever host the record has.
