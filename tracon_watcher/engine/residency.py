@@ -129,6 +129,16 @@ class Residency:
                 self._servers[uuid] = dataclasses.replace(known, volumes=found.attached)
                 self._backends.update(found.backends)
 
+    def postpone(self, uuid: str, told_at: float) -> None:
+        """Put a question last, since there was no answer; what Nova told since stays in its place.
+
+        :param told_at: as :meth:`questions` returned it
+        """
+        with self._lock:
+            if self._questions.get(uuid) == told_at:
+                del self._questions[uuid]
+                self._questions[uuid] = told_at
+
     def tell(self, event: str, payload: Mapping[str, Any], at: float) -> bool:
         """Take one of Nova's versioned notifications.
 

@@ -25,6 +25,7 @@ from tracon_watcher.engine import listening
 from tracon_watcher.engine import metrics
 from tracon_watcher.engine import residency
 from tracon_watcher.inventory import cloud
+from tracon_watcher.inventory import listing
 from tracon_watcher.telemetry import readings
 
 
@@ -101,6 +102,41 @@ class EngineTest(engines.EngineCase):
         self.assertLessEqual({'a', 'b', 'c'}, set(asked))
         self.assertLessEqual(len(asked), 6)
         self.assertEqual({}, residency.questions(20))
+
+    def looking_up(self, failing):
+        """Return an engine with questions on all VMs, and which VMs it has asked for."""
+        asked = []
+
+        def volumes_of(uuid, _known):
+            asked.append(uuid)
+            if uuid in failing:
+                raise listing.CloudUnavailable(f'Nova: GET /servers/{uuid}: 500')
+            return cloud.Volumes(('v',), {})
+
+        one = engine.Engine(dataclasses.replace(self.engine._parts, volumes_of=volumes_of),
+                            self.engine._settings, lambda: self.source.now)
+        self.lead(one)
+        for uuid in sorted(self.servers):
+            one._parts.residency.tell('instance.volume_attach.end', {
+                'uuid': uuid, 'state': 'active'}, self.source.now + 1)
+        return one, asked
+
+    def test_a_vm_that_cannot_be_looked_up_keeps_no_other_waiting(self):
+        one, asked = self.looking_up({'a'})
+        one.look_up()
+        self.assertEqual(['a', 'b', 'c'], asked)
+        self.assertEqual(['a'], list(one._parts.residency.questions(20)))
+        with self.assertRaisesRegex(listing.CloudUnavailable, '/servers/a'):
+            one.look_up()
+
+    def test_a_cloud_that_does_not_answer_is_not_asked_for_all_vms(self):
+        self.servers.update(d='h1', e='h2')
+        one, asked = self.looking_up(set(self.servers))
+        for first in ('a', 'd'):
+            with self.assertRaisesRegex(listing.CloudUnavailable, f'/servers/{first}'):
+                one.look_up()
+        # Those that failed come last.
+        self.assertEqual(['a', 'b', 'c', 'd', 'e', 'a'], asked)
 
     def test_what_is_collected_is_published_and_shown(self):
         for name in 'abc':
