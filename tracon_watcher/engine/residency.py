@@ -49,6 +49,8 @@ class Residency:
         self._removed: dict[str, float] = {}
         #: When each VM whose volumes are not known was last told of.
         self._questions: dict[str, float] = {}
+        #: The same of those whose volumes were answered since the last listing began.
+        self._answered: dict[str, float] = {}
         self._backends: dict[str, str] = {}
         #: Set when something changed that only a full listing shows.
         self.repair_wanted = threading.Event()
@@ -60,7 +62,7 @@ class Residency:
         with self._lock:
             self._inventory = None
             for one in (self._servers, self._told_at, self._removed, self._questions,
-                        self._backends):
+                        self._answered, self._backends):
                 one.clear()
 
     def replace(self, inventory: cloud.Inventory) -> int:
@@ -77,6 +79,15 @@ class Residency:
             for uuid, at in self._removed.items():
                 if at >= since:
                     servers.pop(uuid, None)
+            # The listing may have passed by a VM before Nova told that it has other volumes.
+            self._answered = {uuid: at for uuid, at in self._answered.items()
+                              if at >= since and uuid in servers and uuid in self._servers}
+            backends: dict[str, str] = {}
+            for uuid in self._answered:
+                attached = self._servers[uuid].volumes
+                servers[uuid] = dataclasses.replace(servers[uuid], volumes=attached)
+                backends.update((one, self._backends[one]) for one in attached
+                                if one in self._backends)
             known = self._inventory is not None
             # A cell that does not answer is left out of a listing; its VMs run on.
             servers.update({uuid: one for uuid, one in self._servers.items()
@@ -88,7 +99,7 @@ class Residency:
             self._removed = {uuid: at for uuid, at in self._removed.items() if at >= since}
             self._questions = {uuid: at for uuid, at in self._questions.items()
                                if at >= since and uuid in servers}
-            self._backends.clear()
+            self._backends = backends
             both = [(self._servers[uuid], server) for uuid, server in servers.items()
                     if uuid in self._servers]
             self._servers, self._inventory = servers, inventory
@@ -128,6 +139,7 @@ class Residency:
             if found is not None and known is not None:
                 self._servers[uuid] = dataclasses.replace(known, volumes=found.attached)
                 self._backends.update(found.backends)
+                self._answered[uuid] = told_at
 
     def postpone(self, uuid: str, told_at: float) -> None:
         """Put a question last, since there was no answer; what Nova told since stays in its place.

@@ -145,6 +145,21 @@ class ResidencyTest(unittest.TestCase):
         found = self.residency.current()
         self.assertEqual((('v',), 'ceph'), (found.servers['a'].volumes, found.backends['v']))
 
+    def test_an_answer_outlives_the_listing_that_began_before_it_was_told(self):
+        old, new = server('a', image='', volumes=('root',)), payload('n')
+        self.residency.replace(inventory(old))
+        self.residency.tell('instance.volume_attach.end', payload('a'), 205)
+        self.residency.tell('instance.create.end', {**new, 'image_uuid': ''}, 206)
+        for uuid, at in self.residency.questions(20).items():
+            self.residency.answer(uuid, at, cloud.Volumes((f'v{uuid}',), {f'v{uuid}': 'ceph'}))
+        for began, volumes, backends in ((200.0, {'a': ('va',), 'n': ('vn',)},
+                                          {'va': 'ceph', 'vn': 'ceph'}),
+                                         (300.0, {'a': ('root',)}, {})):
+            self.residency.replace(inventory(old, began_at=began))
+            found = self.residency.current()
+            self.assertEqual(volumes, {one.uuid: one.volumes for one in found.servers.values()})
+            self.assertEqual(backends, found.backends)
+
     def test_what_is_told_while_it_is_asked_for_is_asked_again(self):
         self.residency.replace(inventory(server('a', image='')))
         self.residency.tell('instance.volume_attach.end', payload('a'), 101)
