@@ -47,6 +47,8 @@ class Residency:
         self._servers: dict[str, cloud.Server] = {}
         self._told_at: dict[str, float] = {}
         self._removed: dict[str, float] = {}
+        #: Hosts whose VMs a listing has had.
+        self._seen: frozenset[str] = frozenset()
         #: When each VM whose volumes are not known was last told of.
         self._questions: dict[str, float] = {}
         #: The same of those whose volumes were answered since the last listing began.
@@ -60,7 +62,7 @@ class Residency:
     def forget(self) -> None:
         """Know nothing, as before the first listing."""
         with self._lock:
-            self._inventory = None
+            self._inventory, self._seen = None, frozenset()
             for one in (self._servers, self._told_at, self._removed, self._questions,
                         self._answered, self._backends):
                 one.clear()
@@ -102,7 +104,11 @@ class Residency:
             self._backends = backends
             both = [(self._servers[uuid], server) for uuid, server in servers.items()
                     if uuid in self._servers]
-            self._servers, self._inventory = servers, inventory
+            self._seen = frozenset(host for host, one in inventory.hypervisors.items()
+                                   if one.reachable or host in self._seen)
+            self._servers = servers
+            self._inventory = dataclasses.replace(
+                inventory, remembered=self._seen & inventory.unreachable)
         # Without the lock: it may take its time, and Nova goes on telling.
         for before, after in both:
             self._tell_moved(before, after)

@@ -85,6 +85,7 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
     """
     history = _history(inventory, demand)
     rules = {host: _rules(inventory, host, defaults, report) for host in inventory.hypervisors}
+    lost = _lost(inventory, rules, report)
     residents: dict[str, list[cluster.Resident]] = {host: [] for host in inventory.hypervisors}
     latest = dict.fromkeys(inventory.hypervisors, 0.0)
     running: set[str] = set()
@@ -107,9 +108,10 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
         stated = flavors[key].or_else(rules[server.host].limits).or_else(defaults.limits)
         residents[server.host].append(cluster.Resident(
             uuid, _profile(server, row, demand, history), stated,
-            _backend(server, inventory.backends)))
+            _known(_backend(server, inventory.backends), lost)))
     return cluster.build([
-        cluster.Host(host, tuple(vms), rules[host].host_type, rules[host].storage,
+        cluster.Host(host, tuple(vms), rules[host].host_type,
+                     _known(rules[host].storage, lost),
                      # VMs that stand still report nothing; where none runs, that is all there
                      # is to know, unless Nova does not know either who is there.
                      latest[host] if host in running or not inventory.hypervisors[host].reachable
@@ -149,6 +151,29 @@ def _backend(server: cloud.Server, backends: Mapping[str, str]) -> str | None:
     if len(found) == 1:
         return found.pop() or cluster.UNKNOWN
     return cluster.UNKNOWN
+
+
+def _lost(inventory: cloud.Inventory, rules: Mapping[str, _Rules],
+          report: Callable[[str, str], None]) -> frozenset[str]:
+    """Return the pools on which VMs may be that no listing has had, since their cell is silent.
+
+    Neither how many they are is known nor what they do, so nothing is known of these pools.
+    """
+    unseen = inventory.unseen
+    if not unseen:
+        return frozenset()
+    found = {rules[host].storage for host in unseen} - {cluster.LOCAL, cluster.UNKNOWN}
+    for uuid, backends in inventory.strangers.items():
+        if uuid not in inventory.servers:
+            found |= backends
+    for name in sorted(found):
+        report('cells', f'storage {name}: it is not known which VMs of a cell that does not '
+                        'answer use it; hosts that use it are unknown until the cell answers')
+    return frozenset(found)
+
+
+def _known(storage: str | None, lost: frozenset[str]) -> str | None:
+    return cluster.UNKNOWN if storage in lost else storage
 
 
 def _rules(inventory: cloud.Inventory, host: str, defaults: Defaults,

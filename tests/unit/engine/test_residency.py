@@ -193,6 +193,19 @@ class ResidencyTest(unittest.TestCase):
         self.assertEqual(1, self.residency.replace(lost))
         self.assertEqual(['b'], list(self.residency.current().servers))
 
+    def test_hosts_are_remembered_that_were_seen_before_their_cell_fell_silent(self):
+        def listed(began_at, *silent):
+            return dataclasses.replace(inventory(began_at=began_at), hypervisors={
+                name: cloud.Hypervisor(name, True, True, reachable=name not in silent)
+                for name in ('h1', 'h2', 'h3')})
+        for silent, unseen in ((('h2', 'h3'), {'h2', 'h3'}), (('h3',), {'h3'}),
+                               (('h2', 'h3'), {'h3'}), ((), set()), (('h1', 'h3'), set())):
+            self.residency.replace(listed(200.0, *silent))
+            self.assertEqual(unseen, self.residency.current().unseen)
+        self.residency.forget()
+        self.residency.replace(listed(200.0, 'h2'))
+        self.assertEqual({'h2'}, self.residency.current().unseen)
+
     def test_what_is_given_out_does_not_change_any_more(self):
         self.residency.replace(inventory(server()))
         before = self.residency.current()
