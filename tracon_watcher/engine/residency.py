@@ -20,6 +20,7 @@ import threading
 from typing import Any, Callable, Mapping
 
 from tracon_watcher.inventory import cloud
+from tracon_watcher.inventory import vm_states
 
 #: Ends of operations after which Nova's record of a VM's host is the right one. Other
 #: notifications carry it too, but some are sent while it changes.
@@ -32,6 +33,8 @@ _GONE = 'instance.delete.end'
 _WIDER = ('aggregate.', 'service.', 'instance.evacuate')
 #: After these a VM has other volumes.
 _VOLUMES = frozenset(('instance.volume_attach.end', 'instance.volume_detach.end'))
+#: A VM does not run in these, or who knows.
+_STILL = vm_states.IDLE | vm_states.ABSENT | {vm_states.FAILED}
 
 
 class Residency:
@@ -81,6 +84,9 @@ class Residency:
             for uuid, at in self._removed.items():
                 if at >= since:
                     servers.pop(uuid, None)
+            for uuid, before in self._servers.items():
+                if uuid in servers:
+                    servers[uuid] = _resumed(before, servers[uuid], since)
             # The listing may have passed by a VM before Nova told that it has other volumes.
             self._answered = {uuid: at for uuid, at in self._answered.items()
                               if at >= since and uuid in servers and uuid in self._servers}
@@ -186,6 +192,8 @@ class Residency:
                 self.lookup_wanted.set()
             if found is None or found == before:
                 return False
+            if before is not None:
+                found = _resumed(before, found, at)
             self._servers[uuid] = found
             self._told_at[uuid] = at
         if before is not None:
@@ -208,6 +216,18 @@ class Residency:
         # A resize brings another flavor, a rebuild another image.
         told = _server(payload)
         return dataclasses.replace(told, volumes=known.volumes)
+
+
+def _resumed(before: cloud.Server, after: cloud.Server, at: float) -> cloud.Server:
+    """Return what a VM has become, with the time at which it began to run again.
+
+    :param at: when that is seen, seconds since the epoch
+    """
+    begins = before.vm_state in vm_states.IDLE and after.vm_state not in _STILL
+    resumed_at = at if begins else max(before.resumed_at, after.resumed_at)
+    # As a rule it never stood still, and there may be many.
+    return after if after.resumed_at == resumed_at else dataclasses.replace(
+        after, resumed_at=resumed_at)
 
 
 def _place(server: cloud.Server | None) -> tuple[str | None, str] | None:

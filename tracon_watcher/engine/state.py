@@ -98,8 +98,9 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
             continue
         if server.vm_state not in vm_states.IDLE:
             running.add(server.host)
-            # All that was to be known of it at its launch was that. It is soon to be heard of.
-            latest[server.host] = max(latest[server.host], server.launched_at)
+            # All that was to be known of it at its launch was that, as when it stood still. It is
+            # soon to be heard of.
+            latest[server.host] = max(latest[server.host], server.launched_at, server.resumed_at)
         if row is not None:
             latest[server.host] = max(latest[server.host], demand.updated_at[row])
         key = tuple(sorted(server.extra_specs.items()))
@@ -123,12 +124,13 @@ def _profile(server: cloud.Server, row: int | None, demand: Demand,
              history: Mapping[str, newcomer.Profile]) -> FloatArray | None:
     if server.vm_state in vm_states.IDLE:
         return np.zeros(COUNT)
-    if row is None:
-        # It is new: until its own counters speak, it does what VMs of its kind do.
+    known = row is not None and not np.isnan(demand.profiles[row]).any()
+    if row is None or not known and server.resumed_at > demand.updated_at[row]:
+        # It is new, or has stood still for long: until its own counters speak, it does what VMs of
+        # its kind do.
         expected = newcomer.expected(history, *server.kind)
         return expected.mean if expected.known else None
-    profile = demand.profiles[row]
-    return None if np.isnan(profile).any() else profile
+    return demand.profiles[row] if known else None
 
 
 def _history(inventory: cloud.Inventory, demand: Demand) -> dict[str, newcomer.Profile]:

@@ -44,6 +44,7 @@ class Server:
     :param volumes: ids of those attached
     :param local_disks: how many disks it has that are no volumes: root, ephemeral and swap
     :param launched_at: seconds since the epoch, 0 where Nova does not say
+    :param resumed_at: when it was seen to run after it had stood still; 0 where that was not seen
     """
 
     uuid: str
@@ -58,6 +59,7 @@ class Server:
     vcpus: int = 1
     local_disks: int = 1
     launched_at: float = 0.0
+    resumed_at: float = 0.0
 
     @property
     def kind(self) -> tuple[str, str, str]:

@@ -75,6 +75,29 @@ class ResidencyTest(unittest.TestCase):
         self.assertEqual(('h1', 'stopped'), (
             self.host(), self.residency.current().servers['a'].vm_state))
 
+    def resumed(self, *names):
+        servers = self.residency.current().servers
+        return [servers[name].resumed_at for name in names]
+
+    def test_when_a_vm_runs_again_that_stood_still_is_known(self):
+        still = [server('a', state='stopped'), server('b', state='paused'),
+                 server('c', state='stopped'), server('d')]
+        self.residency.replace(inventory(*still))
+        self.residency.tell('instance.power_on.end', payload('a'), 101)
+        self.residency.tell('instance.unpause.end', payload('b'), 102)
+        self.residency.tell('instance.live_migration_post_dest.end', payload('b', 'h2'), 103)
+        self.residency.tell('instance.power_on.error', payload('c', state='error'), 104)
+        self.residency.tell('instance.reboot.end', payload('d'), 105)
+        self.assertEqual([101, 102, 0, 0], self.resumed(*'abcd'))
+        # A listing shows it where no notification told, and keeps what was told.
+        for began in (200.0, 300.0):
+            self.residency.replace(inventory(server('a'), server('b', 'h2'), server('c'),
+                                             server('d'), began_at=began))
+            self.assertEqual([101, 102, 0, 0], self.resumed(*'abcd'))
+        self.residency.replace(inventory(*still, began_at=400.0))
+        self.residency.replace(inventory(*map(server, 'abcd'), began_at=500.0))
+        self.assertEqual([500.0, 500.0, 500.0, 0], self.resumed(*'abcd'))
+
     def test_a_created_vm_appears_when_it_has_spawned(self):
         self.residency.replace(inventory())
         self.residency.tell('instance.create.start', payload(), 101)

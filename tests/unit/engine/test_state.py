@@ -72,6 +72,20 @@ class StateTest(unittest.TestCase):
                            demand=self.demand(old=1.0))
         self.assertEqual(950.0, found.updated_at[0])
 
+    def test_until_a_vm_that_runs_again_is_heard_of_it_does_what_its_kind_does(self):
+        def found(resumed_at, **more):
+            demand = self.demand(**{'x': 1.0, 'y': 3.0, 'again': math.nan, **more})
+            again = dataclasses.replace(server('again', 'h2'), resumed_at=resumed_at)
+            built = self.build(server('x'), server('y'), again, demand=demand)
+            return built.profiles[2, 0], built.updated_at[1]
+        self.assertEqual((2.0, 950.0), found(950.0))
+        # Since then there were samples, and they told nothing.
+        profile, updated_at = found(850.0)
+        self.assertTrue(math.isnan(profile))
+        self.assertEqual(902.0, updated_at)
+        # What it did before it stood still says more than its kind, as long as it is kept.
+        self.assertEqual((7.0, 950.0), found(950.0, again=7.0))
+
     def test_a_host_of_a_cell_that_does_not_answer_is_not_taken_for_idle(self):
         self.hypervisors['h2'] = cloud.Hypervisor('h2', False, False, reachable=False)
         self.assertEqual([1000.0, 0.0], self.build().updated_at.tolist())
