@@ -302,7 +302,7 @@ class Engine:
     def _begin_leading(self) -> None:
         heard = self._end_waiting()
         self._parts.on_lead()
-        # Since it led last nobody told it who went where.
+        # Of what happened since it led last, it was told nothing.
         self._parts.residency.forget()
         self._collector = self._parts.make_collector()
         publisher = self._parts.make_publisher()

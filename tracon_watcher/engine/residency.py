@@ -33,7 +33,7 @@ _GONE = 'instance.delete.end'
 _WIDER = ('aggregate.', 'service.', 'instance.evacuate')
 #: After these a VM has other volumes.
 _VOLUMES = frozenset(('instance.volume_attach.end', 'instance.volume_detach.end'))
-#: A VM does not run in these, or who knows.
+#: In these a VM does not run, or it is not known whether it does.
 _STILL = vm_states.IDLE | vm_states.ABSENT | {vm_states.FAILED}
 
 
