@@ -42,6 +42,8 @@ from tracon_watcher.api import routes
 from tracon_watcher.api import state as states
 
 LOG = logging.getLogger(__name__)
+#: Seconds that Keystone has to answer; keystonemiddleware would wait for good, with every thread.
+_KEYSTONE_TIMEOUT = 10
 
 Application = Callable[..., Iterable[bytes]]
 
@@ -82,6 +84,7 @@ def build(view_of: states.ViewOf, decisions: explanations.Decisions, conf: cfg.C
     registry.register(metrics.StateCollector(state))
     answered: Application = routes.Routes(
         state, decisions, authority.enforcer(conf) if enforcer is None else enforcer, largest)
+    _register_opts(conf)
     answered = auth_token.AuthProtocol(answered, {'oslo_config_config': conf})
     answered = _Doors(public.Public(state, {} if checks is None else checks), answered)
     answered = faults.FaultWrapper(answered)
@@ -89,6 +92,13 @@ def build(view_of: states.ViewOf, decisions: explanations.Decisions, conf: cfg.C
     answered = request_id.RequestId(answered)
     return Api(http_proxy_to_wsgi.HTTPProxyToWSGI(answered, conf),
                metrics.MetricsApplication(registry), state)
+
+
+def _register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register keystonemiddleware's options, with a default that it lacks."""
+    for group, options in auth_token.list_opts():
+        conf.register_opts(options, group=group)
+        conf.set_default('http_connect_timeout', _KEYSTONE_TIMEOUT, group)
 
 
 class _Doors:

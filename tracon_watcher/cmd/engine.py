@@ -63,8 +63,9 @@ from tracon_watcher.placement import limits
 LOG = logging.getLogger(__name__)
 #: The user whom the engine asks Nova, Cinder and Gnocchi as.
 AUTH = 'service_auth'
-#: Seconds that Nova, Cinder and Gnocchi have to answer; keystoneauth would wait for good.
-_TIMEOUT = 60
+#: Seconds that Nova, Cinder and Gnocchi have to answer; keystoneauth would wait for good. Nova
+#: itself waits 60 seconds for a cell that hangs, before it lists what the others have.
+_TIMEOUT = 180
 _MINUTE, _HOUR = 60.0, 3600.0
 
 

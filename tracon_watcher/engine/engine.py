@@ -33,6 +33,7 @@ from tracon_watcher.engine.storage import lease as leases
 from tracon_watcher.engine import view as view_module
 from tracon_watcher.engine import viewing
 from tracon_watcher.inventory import cloud
+from tracon_watcher.inventory import listing
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import snapshot
@@ -46,6 +47,8 @@ _OVERDUE, _LONGEST_WORK = 3.0, 120.0
 _SHORTEST_REPAIR = 30.0
 #: VMs whose volumes are asked for at a time, and the seconds between two times at least.
 _LOOKUPS, _SHORTEST_LOOKUP = 20, 5.0
+#: So many that fail end a time: each may have waited until it timed out.
+_FAILED_LOOKUPS = 3
 
 
 class Publisher(listening.Startable, Protocol):
@@ -227,10 +230,15 @@ class Engine:
 
     def repair(self) -> None:
         """List the cloud anew."""
-        if self._publisher is None:
+        publisher = self._publisher
+        if publisher is None:
+            return
+        inventory = self._parts.list_cloud()
+        if publisher is not self._publisher:
+            # Of a former term. What Nova told between the terms is in no listing but the next one.
             return
         first = self._parts.residency.current() is None
-        repaired = self._parts.residency.replace(self._parts.list_cloud())
+        repaired = self._parts.residency.replace(inventory)
         if repaired:
             LOG.info('%d VMs were elsewhere, or in another state, than Nova\'s notifications had '
                      'told', repaired)
@@ -238,13 +246,29 @@ class Engine:
             self.activities['collect'].wake()
 
     def look_up(self) -> None:
-        """Ask for the volumes of some VMs that have others since they were listed."""
+        """Ask for the volumes of some VMs that have others since they were listed.
+
+        :raises tracon_watcher.inventory.listing.CloudUnavailable: when there was no answer at all
+        """
         residency, volumes_of = self._parts.residency, self._parts.volumes_of
         inventory = residency.current()
         if self._publisher is None or volumes_of is None or inventory is None:
             return
+        failures: list[listing.CloudUnavailable] = []
+        answered = False
         for uuid, told_at in residency.questions(_LOOKUPS).items():
-            residency.answer(uuid, told_at, volumes_of(uuid, inventory.backends))
+            try:
+                found = volumes_of(uuid, inventory.backends)
+            except listing.CloudUnavailable as error:
+                failures.append(error)
+                residency.postpone(uuid, told_at)
+                if len(failures) == _FAILED_LOOKUPS:
+                    break
+            else:
+                residency.answer(uuid, told_at, found)
+                answered = True
+        if failures and not answered:
+            raise failures[0]
         if residency.questions(1):
             residency.lookup_wanted.set()
 
@@ -278,6 +302,8 @@ class Engine:
     def _begin_leading(self) -> None:
         heard = self._end_waiting()
         self._parts.on_lead()
+        # Of what happened since it led last, it was told nothing.
+        self._parts.residency.forget()
         self._collector = self._parts.make_collector()
         publisher = self._parts.make_publisher()
         if heard is not None:

@@ -20,6 +20,7 @@ import threading
 from typing import Any, Callable, Mapping
 
 from tracon_watcher.inventory import cloud
+from tracon_watcher.inventory import vm_states
 
 #: Ends of operations after which Nova's record of a VM's host is the right one. Other
 #: notifications carry it too, but some are sent while it changes.
@@ -32,6 +33,8 @@ _GONE = 'instance.delete.end'
 _WIDER = ('aggregate.', 'service.', 'instance.evacuate')
 #: After these a VM has other volumes.
 _VOLUMES = frozenset(('instance.volume_attach.end', 'instance.volume_detach.end'))
+#: In these a VM does not run, or it is not known whether it does.
+_STILL = vm_states.IDLE | vm_states.ABSENT | {vm_states.FAILED}
 
 
 class Residency:
@@ -47,13 +50,25 @@ class Residency:
         self._servers: dict[str, cloud.Server] = {}
         self._told_at: dict[str, float] = {}
         self._removed: dict[str, float] = {}
+        #: Hosts whose VMs a listing has had.
+        self._seen: frozenset[str] = frozenset()
         #: When each VM whose volumes are not known was last told of.
         self._questions: dict[str, float] = {}
+        #: The same of those whose volumes were answered since the last listing began.
+        self._answered: dict[str, float] = {}
         self._backends: dict[str, str] = {}
         #: Set when something changed that only a full listing shows.
         self.repair_wanted = threading.Event()
         #: Set when there is something to ask of single VMs.
         self.lookup_wanted = threading.Event()
+
+    def forget(self) -> None:
+        """Know nothing, as before the first listing."""
+        with self._lock:
+            self._inventory, self._seen = None, frozenset()
+            for one in (self._servers, self._told_at, self._removed, self._questions,
+                        self._answered, self._backends):
+                one.clear()
 
     def replace(self, inventory: cloud.Inventory) -> int:
         """Take a full listing; of VMs that Nova told of since it began, what was told stays.
@@ -69,6 +84,18 @@ class Residency:
             for uuid, at in self._removed.items():
                 if at >= since:
                     servers.pop(uuid, None)
+            for uuid, before in self._servers.items():
+                if uuid in servers:
+                    servers[uuid] = _resumed(before, servers[uuid], since)
+            # The listing may have passed by a VM before Nova told that it has other volumes.
+            self._answered = {uuid: at for uuid, at in self._answered.items()
+                              if at >= since and uuid in servers and uuid in self._servers}
+            backends: dict[str, str] = {}
+            for uuid in self._answered:
+                attached = self._servers[uuid].volumes
+                servers[uuid] = dataclasses.replace(servers[uuid], volumes=attached)
+                backends.update((one, self._backends[one]) for one in attached
+                                if one in self._backends)
             known = self._inventory is not None
             # A cell that does not answer is left out of a listing; its VMs run on.
             servers.update({uuid: one for uuid, one in self._servers.items()
@@ -80,10 +107,14 @@ class Residency:
             self._removed = {uuid: at for uuid, at in self._removed.items() if at >= since}
             self._questions = {uuid: at for uuid, at in self._questions.items()
                                if at >= since and uuid in servers}
-            self._backends.clear()
+            self._backends = backends
             both = [(self._servers[uuid], server) for uuid, server in servers.items()
                     if uuid in self._servers]
-            self._servers, self._inventory = servers, inventory
+            self._seen = frozenset(host for host, one in inventory.hypervisors.items()
+                                   if one.reachable or host in self._seen)
+            self._servers = servers
+            self._inventory = dataclasses.replace(
+                inventory, remembered=self._seen & inventory.unreachable)
         # Without the lock: it may take its time, and Nova goes on telling.
         for before, after in both:
             self._tell_moved(before, after)
@@ -120,6 +151,17 @@ class Residency:
             if found is not None and known is not None:
                 self._servers[uuid] = dataclasses.replace(known, volumes=found.attached)
                 self._backends.update(found.backends)
+                self._answered[uuid] = told_at
+
+    def postpone(self, uuid: str, told_at: float) -> None:
+        """Put a question last, since there was no answer; what Nova told since stays in its place.
+
+        :param told_at: as :meth:`questions` returned it
+        """
+        with self._lock:
+            if self._questions.get(uuid) == told_at:
+                del self._questions[uuid]
+                self._questions[uuid] = told_at
 
     def tell(self, event: str, payload: Mapping[str, Any], at: float) -> bool:
         """Take one of Nova's versioned notifications.
@@ -150,6 +192,8 @@ class Residency:
                 self.lookup_wanted.set()
             if found is None or found == before:
                 return False
+            if before is not None:
+                found = _resumed(before, found, at)
             self._servers[uuid] = found
             self._told_at[uuid] = at
         if before is not None:
@@ -172,6 +216,18 @@ class Residency:
         # A resize brings another flavor, a rebuild another image.
         told = _server(payload)
         return dataclasses.replace(told, volumes=known.volumes)
+
+
+def _resumed(before: cloud.Server, after: cloud.Server, at: float) -> cloud.Server:
+    """Return what a VM has become, with the time at which it began to run again.
+
+    :param at: when that is seen, seconds since the epoch
+    """
+    begins = before.vm_state in vm_states.IDLE and after.vm_state not in _STILL
+    resumed_at = at if begins else max(before.resumed_at, after.resumed_at)
+    # As a rule it never stood still, and there may be many.
+    return after if after.resumed_at == resumed_at else dataclasses.replace(
+        after, resumed_at=resumed_at)
 
 
 def _place(server: cloud.Server | None) -> tuple[str | None, str] | None:

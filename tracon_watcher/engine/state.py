@@ -85,6 +85,7 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
     """
     history = _history(inventory, demand)
     rules = {host: _rules(inventory, host, defaults, report) for host in inventory.hypervisors}
+    lost = _lost(inventory, rules, report)
     residents: dict[str, list[cluster.Resident]] = {host: [] for host in inventory.hypervisors}
     latest = dict.fromkeys(inventory.hypervisors, 0.0)
     running: set[str] = set()
@@ -97,8 +98,9 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
             continue
         if server.vm_state not in vm_states.IDLE:
             running.add(server.host)
-            # All that was to be known of it at its launch was that. It is soon to be heard of.
-            latest[server.host] = max(latest[server.host], server.launched_at)
+            # All that was to be known of it at its launch was that, as when it stood still. It is
+            # soon to be heard of.
+            latest[server.host] = max(latest[server.host], server.launched_at, server.resumed_at)
         if row is not None:
             latest[server.host] = max(latest[server.host], demand.updated_at[row])
         key = tuple(sorted(server.extra_specs.items()))
@@ -107,9 +109,10 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
         stated = flavors[key].or_else(rules[server.host].limits).or_else(defaults.limits)
         residents[server.host].append(cluster.Resident(
             uuid, _profile(server, row, demand, history), stated,
-            _backend(server, inventory.backends)))
+            _known(_backend(server, inventory.backends), lost)))
     return cluster.build([
-        cluster.Host(host, tuple(vms), rules[host].host_type, rules[host].storage,
+        cluster.Host(host, tuple(vms), rules[host].host_type,
+                     _known(rules[host].storage, lost),
                      # VMs that stand still report nothing; where none runs, that is all there
                      # is to know, unless Nova does not know either who is there.
                      latest[host] if host in running or not inventory.hypervisors[host].reachable
@@ -121,12 +124,13 @@ def _profile(server: cloud.Server, row: int | None, demand: Demand,
              history: Mapping[str, newcomer.Profile]) -> FloatArray | None:
     if server.vm_state in vm_states.IDLE:
         return np.zeros(COUNT)
-    if row is None:
-        # It is new: until its own counters speak, it does what VMs of its kind do.
+    known = row is not None and not np.isnan(demand.profiles[row]).any()
+    if row is None or not known and server.resumed_at > demand.updated_at[row]:
+        # It is new, or has stood still for long: until its own counters speak, it does what VMs of
+        # its kind do.
         expected = newcomer.expected(history, *server.kind)
         return expected.mean if expected.known else None
-    profile = demand.profiles[row]
-    return None if np.isnan(profile).any() else profile
+    return demand.profiles[row] if known else None
 
 
 def _history(inventory: cloud.Inventory, demand: Demand) -> dict[str, newcomer.Profile]:
@@ -149,6 +153,29 @@ def _backend(server: cloud.Server, backends: Mapping[str, str]) -> str | None:
     if len(found) == 1:
         return found.pop() or cluster.UNKNOWN
     return cluster.UNKNOWN
+
+
+def _lost(inventory: cloud.Inventory, rules: Mapping[str, _Rules],
+          report: Callable[[str, str], None]) -> frozenset[str]:
+    """Return the pools on which VMs may be that no listing has had, since their cell is silent.
+
+    Neither how many they are is known nor what they do, so nothing is known of these pools.
+    """
+    unseen = inventory.unseen
+    if not unseen:
+        return frozenset()
+    found = {rules[host].storage for host in unseen} - {cluster.LOCAL, cluster.UNKNOWN}
+    for uuid, backends in inventory.strangers.items():
+        if uuid not in inventory.servers:
+            found |= backends
+    for name in sorted(found):
+        report('cells', f'storage {name}: it is not known which VMs of a cell that does not '
+                        'answer use it; hosts that use it are unknown until the cell answers')
+    return frozenset(found)
+
+
+def _known(storage: str | None, lost: frozenset[str]) -> str | None:
+    return cluster.UNKNOWN if storage in lost else storage
 
 
 def _rules(inventory: cloud.Inventory, host: str, defaults: Defaults,

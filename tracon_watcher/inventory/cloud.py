@@ -44,6 +44,7 @@ class Server:
     :param volumes: ids of those attached
     :param local_disks: how many disks it has that are no volumes: root, ephemeral and swap
     :param launched_at: seconds since the epoch, 0 where Nova does not say
+    :param resumed_at: when it was seen to run after it had stood still; 0 where that was not seen
     """
 
     uuid: str
@@ -58,6 +59,7 @@ class Server:
     vcpus: int = 1
     local_disks: int = 1
     launched_at: float = 0.0
+    resumed_at: float = 0.0
 
     @property
     def kind(self) -> tuple[str, str, str]:
@@ -104,6 +106,9 @@ class Inventory:
     :param began_at: seconds since the epoch when the first service was asked
     :param volume_limits: by id of a volume, limits by their names in
         :data:`.volume_limits.NAMES`; volumes without limits are not there
+    :param strangers: by uuid of a VM that has volumes and is not listed, their backends
+    :param remembered: hosts of cells that do not answer whose VMs are here all the same, since an
+        earlier listing had them
     """
 
     servers: Mapping[str, Server]
@@ -112,11 +117,18 @@ class Inventory:
     backends: Mapping[str, str]
     began_at: float
     volume_limits: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+    strangers: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)
+    remembered: frozenset[str] = frozenset()
 
     @property
     def unreachable(self) -> frozenset[str]:
         """The hosts of cells that do not answer: what runs there is not in the listing."""
         return frozenset(one.host for one in self.hypervisors.values() if not one.reachable)
+
+    @property
+    def unseen(self) -> frozenset[str]:
+        """The hosts of which it is not known what runs there, nor has been known."""
+        return self.unreachable - self.remembered
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,10 +166,10 @@ def collect(connection: Any, clock: Callable[[], float] = time.time,
         Aggregate(entry['name'], frozenset(entry['hosts']), entry['metadata'])
         for entry in nova.pages('/os-aggregates', 'aggregates', {}, limited=False))
     cinder = listing.Service('Cinder', connection.block_storage, None, "the engine's user")
-    volumes = _volumes(cinder)
+    volumes, strangers = _volumes(cinder, servers)
     backends = {one.id: one.host for one in volumes if one.host}
     limits = {} if volume_limits is None else volume_limits.collect(cinder, volumes)
-    return Inventory(servers, hypervisors, aggregates, backends, began, limits)
+    return Inventory(servers, hypervisors, aggregates, backends, began, limits, strangers)
 
 
 def server(entry: Mapping[str, Any]) -> Server:
@@ -228,13 +240,24 @@ def _hypervisor(entry: Mapping[str, Any]) -> Hypervisor:
                       entry.get('state') == 'up', reachable)
 
 
-def _volumes(cinder: listing.Service) -> list[limits_module.Volume]:
-    """Return all volumes; none where there is no Cinder."""
+def _volumes(cinder: listing.Service, servers: Mapping[str, Server]
+             ) -> tuple[list[limits_module.Volume], dict[str, frozenset[str]]]:
+    """Return all volumes, and the backends of those of VMs that are not listed, by the VM's uuid.
+
+    None where there is no Cinder.
+    """
+    found: list[limits_module.Volume] = []
+    strangers: dict[str, frozenset[str]] = {}
     try:
-        # Of each entry next to nothing is kept: there may be as many as VMs.
-        return [limits_module.Volume(
-            one['id'], one.get('os-vol-host-attr:host'), one.get('volume_type'),
-            one.get('size') or 0) for one in cinder.pages(
-                '/volumes/detail', 'volumes', {'all_tenants': 'True'})]
+        for one in cinder.pages('/volumes/detail', 'volumes', {'all_tenants': 'True'}):
+            host = one.get('os-vol-host-attr:host')
+            # Of each entry next to nothing is kept: there may be as many as VMs.
+            found.append(limits_module.Volume(one['id'], host, one.get('volume_type'),
+                                              one.get('size') or 0))
+            for attachment in one.get('attachments') or () if host else ():
+                uuid = attachment.get('server_id')
+                if uuid and uuid not in servers:
+                    strangers[uuid] = strangers.get(uuid, frozenset()) | {host}
     except listing.NoEndpoint:
-        return []
+        return [], {}
+    return found, strangers

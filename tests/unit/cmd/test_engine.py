@@ -18,6 +18,7 @@ import tempfile
 import unittest
 from unittest import mock
 
+from nova import context
 from oslo_config import cfg
 
 from tests import synthetic
@@ -142,12 +143,21 @@ class TestPatience(BuildCase):
         conf = cfg.ConfigOpts()
         engine.register_opts(conf)
         conf([])
-        self.assertEqual(60, conf.service_auth.timeout)
+        self.assertEqual(180, conf.service_auth.timeout)
         # In the sample as well.
         shown, = (one for _group, listed in engine.list_opts() for one in listed
                   if one.name == 'timeout')
-        self.assertEqual(60, shown.default)
-        self.assertEqual(60, engine._session(self.configured()).timeout)
+        self.assertEqual(180, shown.default)
+        self.assertEqual(180, engine._session(self.configured()).timeout)
+
+    def test_nova_gives_up_a_cell_that_hangs_before_nova_is_given_up(self):
+        conf = cfg.ConfigOpts()
+        engine.register_opts(conf)
+        conf([])
+        self.assertGreaterEqual(conf.service_auth.timeout, 2 * context.CELL_TIMEOUT)
+        # A listing asks for the services twice; with that it is not overdue yet.
+        listing = self.build().activities['list']
+        self.assertLess(conf.service_auth.timeout + 3 * context.CELL_TIMEOUT, listing._overdue)
 
     def test_a_listing_that_never_ends_is_not_healthy(self):
         made = self.build(repair_interval_seconds=10.0)

@@ -23,7 +23,9 @@ from tracon_watcher.engine import engine
 from tracon_watcher.engine import freshness
 from tracon_watcher.engine import listening
 from tracon_watcher.engine import metrics
+from tracon_watcher.engine import residency
 from tracon_watcher.inventory import cloud
+from tracon_watcher.inventory import listing
 from tracon_watcher.telemetry import readings
 
 
@@ -100,6 +102,41 @@ class EngineTest(engines.EngineCase):
         self.assertLessEqual({'a', 'b', 'c'}, set(asked))
         self.assertLessEqual(len(asked), 6)
         self.assertEqual({}, residency.questions(20))
+
+    def looking_up(self, failing):
+        """Return an engine with questions on all VMs, and which VMs it has asked for."""
+        asked = []
+
+        def volumes_of(uuid, _known):
+            asked.append(uuid)
+            if uuid in failing:
+                raise listing.CloudUnavailable(f'Nova: GET /servers/{uuid}: 500')
+            return cloud.Volumes(('v',), {})
+
+        one = engine.Engine(dataclasses.replace(self.engine._parts, volumes_of=volumes_of),
+                            self.engine._settings, lambda: self.source.now)
+        self.lead(one)
+        for uuid in sorted(self.servers):
+            one._parts.residency.tell('instance.volume_attach.end', {
+                'uuid': uuid, 'state': 'active'}, self.source.now + 1)
+        return one, asked
+
+    def test_a_vm_that_cannot_be_looked_up_keeps_no_other_waiting(self):
+        one, asked = self.looking_up({'a'})
+        one.look_up()
+        self.assertEqual(['a', 'b', 'c'], asked)
+        self.assertEqual(['a'], list(one._parts.residency.questions(20)))
+        with self.assertRaisesRegex(listing.CloudUnavailable, '/servers/a'):
+            one.look_up()
+
+    def test_a_cloud_that_does_not_answer_is_not_asked_for_all_vms(self):
+        self.servers.update(d='h1', e='h2')
+        one, asked = self.looking_up(set(self.servers))
+        for first in ('a', 'd'):
+            with self.assertRaisesRegex(listing.CloudUnavailable, f'/servers/{first}'):
+                one.look_up()
+        # Those that failed come last.
+        self.assertEqual(['a', 'b', 'c', 'd', 'e', 'a'], asked)
 
     def test_what_is_collected_is_published_and_shown(self):
         for name in 'abc':
@@ -214,6 +251,60 @@ class EngineTest(engines.EngineCase):
             self.engine.lead()
         self.assertIsNone(self.engine.view)
         self.assert_one_listens()
+
+    def interrupted(self, one):
+        """Let another engine lead for a while, in which a VM moves, one ends and one begins."""
+        other = self.make()
+        other.lead()
+        self.monotonic += 1.2 * engines.LEASE
+        self.lead(other)
+        with self.assertLogs('tracon_watcher.engine.leadership'):
+            one.lead()
+        self.servers = {'a': 'h2', 'd': 'h1'}
+        other.repair()
+        other.collect()
+        other.stop()
+        one.lead()
+
+    def moving(self, list_cloud):
+        """Return an engine that leads, and the moves that it is told of."""
+        moved = []
+        parts = dataclasses.replace(
+            self.engine._parts, list_cloud=list_cloud,
+            residency=residency.Residency(lambda vm, host: moved.append((vm, host))))
+        one = engine.Engine(parts, self.engine._settings, lambda: self.source.now)
+        self.lead(one)
+        return one, moved
+
+    def test_who_leads_a_second_time_knows_nothing_until_it_has_listed(self):
+        one, moved = self.moving(self.inventory)
+        one.collect()
+        self.assertEqual(('a', 'b', 'c'), self.published[-1].cluster.uuids)
+        self.interrupted(one)
+        one.collect()
+        self.assertEqual([1, 2], [told.epoch for told in self.published])
+        one.repair()
+        one.collect()
+        told = self.published[-1]
+        self.assertEqual((3, ('d', 'a')), (told.epoch, told.cluster.uuids))
+        # When it moved is not known.
+        self.assertEqual([], moved)
+
+    def test_a_listing_that_began_in_a_former_term_is_left_out(self):
+        meanwhile = []
+
+        def list_cloud():
+            found = self.inventory()
+            while meanwhile:
+                meanwhile.pop()(one)
+            return found
+
+        one, _moved = self.moving(list_cloud)
+        meanwhile.append(self.interrupted)
+        one.repair()
+        self.assertIsNone(one._parts.residency.current())
+        one.repair()
+        self.assertEqual(['a', 'd'], list(one._parts.residency.current().servers))
 
     def test_who_takes_over_goes_on_from_what_was_told_last(self):
         test = self

@@ -47,6 +47,17 @@ class ResidencyTest(unittest.TestCase):
         self.assertEqual(0, self.residency.replace(inventory(server())))
         self.assertEqual('h1', self.host())
 
+    def test_what_is_forgotten_is_neither_kept_nor_compared(self):
+        self.residency.replace(inventory(server('a', image=''), server('b')))
+        self.residency.tell('instance.volume_attach.end', payload('a'), 101)
+        self.residency.tell('instance.delete.end', payload('b'), 101)
+        self.residency.forget()
+        self.assertIsNone(self.residency.current())
+        self.assertEqual({}, self.residency.questions(20))
+        self.assertEqual(0, self.residency.replace(inventory(server('a', 'h2'), server('b'))))
+        self.assertEqual(['a', 'b'], list(self.residency.current().servers))
+        self.assertEqual([], self.moved)
+
     def test_a_migration_is_known_when_the_destination_has_it(self):
         self.residency.replace(inventory(server()))
         # Sent by the source while the VM is on its way, with whatever host the record has.
@@ -63,6 +74,29 @@ class ResidencyTest(unittest.TestCase):
         self.residency.tell('instance.power_off.end', payload(host='h7', state='stopped'), 101)
         self.assertEqual(('h1', 'stopped'), (
             self.host(), self.residency.current().servers['a'].vm_state))
+
+    def resumed(self, *names):
+        servers = self.residency.current().servers
+        return [servers[name].resumed_at for name in names]
+
+    def test_when_a_vm_runs_again_that_stood_still_is_known(self):
+        still = [server('a', state='stopped'), server('b', state='paused'),
+                 server('c', state='stopped'), server('d')]
+        self.residency.replace(inventory(*still))
+        self.residency.tell('instance.power_on.end', payload('a'), 101)
+        self.residency.tell('instance.unpause.end', payload('b'), 102)
+        self.residency.tell('instance.live_migration_post_dest.end', payload('b', 'h2'), 103)
+        self.residency.tell('instance.power_on.error', payload('c', state='error'), 104)
+        self.residency.tell('instance.reboot.end', payload('d'), 105)
+        self.assertEqual([101, 102, 0, 0], self.resumed(*'abcd'))
+        # A listing shows it where no notification told, and keeps what was told.
+        for began in (200.0, 300.0):
+            self.residency.replace(inventory(server('a'), server('b', 'h2'), server('c'),
+                                             server('d'), began_at=began))
+            self.assertEqual([101, 102, 0, 0], self.resumed(*'abcd'))
+        self.residency.replace(inventory(*still, began_at=400.0))
+        self.residency.replace(inventory(*map(server, 'abcd'), began_at=500.0))
+        self.assertEqual([500.0, 500.0, 500.0, 0], self.resumed(*'abcd'))
 
     def test_a_created_vm_appears_when_it_has_spawned(self):
         self.residency.replace(inventory())
@@ -134,6 +168,21 @@ class ResidencyTest(unittest.TestCase):
         found = self.residency.current()
         self.assertEqual((('v',), 'ceph'), (found.servers['a'].volumes, found.backends['v']))
 
+    def test_an_answer_outlives_the_listing_that_began_before_it_was_told(self):
+        old, new = server('a', image='', volumes=('root',)), payload('n')
+        self.residency.replace(inventory(old))
+        self.residency.tell('instance.volume_attach.end', payload('a'), 205)
+        self.residency.tell('instance.create.end', {**new, 'image_uuid': ''}, 206)
+        for uuid, at in self.residency.questions(20).items():
+            self.residency.answer(uuid, at, cloud.Volumes((f'v{uuid}',), {f'v{uuid}': 'ceph'}))
+        for began, volumes, backends in ((200.0, {'a': ('va',), 'n': ('vn',)},
+                                          {'va': 'ceph', 'vn': 'ceph'}),
+                                         (300.0, {'a': ('root',)}, {})):
+            self.residency.replace(inventory(old, began_at=began))
+            found = self.residency.current()
+            self.assertEqual(volumes, {one.uuid: one.volumes for one in found.servers.values()})
+            self.assertEqual(backends, found.backends)
+
     def test_what_is_told_while_it_is_asked_for_is_asked_again(self):
         self.residency.replace(inventory(server('a', image='')))
         self.residency.tell('instance.volume_attach.end', payload('a'), 101)
@@ -166,6 +215,19 @@ class ResidencyTest(unittest.TestCase):
                          'h2': cloud.Hypervisor('h2', False, False, reachable=False)})
         self.assertEqual(1, self.residency.replace(lost))
         self.assertEqual(['b'], list(self.residency.current().servers))
+
+    def test_hosts_are_remembered_that_were_seen_before_their_cell_fell_silent(self):
+        def listed(began_at, *silent):
+            return dataclasses.replace(inventory(began_at=began_at), hypervisors={
+                name: cloud.Hypervisor(name, True, True, reachable=name not in silent)
+                for name in ('h1', 'h2', 'h3')})
+        for silent, unseen in ((('h2', 'h3'), {'h2', 'h3'}), (('h3',), {'h3'}),
+                               (('h2', 'h3'), {'h3'}), ((), set()), (('h1', 'h3'), set())):
+            self.residency.replace(listed(200.0, *silent))
+            self.assertEqual(unseen, self.residency.current().unseen)
+        self.residency.forget()
+        self.residency.replace(listed(200.0, 'h2'))
+        self.assertEqual({'h2'}, self.residency.current().unseen)
 
     def test_what_is_given_out_does_not_change_any_more(self):
         self.residency.replace(inventory(server()))

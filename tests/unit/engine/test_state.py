@@ -32,13 +32,15 @@ class StateTest(unittest.TestCase):
         self.reported = []
         self.aggregates = []
         self.backends = {}
+        self.strangers = {}
+        self.remembered = frozenset()
         self.hypervisors = {name: cloud.Hypervisor(name, True, True) for name in ('h1', 'h2')}
 
     def build(self, *servers, demand=state.NOTHING, defaults=state.Defaults('type', 'local')):
         inventory = cloud.Inventory(
             {one.uuid: one for one in servers},
             self.hypervisors,
-            tuple(self.aggregates), self.backends, 0.0)
+            tuple(self.aggregates), self.backends, 0.0, {}, self.strangers, self.remembered)
         return state.build(inventory, demand, defaults, 7, 1000.0,
                            lambda kind, text: self.reported.append((kind, text)))
 
@@ -70,9 +72,65 @@ class StateTest(unittest.TestCase):
                            demand=self.demand(old=1.0))
         self.assertEqual(950.0, found.updated_at[0])
 
+    def test_until_a_vm_that_runs_again_is_heard_of_it_does_what_its_kind_does(self):
+        def found(resumed_at, **more):
+            demand = self.demand(**{'x': 1.0, 'y': 3.0, 'again': math.nan, **more})
+            again = dataclasses.replace(server('again', 'h2'), resumed_at=resumed_at)
+            built = self.build(server('x'), server('y'), again, demand=demand)
+            return built.profiles[2, 0], built.updated_at[1]
+        self.assertEqual((2.0, 950.0), found(950.0))
+        # Since then there were samples, and they told nothing.
+        profile, updated_at = found(850.0)
+        self.assertTrue(math.isnan(profile))
+        self.assertEqual(902.0, updated_at)
+        # What it did before it stood still says more than its kind, as long as it is kept.
+        self.assertEqual((7.0, 950.0), found(950.0, again=7.0))
+
     def test_a_host_of_a_cell_that_does_not_answer_is_not_taken_for_idle(self):
         self.hypervisors['h2'] = cloud.Hypervisor('h2', False, False, reachable=False)
         self.assertEqual([1000.0, 0.0], self.build().updated_at.tolist())
+
+    def silent(self, *hosts):
+        """Have the cell of these hosts not answer; h1, h3 and h4 are another one's."""
+        self.hypervisors = {name: cloud.Hypervisor(name, True, True, reachable=name not in hosts)
+                            for name in ('h1', 'h2', 'h3', 'h4')}
+        self.aggregates = [cloud.Aggregate('one', frozenset(['h1', 'h2']), {state.STORAGE: 'one'}),
+                           cloud.Aggregate('two', frozenset(['h3']), {state.STORAGE: 'two'})]
+
+    def storage(self, *servers):
+        """Return the storage of the hosts, and of the VMs; None where it is unknown."""
+        found = self.build(*servers)
+        return [[None if index < 0 else found.io_domains[index] for index in one]
+                for one in (found.host_io_domain, found.io_domain)]
+
+    def test_a_pool_that_vms_use_which_nothing_is_known_of_is_unknown_and_no_other(self):
+        self.silent('h2')
+        servers = server('a'), server('b', 'h3'), server('c', 'h4')
+        self.assertEqual([[None, None, 'two', 'local:h4'], [None, 'two', 'local:h4']],
+                         self.storage(*servers))
+        self.assertEqual(['cells'], [kind for kind, _text in self.reported])
+        self.assertIn('storage one', self.reported[0][1])
+
+    def test_a_pool_is_known_when_its_vms_are_or_its_hosts_are_merely_down(self):
+        self.silent('h2')
+        self.remembered = frozenset(['h2'])
+        known = ['one', 'one', 'two', 'local:h4']
+        self.assertEqual(known, self.storage(server('a'))[0])
+        self.silent()
+        self.hypervisors['h2'] = cloud.Hypervisor('h2', False, False)
+        self.strangers = {'b': frozenset(['two'])}
+        self.assertEqual(known, self.storage(server('a'))[0])
+        self.assertEqual([], self.reported)
+
+    def test_what_volumes_the_vms_of_a_silent_cell_have_cinder_says(self):
+        self.silent('h4')
+        self.strangers = {'lost': frozenset(['ceph', 'two']), 'a': frozenset(['nvme'])}
+        self.backends = {'va': 'nvme', 'vb': 'ceph'}
+        servers = (server('a', image='', volumes=('va',)), server('c', 'h2'),
+                   server('b', 'h2', image='', volumes=('vb',)))
+        # Of h4 itself, which has its own disk, no other host feels anything.
+        self.assertEqual([['one', 'one', None, 'local:h4'], ['nvme', 'one', None]],
+                         self.storage(*servers))
 
     def test_a_vm_that_stands_still_demands_nothing(self):
         found = self.build(server('a', vm_state='stopped'), demand=self.demand(a=5.0))

@@ -93,6 +93,16 @@ class CollectTest(unittest.TestCase):
         for services in ([down, up], [up, down]):
             self.assertEqual({'h2'}, cloud.collect(Cloud(answers(services))).unreachable)
 
+    def test_cinder_tells_of_vms_that_nova_does_not_list(self):
+        asked = answers()
+        asked['/volumes/detail'] = {'volumes': [
+            {'id': name, 'os-vol-host-attr:host': host,
+             'attachments': [{'server_id': uuid} for uuid in uuids]}
+            for name, host, uuids in (
+                ('v1', 'ceph', ['a', 'lost']), ('v2', 'nvme', ['lost']), ('v3', 'lvm', []),
+                ('v4', None, ['lost']), ('v5', 'lvm', ['a']))]}
+        self.assertEqual({'lost': {'ceph', 'nvme'}}, cloud.collect(Cloud(asked)).strangers)
+
 
 class VolumesOfTest(unittest.TestCase):
 
