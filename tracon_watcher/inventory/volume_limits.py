@@ -23,9 +23,9 @@ LOG = logging.getLogger(__name__)
 
 #: Who enforces a QoS that QEMU enforces.
 _CONSUMERS = ('front-end', 'both')
+_KINDS = ('read', 'write', 'total')
 #: Names of limits, per second.
-NAMES = tuple(f'{kind}_{what}_sec' for what in ('iops', 'bytes')
-              for kind in ('read', 'write', 'total'))
+NAMES = tuple(f'{kind}_{what}_sec' for what in ('iops', 'bytes') for kind in _KINDS)
 
 
 class Volume(NamedTuple):
@@ -103,7 +103,8 @@ def resolved(specs: Mapping[str, Any], size: int) -> dict[str, float]:
     """Return the limits of a volume of ``size`` GiB; what is no number, or 0, is no limit.
 
     A limit per GiB counts at least as its ``…_per_gb_min``, and at most as its ``…_max``, which
-    otherwise allows bursts and is left out.
+    otherwise allows bursts and is left out. With ``size_iops_sec``, which Nova hands on to QEMU, a
+    larger request costs as many as it is times as large: a limit of requests is one of bytes too.
     """
     found = {}
     for name in NAMES:
@@ -114,6 +115,11 @@ def resolved(specs: Mapping[str, Any], size: int) -> dict[str, float]:
             value = min(value, _number(specs.get(f'{name}_max')) or value)
         if value:
             found[name] = value
+    size_of_one = _number(specs.get('size_iops_sec'))
+    for kind in _KINDS if size_of_one else ():
+        requests, amount = found.get(f'{kind}_iops_sec'), f'{kind}_bytes_sec'
+        if requests:
+            found[amount] = min(found.get(amount, float('inf')), requests * size_of_one)
     return found
 
 

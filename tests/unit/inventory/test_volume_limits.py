@@ -48,7 +48,19 @@ class ResolvedTestCase(unittest.TestCase):
 
     def test_plain_limits(self):
         self.assertEqual({'read_iops_sec': 50.0, 'total_bytes_sec': 1e6}, volume_limits.resolved(
-            {'read_iops_sec': '50', 'total_bytes_sec': 1000000, 'size_iops_sec': '4096'}, 10))
+            {'read_iops_sec': '50', 'total_bytes_sec': 1000000}, 10))
+
+    def test_a_size_of_requests_makes_a_limit_of_requests_one_of_bytes(self):
+        size = {'size_iops_sec': '4096'}
+        self.assertEqual({}, volume_limits.resolved(size, 10))
+        self.assertEqual(
+            {'total_iops_sec': 1000.0, 'total_bytes_sec': 4096000.0, 'read_bytes_sec': 5.0},
+            volume_limits.resolved({'total_iops_sec_per_gb': 100, 'read_bytes_sec': 5, **size},
+                                   10))
+        for stated, least in ((1000, 1000.0), (1000000, 204800.0)):
+            self.assertEqual(
+                {'read_iops_sec': 50.0, 'read_bytes_sec': least}, volume_limits.resolved(
+                    {'read_iops_sec': 50, 'read_bytes_sec': stated, **size}, 10))
 
     def test_for_each_gigabyte(self):
         specs = {'total_iops_sec_per_gb': '30', 'total_iops_sec_per_gb_min': '500',
