@@ -25,6 +25,8 @@ nobody. How much of its waiting is its owner's is known for two kinds:
 Where a VM has several disks with a limit each, u is the share of all limits together; but for what
 is possible it is the share of the smallest, as one disk may have all the requests.
 
+A disk whose limits are not known may be at one of them all the time.
+
 A VM of less weight than others on its host waits because of both: its owner may account for all of
 its delay, or for nothing.
 """
@@ -57,21 +59,24 @@ class Limits:
     :param total: (n, 7) of each VM: cores; reads, writes, and both; bytes read, written, and both
     :param smallest: (n, 7) of the disk, or all virtual CPUs, with the smallest limit
     :param light: (n,) whether the VM has less weight than others on its host
+    :param unknown: (n,) whether a disk may have limits that are not known
     """
 
     total: FloatArray
     smallest: FloatArray
     light: BoolArray
+    unknown: BoolArray
 
     def take(self, index: BoolArray | IntArray) -> Limits:
         """Return the VMs that ``index`` selects."""
-        return Limits(self.total[index], self.smallest[index], self.light[index])
+        return Limits(self.total[index], self.smallest[index], self.light[index],
+                      self.unknown[index])
 
 
 def nothing(count: int) -> Limits:
     """Return the limits of so many VMs whose owners state none."""
-    none = np.full((count, COUNT), np.inf)
-    return Limits(none, none, np.zeros(count, dtype=np.bool_))
+    none, nowhere = np.full((count, COUNT), np.inf), np.zeros(count, dtype=np.bool_)
+    return Limits(none, none, nowhere, nowhere)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +138,8 @@ def _used(usage: demand.Usage, size: FloatArray,
           limits: Limits) -> tuple[FloatArray, FloatArray]:
     """Return what share of limits is used: of all, and of the smallest, (n, 7) each.
 
-    Where bytes are limited and not counted, none of it is surely used, and all of it may be.
+    Where bytes are limited and not counted, none of it is surely used, and all of it may be;
+    so it is where limits are not known.
     """
     used = np.column_stack([
         usage.running, usage.reads, usage.writes, usage.reads + usage.writes,
@@ -142,6 +148,7 @@ def _used(usage: demand.Usage, size: FloatArray,
     with np.errstate(invalid='ignore', divide='ignore'):
         share = np.where(stated, np.nan_to_num(used / limits.total, posinf=0.0), 0.0)
         possible = np.where(stated, np.where(np.isnan(used), 1.0, used / limits.smallest), 0.0)
+    possible[limits.unknown, CORES + 1:] = 1.0
     return share, np.minimum(possible, 1.0)
 
 

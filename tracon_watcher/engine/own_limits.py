@@ -64,26 +64,28 @@ def limits(uuids: Sequence[str], inventory: cloud.Inventory) -> own_limits.Limit
     """Return the limits of n VMs; of those that the inventory does not know there are none."""
     found = own_limits.nothing(len(uuids))
     total, smallest = found.total.copy(), found.total.copy()
+    unknown = found.unknown.copy()
+    volumes = inventory.volume_limits
     flavors: dict[tuple[tuple[str, str], ...], Mapping[int, float]] = {}
     for row, uuid in enumerate(uuids):
         server = inventory.servers.get(uuid)
         if server is None:
             continue
+        unknown[row] = volumes is not None and _unknown(server, volumes)
         quotas = server.quotas
         if quotas:
             quota = cores(server)
             if quota is not None:
                 total[row, own_limits.CORES] = smallest[row, own_limits.CORES] = quota
-        elif not (inventory.volume_limits
-                  and any(volume in inventory.volume_limits for volume in server.volumes)):
+        elif not (volumes and any(volumes.get(one) for one in server.volumes)):
             continue
         key = tuple(sorted(quotas.items()))
         if key not in flavors:
             flavors[key] = _of_flavor(quotas)
-        _add_disks(total[row], smallest[row], flavors[key], server, inventory.volume_limits)
+        _add_disks(total[row], smallest[row], flavors[key], server, volumes or {})
     light = _light(inventory)
     return own_limits.Limits(total, smallest, np.array(
-        [uuid in light for uuid in uuids], dtype=np.bool_))
+        [uuid in light for uuid in uuids], dtype=np.bool_), unknown)
 
 
 def cores(server: cloud.Server) -> float | None:
@@ -138,6 +140,13 @@ def _add_disks(total: np.ndarray, smallest: np.ndarray, flavor: Mapping[int, flo
             smallest[column] = min(values)
             # A disk without a limit has as many requests as it likes.
             total[column] = sum(values) if len(values) == len(disks) else np.inf
+
+
+def _unknown(server: cloud.Server, volumes: Mapping[str, Mapping[str, float]]) -> bool:
+    """Return whether a server has, or may have, a volume whose limits are unknown."""
+    # One without an image has a volume to boot from, which is asked for only after it was told of.
+    return (not all(volume in volumes for volume in server.volumes) if server.volumes
+            else not server.image)
 
 
 def _light(inventory: cloud.Inventory) -> set[str]:

@@ -103,7 +103,8 @@ class Inventory:
     :param backends: by id of a volume, the name of its storage backend
     :param began_at: seconds since the epoch when the first service was asked
     :param volume_limits: by id of a volume, limits by their names in
-        :data:`.volume_limits.NAMES`; volumes without limits are not there
+        :data:`.volume_limits.NAMES`; of volumes that are not there they are unknown. None where
+        limits of volumes do not count: there are none, or they are not told
     """
 
     servers: Mapping[str, Server]
@@ -111,7 +112,7 @@ class Inventory:
     aggregates: tuple[Aggregate, ...]
     backends: Mapping[str, str]
     began_at: float
-    volume_limits: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+    volume_limits: Mapping[str, Mapping[str, float]] | None = None
 
     @property
     def unreachable(self) -> frozenset[str]:
@@ -155,8 +156,9 @@ def collect(connection: Any, clock: Callable[[], float] = time.time,
         for entry in nova.pages('/os-aggregates', 'aggregates', {}, limited=False))
     cinder = listing.Service('Cinder', connection.block_storage, None, "the engine's user")
     volumes = _volumes(cinder)
-    backends = {one.id: one.host for one in volumes if one.host}
-    limits = {} if volume_limits is None else volume_limits.collect(cinder, volumes)
+    backends = {one.id: one.host for one in volumes or () if one.host}
+    limits = (None if volume_limits is None or volumes is None
+              else volume_limits.collect(cinder, volumes))
     return Inventory(servers, hypervisors, aggregates, backends, began, limits)
 
 
@@ -228,8 +230,8 @@ def _hypervisor(entry: Mapping[str, Any]) -> Hypervisor:
                       entry.get('state') == 'up', reachable)
 
 
-def _volumes(cinder: listing.Service) -> list[limits_module.Volume]:
-    """Return all volumes; none where there is no Cinder."""
+def _volumes(cinder: listing.Service) -> list[limits_module.Volume] | None:
+    """Return all volumes; None where there is no Cinder."""
     try:
         # Of each entry next to nothing is kept: there may be as many as VMs.
         return [limits_module.Volume(
@@ -237,4 +239,4 @@ def _volumes(cinder: listing.Service) -> list[limits_module.Volume]:
             one.get('size') or 0) for one in cinder.pages(
                 '/volumes/detail', 'volumes', {'all_tenants': 'True'})]
     except listing.NoEndpoint:
-        return []
+        return None

@@ -33,7 +33,7 @@ def usage(running=0.3, delay=0.0, throttled=NAN, reads=0.0, read_time=0.0, write
         [[running, delay, host, reads, writes, read_time, write_time, throttled, 0.0]]))
 
 
-def limits(light=False, smallest=None, **stated):
+def limits(light=False, smallest=None, unknown=False, **stated):
     """The limits of one VM; ``smallest`` where not all disks have the same."""
     total = np.full((1, own_limits.COUNT), np.inf)
     for name, value in stated.items():
@@ -41,7 +41,7 @@ def limits(light=False, smallest=None, **stated):
     least = total.copy()
     for name, value in (smallest or {}).items():
         least[0, getattr(own_limits, name.upper())] = value
-    return own_limits.Limits(total, least, np.array([light]))
+    return own_limits.Limits(total, least, np.array([light]), np.array([unknown]))
 
 
 def attribute(seen, stated, read=NAN, written=NAN, vcpus=1.0):
@@ -111,6 +111,14 @@ class TestDisk(unittest.TestCase):
         np.testing.assert_allclose([76], found.bounds.reads)
         # Bytes that are not counted may have reached their limit, or may not.
         self.assertFalse(attribute(seen, limits(read_bytes=5e6)).sure.any())
+
+    def test_a_limit_that_is_unknown_may_account_for_all_and_surely_for_nothing(self):
+        for stated in ({}, {'reads': 400}):
+            found = attribute(usage(0.05, reads=1, read_time=0.8), limits(unknown=True, **stated))
+            self.assertFalse(found.sure.any())
+            np.testing.assert_allclose([0.0], found.usage.limited)
+            np.testing.assert_allclose([0.8], found.most.limited)
+        self.assertTrue(attribute(usage(0.3, 0.7), limits(unknown=True)).sure.all())
 
     def test_below_it_may_be_as_much_as_the_share_of_the_limit(self):
         found = attribute(usage(0.05, reads=100, read_time=0.8), limits(reads=400))

@@ -12,6 +12,7 @@
 
 """Own limits from flavors, volume types and counters to audits. All VMs here are SYNTHETIC."""
 
+import dataclasses
 import unittest
 
 import numpy as np
@@ -44,7 +45,7 @@ def inventory(*servers, volume_limits=None):
     return cloud.Inventory(
         {one.uuid: one for one in servers},
         {name: cloud.Hypervisor(name, name, True, True) for name in hosts}, (), {}, 0.0,
-        volume_limits or {})
+        volume_limits)
 
 
 def limits(*servers, volume_limits=None):
@@ -85,6 +86,19 @@ class StatedTestCase(unittest.TestCase):
         found = limits(server('a', volumes=('v1',)), volume_limits=of_volumes)
         self.assertEqual([INFINITE, 50.0],
                          [found.total[0, columns.READS], found.smallest[0, columns.READS]])
+
+    def test_a_volume_that_was_not_listed_has_limits_that_are_unknown(self):
+        of_volumes = {'v1': {'read_iops_sec': 50.0}, 'v2': {}}
+        booted = {'image': '', 'local_disks': 0}
+        found = limits(
+            server('known', volumes=('v1', 'v2')), server('without'),
+            server('attached', volumes=('v1', 'v3')),
+            dataclasses.replace(server('booting'), **booted), volume_limits=of_volumes)
+        self.assertEqual([False, False, True, True], found.unknown.tolist())
+        self.assertEqual([50.0, INFINITE], [found.smallest[2, columns.READS],
+                                            found.total[2, columns.READS]])
+        # Nothing is limited, or Cinder does not tell.
+        self.assertEqual([False], limits(server('a', volumes=('v3',))).unknown.tolist())
 
     def test_who_has_less_weight_than_others_on_its_host(self):
         def light(*weights):
@@ -138,6 +152,22 @@ class CollectedTestCase(unittest.TestCase):
         np.testing.assert_allclose(found.reached, [[0.0, 1.0]], atol=1e-6)
         self.assertEqual([columns.READ_BYTES], found.limit.tolist())
         np.testing.assert_allclose(found.mean[0, 0], 76.0, rtol=0.05)
+
+    def test_while_the_limit_of_a_volume_is_unknown_so_is_the_slowdown(self):
+        listed = {'v': {'read_iops_sec': 100.0}}
+        one = server('a', volumes=('v',), local_disks=0)
+        self.source.vm('a', reads=20.0, guest=0.05, host=0.01, latency=0.002, throttled=0.0)
+        found = self.profiles(10, inventory(one, volume_limits=listed))
+        np.testing.assert_allclose(found.slowdown, [1.0], atol=0.05)
+        # Below any limit nothing is waited for.
+        found = self.profiles(1, inventory(one, volume_limits={}))
+        np.testing.assert_allclose(found.slowdown, [1.0], atol=0.05)
+        self.source.vm('a', reads=99.5, guest=0.05, host=0.01, latency=0.0095, throttled=0.0)
+        found = self.profiles(2, inventory(one, volume_limits=listed))
+        np.testing.assert_allclose(found.slowdown, [1.0], atol=0.05)
+        found = self.profiles(1, inventory(one, volume_limits={}))
+        self.assertTrue(np.isnan(found.slowdown[0]))
+        self.assertEqual([True], found.limited.tolist())
 
     def test_bytes_are_read_only_where_they_are_limited(self):
         asked = []
