@@ -157,7 +157,7 @@ class Link:
     def tell(self, method: str, documents: Sequence[Any]) -> None:
         """Hand documents to the engine, and wait until it has them.
 
-        :raises EngineUnavailable: when it has not; :class:`EngineBusy` when it answers though
+        :raises EngineUnavailable: when it has not, :class:`EngineBusy` when it says so
         :raises EngineRefused: when it cannot use them
         """
         self._call(None, method, documents=list(documents))
