@@ -86,20 +86,20 @@ class Attribution:
     :param usage: with the time that is surely the owners', to be learnt from
     :param most: with as much time put down to owners as there may be
     :param reached: (n, 2) whether CPU quota and limits of disks were reached
-    :param kind: (n,) column of the limit of disks that was used most; -1 without one
+    :param each: (n, 7) whether each limit was, by the columns of :class:`Limits`
     :param bounds: what owners allow at most, with requests of the size that they had
     """
 
     usage: demand.Usage
     most: demand.Usage
     reached: BoolArray
-    kind: IntArray
+    each: BoolArray
     bounds: demand.Bounds
 
     def take(self, index: BoolArray | IntArray | slice) -> Attribution:
         """Return the VMs that ``index`` selects."""
         return Attribution(self.usage.take(index), self.most.take(index),
-                           self.reached[index], self.kind[index], self.bounds.take(index))
+                           self.reached[index], self.each[index], self.bounds.take(index))
 
     @property
     def sure(self) -> BoolArray:
@@ -127,11 +127,12 @@ def attribute(usage: demand.Usage, size: FloatArray, limits: Limits,
     waited = np.isfinite(usage.throttled) & (
         sure >= demand.THROTTLED * np.maximum(usage.running + sure, _LEAST))
     at_quota = waited | (~np.isfinite(usage.throttled) & (share[:, CORES] >= REACHED))
-    of_disks = np.nan_to_num(share[:, CORES + 1:])
-    kind = np.where(np.isfinite(limits.total[:, CORES + 1:]).any(axis=1),
-                    CORES + 1 + np.argmax(of_disks, axis=1), -1)
-    return Attribution(learnt, most, np.column_stack(
-        [at_quota, reads.reached | writes.reached]), kind, _bounds(usage, size, limits))
+    each = np.zeros((len(delay), COUNT), dtype=np.bool_)
+    each[:, CORES] = at_quota
+    for one, columns in ((reads, _OF_READS), (writes, _OF_WRITES)):
+        each[:, columns] |= one.reached
+    reached = np.column_stack([at_quota, each[:, CORES + 1:].any(axis=1)])
+    return Attribution(learnt, most, reached, each, _bounds(usage, size, limits))
 
 
 def _used(usage: demand.Usage, size: FloatArray,
@@ -167,7 +168,10 @@ def _throttled(usage: demand.Usage, delay: FloatArray, limits: Limits, share: Fl
 
 @dataclasses.dataclass(frozen=True)
 class _Limited:
-    """Seconds that requests of one kind waited for limits: surely and at most, (n,) each."""
+    """Seconds that requests of one kind waited for limits: surely and at most, (n,) each.
+
+    :param reached: (n, 4) which of their limits were reached
+    """
 
     sure: FloatArray
     may: FloatArray
@@ -178,11 +182,12 @@ def _limited(time: FloatArray, usage: demand.Usage, columns: tuple[int, ...], sh
              possible: FloatArray, vcpus: FloatArray) -> _Limited:
     took = np.nan_to_num(time)
     both = np.nan_to_num(usage.read_time) + np.nan_to_num(usage.write_time)
-    reached = (share[:, columns] >= REACHED).any(axis=1) & (took > 0)
+    each = (share[:, columns] >= REACHED) & (took > 0)[:, None]
+    reached = each.any(axis=1)
     # Share of the time of virtual CPUs that requests may have taken.
     waiting = np.minimum(both / np.maximum(vcpus, _LEAST), 1.0)
     part = np.minimum(possible[:, columns].max(axis=1) / np.maximum(waiting, _LEAST), 1.0)
-    return _Limited(np.where(reached, took, 0.0), np.where(reached, took, part * took), reached)
+    return _Limited(np.where(reached, took, 0.0), np.where(reached, took, part * took), each)
 
 
 def _bounds(usage: demand.Usage, size: FloatArray, limits: Limits) -> demand.Bounds:

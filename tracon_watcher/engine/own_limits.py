@@ -95,19 +95,18 @@ def cores(server: cloud.Server) -> float | None:
     return None if quota is None else quota / period * max(server.vcpus, 1)
 
 
-def stated(limit: own_limits.Limits, row: int, reached: np.ndarray, used_most: int
-           ) -> tuple[OwnLimit, ...]:
+def stated(limit: own_limits.Limits, row: int, reached: np.ndarray) -> tuple[OwnLimit, ...]:
     """Return the limits of one VM.
 
-    :param reached: (2,) share of the window at the quota and at a limit of disks; NaN is unknown
-    :param used_most: column of the limit of disks that is used most, −1 without one
+    :param reached: (7,) share of the window at each limit; NaN is unknown
     """
     found = []
     for column, title in TITLES.items():
         here = limit.smallest[row, column]
-        share = float(reached[own_limits.CPU if column == own_limits.CORES else own_limits.DISK])
-        if column != own_limits.CORES and column != used_most:
-            share = 0.0 if np.isfinite(share) else share
+        share = float(reached[column])
+        if column != own_limits.CORES and not np.isfinite(limit.total[row, column]):
+            # Of several disks each has its own, and nothing is counted of each.
+            share = np.nan
         # Whoever set a quota on the host did not tell Nova.
         seen = column == own_limits.CORES and share > 0
         if np.isfinite(here) or seen:

@@ -92,7 +92,15 @@ class TestDisk(unittest.TestCase):
         found = attribute(usage(0.05, reads=49.9, read_time=0.94), limits(reads=50))
         np.testing.assert_allclose([0.94], found.usage.limited)
         np.testing.assert_array_equal([[False, True]], found.reached)
-        self.assertEqual([own_limits.READS], found.kind.tolist())
+        self.assertEqual([own_limits.READS], np.flatnonzero(found.each[0]).tolist())
+
+    def test_each_limit_that_is_reached_is_told(self):
+        seen = usage(0.05, reads=99, read_time=0.5, writes=99, write_time=0.4)
+        found = attribute(seen, limits(reads=100, writes=100, requests=1000, write_bytes=5e6),
+                          4e5, 4.9e6)
+        self.assertEqual([own_limits.READS, own_limits.WRITES, own_limits.WRITE_BYTES],
+                         np.flatnonzero(found.each[0]).tolist())
+        np.testing.assert_array_equal([[False, True]], found.reached)
 
     def test_a_limit_of_reads_says_nothing_of_writes(self):
         found = attribute(usage(0.05, reads=49.9, read_time=0.3, writes=100, write_time=0.5),
@@ -209,7 +217,7 @@ class TestProfiles(unittest.TestCase):
     def test_a_quota_that_is_reached(self):
         watched = Watched(limits(cores=0.3))
         found = watched.polls(20, usage(0.302, 0.698, 0.686))
-        np.testing.assert_allclose(found.reached, [[1.0, 0.0]], atol=1e-6)
+        np.testing.assert_allclose(found.reached, [[1.0] + 6 * [0.0]], atol=1e-6)
         self.assertEqual([True], found.limited.tolist())
         np.testing.assert_allclose(found.slowdown, [1.0], atol=0.02)
         np.testing.assert_allclose(found.mean[0, 2], 0.302, rtol=0.02)
@@ -271,6 +279,6 @@ class TestProfiles(unittest.TestCase):
             watched.polls(10, synthetic.Work(cpu=0.01, requests=2).usage())
         first, second = (watched.polls(5, seen) for watched in (plain, named))
         for field in dataclasses.fields(first):
-            if field.name not in ('vms', 'limit'):
+            if field.name != 'vms':
                 np.testing.assert_allclose(getattr(first, field.name),
                                            getattr(second, field.name), rtol=1e-3)
