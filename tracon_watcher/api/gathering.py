@@ -32,19 +32,20 @@ from cheroot import makefile
 LOG = logging.getLogger(__name__)
 _END = b'\r\n\r\n'
 _CHUNK = 16384
-_TOO_LATE = (b'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+_TOO_LATE, _TOO_LARGE = (
+    b'HTTP/1.1 ' + status + b'\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'
+    for status in (b'408 Request Timeout', b'413 Request Entity Too Large'))
 
 
 class Gathering:
     """Connections whose request has not arrived yet.
 
-    :param hand_on: called with a connection of cheroot's whose request's head has arrived, or is
-        too long
+    :param hand_on: called with a connection of cheroot's whose request's head has arrived
     :param seconds: that a client has to send it, a TLS handshake included
-    :param largest: bytes of a head; one that has more is handed on, to be refused
+    :param largest: bytes of a head; one that has more, and no end yet, is refused
     :param most: connections that are waited for; with one more, the one that has waited longest
         is closed
-    :param timeout: seconds, of the sockets that are handed on
+    :param timeout: seconds, of the sockets that are handed on, and of a whole answer
     :param environ: returns what a request is told of its TLS connection; None: plain connections
     """
 
@@ -59,8 +60,8 @@ class Gathering:
         self._environ = environ
         self._clock = clock
         self._new: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        # In the order of their deadlines.
-        self._waiting: dict[Any, tuple[float, bytearray]] = {}
+        # In the order of their deadlines; without a head those that were refused.
+        self._waiting: dict[Any, tuple[float, bytearray | None]] = {}
         self._selector = selectors.DefaultSelector()
         self._waking, self._woken = socket.socketpair()
         self._stopped = False
@@ -122,14 +123,11 @@ class Gathering:
 
     def _end_late(self) -> None:
         now = self._clock()
-        for connection, (deadline, _head) in list(self._waiting.items()):
+        for connection, (deadline, head) in list(self._waiting.items()):
             if deadline > now:
                 return
-            if self._environ is None:
-                try:
-                    connection.socket.send(_TOO_LATE)
-                except OSError:
-                    pass
+            if self._environ is None and head is not None:
+                self._say(connection, _TOO_LATE)
             self._drop(connection)
 
     def _take(self, connection: Any) -> None:
@@ -150,6 +148,9 @@ class Gathering:
         """Read what has come; hand the connection on when that is a head."""
         _deadline, head = self._waiting[connection]
         events = selectors.EVENT_READ
+        if head is None:
+            self._pass_over(connection)
+            return
         try:
             if self._environ is not None and not connection.ssl_env:
                 connection.socket.do_handshake()
@@ -168,12 +169,49 @@ class Gathering:
             self._drop(connection)
             return
         else:
-            self._forget(connection)
-            connection.socket.settimeout(self._timeout)
-            connection.rfile = makefile.MakeFile(_Begun(connection.socket, bytes(head)), 'rb')
-            self._hand_on(connection)
+            if _END in head:
+                self._complete(connection, bytes(head))
+            else:
+                self._refuse(connection)
             return
         self._selector.modify(connection.socket, events, connection)
+
+    def _complete(self, connection: Any, head: bytes) -> None:
+        self._forget(connection)
+        connection.socket.settimeout(self._timeout)
+        connection.rfile = makefile.MakeFile(_Begun(connection.socket, head), 'rb')
+        connection.wfile = makefile.MakeFile(
+            _Answering(connection.socket, self._timeout, self._clock), 'wb')
+        self._hand_on(connection)
+
+    def _refuse(self, connection: Any) -> None:
+        """Refuse a head that is too large; who answers would wait for the rest of it."""
+        self._waiting[connection] = (self._waiting[connection][0], None)
+        self._selector.modify(connection.socket, selectors.EVENT_READ, connection)
+        self._say(connection, _TOO_LARGE)
+        try:
+            connection.socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            self._drop(connection)
+
+    def _pass_over(self, connection: Any) -> None:
+        """Read some of what a client sends that was refused: closed at once, it would not read the
+        answer. It is closed when it ends, or is late.
+        """
+        try:
+            if not connection.socket.recv(_CHUNK):
+                self._drop(connection)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._drop(connection)
+
+    @staticmethod
+    def _say(connection: Any, answer: bytes) -> None:
+        try:
+            connection.socket.send(answer)
+        except OSError:
+            LOG.debug('A client cannot be told why it is refused', exc_info=True)
 
     def _give_up(self, connection: Any) -> None:
         """Close a connection, however far it has come."""
@@ -212,6 +250,40 @@ class _Begun:
         buffer[:count] = self._begun[:count]
         self._begun = self._begun[count:]
         return count
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connected, name)
+
+
+class _Answering:
+    """A socket that a whole answer has to be sent through in time, for a file made of it.
+
+    A client that reads slowly would otherwise have that time for each part.
+    """
+
+    def __init__(self, connected: socket.socket, seconds: float,
+                 clock: Callable[[], float]) -> None:
+        self._connected = connected
+        self._seconds = seconds
+        self._clock = clock
+        self._deadline: float | None = None
+
+    def send(self, data: Any) -> int:
+        """Send as a socket does.
+
+        :raises TimeoutError: when it takes too long since the first time
+        """
+        if self._deadline is None:
+            self._deadline = self._clock() + self._seconds
+        left = self._deadline - self._clock()
+        try:
+            if left > 0:
+                self._connected.settimeout(left)
+                return self._connected.send(data)
+        except TimeoutError:
+            pass
+        # As cheroot expects it; that of TLS it would log as a mistake.
+        raise TimeoutError('timed out')
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connected, name)

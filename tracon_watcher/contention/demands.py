@@ -75,12 +75,11 @@ class Profiles:
     :param slots: (n,) slots of the window that it rests on
     :param at: (n,) seconds since the epoch: the end of the last interval
     :param seconds: (n,) how long that was, by which the slowdown is told
-    :param reached: (n, 2) share of the window in which the VM was at its CPU quota, and at a limit
-        of its disks; older intervals count less
-    :param at_limit: (n, 2) whether it was in the last interval
+    :param reached: (n, 7) share of the window in which the VM was at each of its own limits, by
+        the columns of :class:`.own_limits.Limits`; older intervals count less
+    :param at_limit: (n, 2) whether it was at its CPU quota, and at a limit of its disks, in the
+        last interval
     :param unsure: (n,) whether it is not known how much of its waiting then was the owner's
-    :param limit: (n,) column of :class:`.own_limits.Limits` of the limit of disks that is used
-        most; -1 without one
     """
 
     vms: tuple[str, ...]
@@ -98,7 +97,6 @@ class Profiles:
     reached: FloatArray
     at_limit: BoolArray
     unsure: BoolArray
-    limit: IntArray
 
     @property
     def limited(self) -> BoolArray:
@@ -231,8 +229,7 @@ class Demands:
                         last['end'], last['seconds'].astype(np.float64),
                         np.where(expired[:, None], np.nan, last['reached'].astype(np.float64)
                                  / np.maximum(last['watched'], 1e-9)[:, None]),
-                        last['at_limit'] & ~expired[:, None], last['unsure'] & ~expired,
-                        last['limit'].astype(np.intp))
+                        last['at_limit'] & ~expired[:, None], last['unsure'] & ~expired)
 
     def _learn(self, rows: IntArray, start: FloatArray, end: FloatArray,
                told: own_limits.Attribution, pools: IntArray) -> None:
@@ -273,8 +270,8 @@ class Demands:
             stretch = 1 + np.fmin(expected, usage.delay) / usage.running
         fade = np.exp((last['end'] - end) / self._span)
         last['watched'] = fade * last['watched'] + values[:, 0]
-        last['reached'] = fade[:, None] * last['reached'] + values[:, :1] * told.reached
-        last['at_limit'], last['unsure'], last['limit'] = told.reached, unsure, told.kind
+        last['reached'] = fade[:, None] * last['reached'] + values[:, :1] * told.each
+        last['at_limit'], last['unsure'] = told.reached, unsure
         last['end'], last['seconds'] = end, values[:, 0]
         last['usage'], last['most'] = usage.columns, found.most
         last['far'] = far
@@ -370,14 +367,14 @@ class Demands:
 # Of each VM: its size, and the last interval: when it ended and how long it was, what was counted,
 # what is demanded at most, and where that was far from the window; slowdown, its deviation and
 # stretch; the baseline that it was judged by. What its owner allows; seconds that were watched,
-# and of these at own limits; whether the last interval was one of them, and whether that is
-# unsure; the limit that is used most.
+# and of these at each own limit; whether the last interval was at one, and whether that is
+# unsure.
 _STATE = np.dtype([
     ('end', np.float64), ('vcpus', np.float32), ('seconds', np.float32),
     ('usage', np.float32, _COLUMNS - 1), ('most', np.float32, COUNT), ('far', np.int8, COUNT),
     ('signal', np.float32, 3), ('baseline', np.float32, 3), ('bounds', np.float32, 4),
-    ('watched', np.float32), ('reached', np.float32, 2), ('at_limit', np.bool_, 2),
-    ('unsure', np.bool_), ('limit', np.int8)])
+    ('watched', np.float32), ('reached', np.float32, own_limits.COUNT),
+    ('at_limit', np.bool_, 2), ('unsure', np.bool_)])
 
 
 def _turns(row: IntArray) -> Iterator[IntArray]:

@@ -25,6 +25,8 @@ nobody. How much of its waiting is its owner's is known for two kinds:
 Where a VM has several disks with a limit each, u is the share of all limits together; but for what
 is possible it is the share of the smallest, as one disk may have all the requests.
 
+A disk whose limits are not known may be at one of them all the time.
+
 A VM of less weight than others on its host waits because of both: its owner may account for all of
 its delay, or for nothing.
 """
@@ -57,21 +59,24 @@ class Limits:
     :param total: (n, 7) of each VM: cores; reads, writes, and both; bytes read, written, and both
     :param smallest: (n, 7) of the disk, or all virtual CPUs, with the smallest limit
     :param light: (n,) whether the VM has less weight than others on its host
+    :param unknown: (n,) whether a disk may have limits that are not known
     """
 
     total: FloatArray
     smallest: FloatArray
     light: BoolArray
+    unknown: BoolArray
 
     def take(self, index: BoolArray | IntArray) -> Limits:
         """Return the VMs that ``index`` selects."""
-        return Limits(self.total[index], self.smallest[index], self.light[index])
+        return Limits(self.total[index], self.smallest[index], self.light[index],
+                      self.unknown[index])
 
 
 def nothing(count: int) -> Limits:
     """Return the limits of so many VMs whose owners state none."""
-    none = np.full((count, COUNT), np.inf)
-    return Limits(none, none, np.zeros(count, dtype=np.bool_))
+    none, nowhere = np.full((count, COUNT), np.inf), np.zeros(count, dtype=np.bool_)
+    return Limits(none, none, nowhere, nowhere)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,20 +86,20 @@ class Attribution:
     :param usage: with the time that is surely the owners', to be learnt from
     :param most: with as much time put down to owners as there may be
     :param reached: (n, 2) whether CPU quota and limits of disks were reached
-    :param kind: (n,) column of the limit of disks that was used most; -1 without one
+    :param each: (n, 7) whether each limit was, by the columns of :class:`Limits`
     :param bounds: what owners allow at most, with requests of the size that they had
     """
 
     usage: demand.Usage
     most: demand.Usage
     reached: BoolArray
-    kind: IntArray
+    each: BoolArray
     bounds: demand.Bounds
 
     def take(self, index: BoolArray | IntArray | slice) -> Attribution:
         """Return the VMs that ``index`` selects."""
         return Attribution(self.usage.take(index), self.most.take(index),
-                           self.reached[index], self.kind[index], self.bounds.take(index))
+                           self.reached[index], self.each[index], self.bounds.take(index))
 
     @property
     def sure(self) -> BoolArray:
@@ -122,18 +127,20 @@ def attribute(usage: demand.Usage, size: FloatArray, limits: Limits,
     waited = np.isfinite(usage.throttled) & (
         sure >= demand.THROTTLED * np.maximum(usage.running + sure, _LEAST))
     at_quota = waited | (~np.isfinite(usage.throttled) & (share[:, CORES] >= REACHED))
-    of_disks = np.nan_to_num(share[:, CORES + 1:])
-    kind = np.where(np.isfinite(limits.total[:, CORES + 1:]).any(axis=1),
-                    CORES + 1 + np.argmax(of_disks, axis=1), -1)
-    return Attribution(learnt, most, np.column_stack(
-        [at_quota, reads.reached | writes.reached]), kind, _bounds(usage, size, limits))
+    each = np.zeros((len(delay), COUNT), dtype=np.bool_)
+    each[:, CORES] = at_quota
+    for one, columns in ((reads, _OF_READS), (writes, _OF_WRITES)):
+        each[:, columns] |= one.reached
+    reached = np.column_stack([at_quota, each[:, CORES + 1:].any(axis=1)])
+    return Attribution(learnt, most, reached, each, _bounds(usage, size, limits))
 
 
 def _used(usage: demand.Usage, size: FloatArray,
           limits: Limits) -> tuple[FloatArray, FloatArray]:
     """Return what share of limits is used: of all, and of the smallest, (n, 7) each.
 
-    Where bytes are limited and not counted, none of it is surely used, and all of it may be.
+    Where bytes are limited and not counted, none of it is surely used, and all of it may be;
+    so it is where limits are not known.
     """
     used = np.column_stack([
         usage.running, usage.reads, usage.writes, usage.reads + usage.writes,
@@ -142,6 +149,7 @@ def _used(usage: demand.Usage, size: FloatArray,
     with np.errstate(invalid='ignore', divide='ignore'):
         share = np.where(stated, np.nan_to_num(used / limits.total, posinf=0.0), 0.0)
         possible = np.where(stated, np.where(np.isnan(used), 1.0, used / limits.smallest), 0.0)
+    possible[limits.unknown, CORES + 1:] = 1.0
     return share, np.minimum(possible, 1.0)
 
 
@@ -160,7 +168,10 @@ def _throttled(usage: demand.Usage, delay: FloatArray, limits: Limits, share: Fl
 
 @dataclasses.dataclass(frozen=True)
 class _Limited:
-    """Seconds that requests of one kind waited for limits: surely and at most, (n,) each."""
+    """Seconds that requests of one kind waited for limits: surely and at most, (n,) each.
+
+    :param reached: (n, 4) which of their limits were reached
+    """
 
     sure: FloatArray
     may: FloatArray
@@ -171,11 +182,12 @@ def _limited(time: FloatArray, usage: demand.Usage, columns: tuple[int, ...], sh
              possible: FloatArray, vcpus: FloatArray) -> _Limited:
     took = np.nan_to_num(time)
     both = np.nan_to_num(usage.read_time) + np.nan_to_num(usage.write_time)
-    reached = (share[:, columns] >= REACHED).any(axis=1) & (took > 0)
+    each = (share[:, columns] >= REACHED) & (took > 0)[:, None]
+    reached = each.any(axis=1)
     # Share of the time of virtual CPUs that requests may have taken.
     waiting = np.minimum(both / np.maximum(vcpus, _LEAST), 1.0)
     part = np.minimum(possible[:, columns].max(axis=1) / np.maximum(waiting, _LEAST), 1.0)
-    return _Limited(np.where(reached, took, 0.0), np.where(reached, took, part * took), reached)
+    return _Limited(np.where(reached, took, 0.0), np.where(reached, took, part * took), each)
 
 
 def _bounds(usage: demand.Usage, size: FloatArray, limits: Limits) -> demand.Bounds:

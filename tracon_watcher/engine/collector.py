@@ -178,7 +178,7 @@ class Collector:
 
 def _optional(inventory: cloud.Inventory) -> tuple[meters.Meter, ...]:
     """Return the meters of own limits that are read; those of bytes where these are limited."""
-    bytes_matter = any('bytes_sec' in name for limits in inventory.volume_limits.values()
+    bytes_matter = any('bytes_sec' in name for limits in (inventory.volume_limits or {}).values()
                        for name in limits) or any(
         name.startswith('quota:disk_') and name.endswith('_bytes_sec')
         for server in inventory.servers.values() for name in server.quotas)

@@ -64,26 +64,28 @@ def limits(uuids: Sequence[str], inventory: cloud.Inventory) -> own_limits.Limit
     """Return the limits of n VMs; of those that the inventory does not know there are none."""
     found = own_limits.nothing(len(uuids))
     total, smallest = found.total.copy(), found.total.copy()
+    unknown = found.unknown.copy()
+    volumes = inventory.volume_limits
     flavors: dict[tuple[tuple[str, str], ...], Mapping[int, float]] = {}
     for row, uuid in enumerate(uuids):
         server = inventory.servers.get(uuid)
         if server is None:
             continue
+        unknown[row] = volumes is not None and _unknown(server, volumes)
         quotas = server.quotas
         if quotas:
             quota = cores(server)
             if quota is not None:
                 total[row, own_limits.CORES] = smallest[row, own_limits.CORES] = quota
-        elif not (inventory.volume_limits
-                  and any(volume in inventory.volume_limits for volume in server.volumes)):
+        elif not (volumes and any(volumes.get(one) for one in server.volumes)):
             continue
         key = tuple(sorted(quotas.items()))
         if key not in flavors:
             flavors[key] = _of_flavor(quotas)
-        _add_disks(total[row], smallest[row], flavors[key], server, inventory.volume_limits)
+        _add_disks(total[row], smallest[row], flavors[key], server, volumes or {})
     light = _light(inventory)
     return own_limits.Limits(total, smallest, np.array(
-        [uuid in light for uuid in uuids], dtype=np.bool_))
+        [uuid in light for uuid in uuids], dtype=np.bool_), unknown)
 
 
 def cores(server: cloud.Server) -> float | None:
@@ -93,19 +95,18 @@ def cores(server: cloud.Server) -> float | None:
     return None if quota is None else quota / period * max(server.vcpus, 1)
 
 
-def stated(limit: own_limits.Limits, row: int, reached: np.ndarray, used_most: int
-           ) -> tuple[OwnLimit, ...]:
+def stated(limit: own_limits.Limits, row: int, reached: np.ndarray) -> tuple[OwnLimit, ...]:
     """Return the limits of one VM.
 
-    :param reached: (2,) share of the window at the quota and at a limit of disks; NaN is unknown
-    :param used_most: column of the limit of disks that is used most, −1 without one
+    :param reached: (7,) share of the window at each limit; NaN is unknown
     """
     found = []
     for column, title in TITLES.items():
         here = limit.smallest[row, column]
-        share = float(reached[own_limits.CPU if column == own_limits.CORES else own_limits.DISK])
-        if column != own_limits.CORES and column != used_most:
-            share = 0.0 if np.isfinite(share) else share
+        share = float(reached[column])
+        if column != own_limits.CORES and not np.isfinite(limit.total[row, column]):
+            # Of several disks each has its own, and nothing is counted of each.
+            share = np.nan
         # Whoever set a quota on the host did not tell Nova.
         seen = column == own_limits.CORES and share > 0
         if np.isfinite(here) or seen:
@@ -138,6 +139,13 @@ def _add_disks(total: np.ndarray, smallest: np.ndarray, flavor: Mapping[int, flo
             smallest[column] = min(values)
             # A disk without a limit has as many requests as it likes.
             total[column] = sum(values) if len(values) == len(disks) else np.inf
+
+
+def _unknown(server: cloud.Server, volumes: Mapping[str, Mapping[str, float]]) -> bool:
+    """Return whether a server has, or may have, a volume whose limits are unknown."""
+    # One without an image has a volume to boot from, which is asked for only after it was told of.
+    return (not all(volume in volumes for volume in server.volumes) if server.volumes
+            else not server.image)
 
 
 def _light(inventory: cloud.Inventory) -> set[str]:

@@ -50,8 +50,7 @@ def _own_limits(collected: collectors.Collected
     profiles, limits = collected.profiles, collected.limits
     some = (np.isfinite(limits.smallest).any(axis=1) | limits.light
             | (np.nan_to_num(profiles.reached) > 0).any(axis=1))
-    return {profiles.vms[row]: own_limits.stated(limits, row, profiles.reached[row],
-                                                 int(profiles.limit[row]))
+    return {profiles.vms[row]: own_limits.stated(limits, row, profiles.reached[row])
             for row in np.flatnonzero(some).tolist()}
 
 

@@ -105,7 +105,8 @@ class Inventory:
     :param backends: by id of a volume, the name of its storage backend
     :param began_at: seconds since the epoch when the first service was asked
     :param volume_limits: by id of a volume, limits by their names in
-        :data:`.volume_limits.NAMES`; volumes without limits are not there
+        :data:`.volume_limits.NAMES`; of volumes that are not there they are unknown. None where
+        limits of volumes do not count: there are none, or they are not told
     :param strangers: by uuid of a VM that has volumes and is not listed, their backends
     :param remembered: hosts of cells that do not answer whose VMs are here all the same, since an
         earlier listing had them
@@ -116,7 +117,7 @@ class Inventory:
     aggregates: tuple[Aggregate, ...]
     backends: Mapping[str, str]
     began_at: float
-    volume_limits: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+    volume_limits: Mapping[str, Mapping[str, float]] | None = None
     strangers: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)
     remembered: frozenset[str] = frozenset()
 
@@ -167,8 +168,9 @@ def collect(connection: Any, clock: Callable[[], float] = time.time,
         for entry in nova.pages('/os-aggregates', 'aggregates', {}, limited=False))
     cinder = listing.Service('Cinder', connection.block_storage, None, "the engine's user")
     volumes, strangers = _volumes(cinder, servers)
-    backends = {one.id: one.host for one in volumes if one.host}
-    limits = {} if volume_limits is None else volume_limits.collect(cinder, volumes)
+    backends = {one.id: one.host for one in volumes or () if one.host}
+    limits = (None if volume_limits is None or volumes is None
+              else volume_limits.collect(cinder, volumes))
     return Inventory(servers, hypervisors, aggregates, backends, began, limits, strangers)
 
 
@@ -241,7 +243,7 @@ def _hypervisor(entry: Mapping[str, Any]) -> Hypervisor:
 
 
 def _volumes(cinder: listing.Service, servers: Mapping[str, Server]
-             ) -> tuple[list[limits_module.Volume], dict[str, frozenset[str]]]:
+             ) -> tuple[list[limits_module.Volume] | None, dict[str, frozenset[str]]]:
     """Return all volumes, and the backends of those of VMs that are not listed, by the VM's uuid.
 
     None where there is no Cinder.
@@ -259,5 +261,5 @@ def _volumes(cinder: listing.Service, servers: Mapping[str, Server]
                 if uuid and uuid not in servers:
                     strangers[uuid] = strangers.get(uuid, frozenset()) | {host}
     except listing.NoEndpoint:
-        return [], {}
+        return None, {}
     return found, strangers

@@ -37,6 +37,10 @@ class NoEndpoint(CloudUnavailable):
     """The cloud has no such service."""
 
 
+class Forbidden(CloudUnavailable):
+    """The user may not have what was asked for."""
+
+
 class NotFound(CloudUnavailable):
     """The service does not have what was asked for."""
 
@@ -76,7 +80,9 @@ class Service:
             remedy = f'see whether the service runs and {self.user} may list what it needs'
             if 406 in (getattr(error, 'http_status', None), getattr(error, 'status_code', None)):
                 remedy = (f'this release lacks microversion {self.microversion}; upgrade it')
-            raise CloudUnavailable(f'{what}: {error}: {remedy}') from None
+            kind = (Forbidden if isinstance(error, sdk_errors.ForbiddenException)
+                    else CloudUnavailable)
+            raise kind(f'{what}: {error}: {remedy}') from None
         if not isinstance(body, dict) or key not in body:
             raise CloudUnavailable(f'{what}: the answer has no {key}: see whether the endpoint in '
                                    'the service catalogue is that of the right service')

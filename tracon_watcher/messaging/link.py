@@ -25,6 +25,9 @@ from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import lines as lines_module
 from tracon_watcher.prediction import document
 
+#: What the engine answers when it may succeed later: its database does not answer, or another
+#: engine takes the lead. Names, since errors come as such over the wire.
+_LATER = frozenset(('StorageUnavailable', 'NoLongerLeader'))
 #: Once more, and then it is said that nothing was sent; the caller knows when to try again.
 _RETRIES = 1
 
@@ -33,6 +36,10 @@ Identity = tuple[int, int]
 
 class EngineUnavailable(errors.TraconError):
     """The engine does not answer, or the message broker cannot be reached."""
+
+
+class EngineBusy(EngineUnavailable):
+    """The engine has answered that it cannot do now what was asked; it may succeed later."""
 
 
 class EngineRefused(errors.TraconError):
@@ -150,7 +157,7 @@ class Link:
     def tell(self, method: str, documents: Sequence[Any]) -> None:
         """Hand documents to the engine, and wait until it has them.
 
-        :raises EngineUnavailable: when it has not
+        :raises EngineUnavailable: when it has not, :class:`EngineBusy` when it says so
         :raises EngineRefused: when it cannot use them
         """
         self._call(None, method, documents=list(documents))
@@ -189,13 +196,20 @@ class Link:
                 f'no tracon-engine has answered within {self._timeout:g} s: see that one '
                 f'runs and uses the same message broker') from None
         except oslo_messaging.RemoteError as error:
-            raise EngineRefused(f'tracon-engine has answered {method} with {error.exc_type}: '
-                                f'{error.value}; see its log') from None
+            raise _kind(error.exc_type)(
+                f'tracon-engine has answered {method} with {error.exc_type}: {error.value}; see '
+                f'its log') from None
         except errors.TraconError as error:
             # Drivers that stay within a process hand it over as it was.
-            raise EngineRefused(f'tracon-engine has answered {method} with '
-                                f'{type(error).__name__}: {error}') from error
+            name = type(error).__name__
+            raise _kind(name)(
+                f'tracon-engine has answered {method} with {name}: {error}') from error
         except Exception as error:
             # Each driver lets errors of its own library through. None is told from the others.
             raise EngineUnavailable(f'the message broker cannot be reached '
                                     f'({type(error).__name__}: {error})') from error
+
+
+def _kind(name: str | None) -> type[EngineBusy] | type[EngineRefused]:
+    """Return which error one of the engine's is here."""
+    return EngineBusy if name in _LATER else EngineRefused

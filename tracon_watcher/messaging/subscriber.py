@@ -162,6 +162,9 @@ class _Session:
         self._refusals = 0
         self._deaf_until = 0.0
         self._said: dict[str, float] = {}
+        #: When the engine is told next, and how often it could not take it in succession.
+        self._tell_at = 0.0
+        self._busy = 0
 
     def start(self) -> None:
         self._thread.start()
@@ -221,7 +224,10 @@ class _Session:
         if now >= self._look_at:
             self._look()
         self._tell()
-        return max(self._look_at - time.monotonic(), 0.0)
+        now, due = time.monotonic(), self._look_at
+        if self._tell_at > now and self._owner.outbox:
+            due = min(due, self._tell_at)
+        return max(due - now, 0.0)
 
     def _connect(self) -> None:
         if self._transport is None:
@@ -322,7 +328,7 @@ class _Session:
 
     def _tell(self) -> None:
         """Tell the engine what waits for it, as long as it answers and there are no news."""
-        if self._failures or self._link is None:
+        if self._failures or self._link is None or time.monotonic() < self._tell_at:
             return
         box = self._owner.outbox
         for batch in box.batches():
@@ -330,6 +336,12 @@ class _Session:
                 self._link.tell(batch.method, batch.documents)
             except link.EngineRefused as error:
                 self._say('refused', f'{error}; such records of decisions are dropped')
+            except link.EngineBusy as error:
+                self._say('busy', f'{error}; records of decisions wait for it')
+                self._busy += 1
+                self._tell_at = time.monotonic() + _pause(self._busy)
+                return
+            self._busy = 0
             box.discard(batch)
             if self._announced or time.monotonic() >= self._look_at:
                 # Where decisions are made faster than they are told, there would be no end.
@@ -359,9 +371,7 @@ class _Session:
     def _failed(self, text: str) -> float:
         """Take note of a failure; return after how many seconds it is tried again."""
         self._failures += 1
-        # Of many listeners that have lost the same engine, not all ask at the same time.
-        pause = min(_SHORTEST_PAUSE * 2.0 ** min(self._failures - 1, 16), _LONGEST_PAUSE,
-                    max(self._owner.period, _SHORTEST_PAUSE)) * random.uniform(0.8, 1.2)
+        pause = _pause(self._failures, max(self._owner.period, _SHORTEST_PAUSE))
         self._look_at = time.monotonic() + pause
         self._say(_ENGINE, text)
         return pause
@@ -390,6 +400,13 @@ class _Session:
         except Exception:
             # Whoever is told must not end what tells.
             LOG.exception('This could not be reported: %s', text)
+
+
+def _pause(failures: int, longest: float = _LONGEST_PAUSE) -> float:
+    """Return after how many seconds it is tried again after so many failures in succession."""
+    # Of many listeners that have lost the same engine, not all ask at the same time.
+    return (min(_SHORTEST_PAUSE * 2.0 ** min(failures - 1, 16), _LONGEST_PAUSE, longest)
+            * random.uniform(0.8, 1.2))
 
 
 def _applied(content: snapshot.Snapshot, label: parcel.Label, data: bytes) -> snapshot.Snapshot:

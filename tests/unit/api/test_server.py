@@ -41,6 +41,21 @@ def application(environ, start_response):
     return [json.dumps({'path': environ['PATH_INFO']}).encode()]
 
 
+def large(environ, start_response):
+    """Answer more than sockets hold, unless asked whether it is ready."""
+    start_response('200 OK', [])
+    return [b'x' * (5 if environ['PATH_INFO'] == '/ready' else 10_000_000)]
+
+
+def take_slowly(connected, enough):
+    """Read on and on, but not fast."""
+    try:
+        while connected.recv(6000) and not enough.wait(0.05):
+            pass
+    except OSError:
+        pass
+
+
 def certify(folder):
     """Write a certificate of this machine, and its key; return their files."""
     key = ec.generate_private_key(ec.SECP256R1())
@@ -65,8 +80,8 @@ def certify(folder):
 
 class Server(unittest.TestCase):
 
-    def serve(self, **options):
-        made = server.Server(application, '127.0.0.1', 0, **options)
+    def serve(self, of=application, **options):
+        made = server.Server(of, '127.0.0.1', 0, **options)
         made.start()
         self.addCleanup(made.stop)
         return made
@@ -106,6 +121,64 @@ class Server(unittest.TestCase):
                 request.urlopen(asked, timeout=10)
             self.assertEqual(status, caught.exception.code)
             caught.exception.close()
+
+    def test_a_head_that_is_too_large_keeps_nobody_waiting(self):
+        for tls in (False, True):
+            with self.subTest(tls=tls), tempfile.TemporaryDirectory() as folder:
+                certificate, key = certify(folder) if tls else (None, None)
+                made = self.serve(threads=2, timeout=60.0, certificate=certificate, key=key)
+                trusted = ssl.create_default_context(cafile=certificate) if tls else None
+                for _place in range(6):
+                    one = socket.create_connection(('127.0.0.1', made.port), timeout=10)
+                    self.addCleanup(one.close)
+                    if tls:
+                        one = trusted.wrap_socket(one, server_hostname='127.0.0.1')
+                        self.addCleanup(one.close)
+                    one.sendall(b'x' * (server._LARGEST_HEADER + 1))
+                    self.assertIn(b'413', one.recv(1000))
+                scheme = 'https' if tls else 'http'
+                with request.urlopen(f'{scheme}://127.0.0.1:{made.port}/ready', timeout=20,
+                                     context=trusted) as response:
+                    self.assertEqual({'path': '/ready'}, json.load(response))
+
+    def test_who_was_refused_and_sends_on_is_dropped_in_time(self):
+        made = self.serve(timeout=0.5)
+        with socket.create_connection(('127.0.0.1', made.port), timeout=10) as one:
+            one.sendall(b'x' * (server._LARGEST_HEADER + 1))
+            began = time.monotonic()
+            with self.assertRaises(OSError):
+                while True:
+                    one.sendall(b'x')
+                    time.sleep(0.05)
+                    self.assertLess(time.monotonic(), began + 10)
+
+    def test_who_takes_an_answer_slowly_keeps_no_thread_busy(self):
+        for tls in (False, True):
+            with self.subTest(tls=tls), tempfile.TemporaryDirectory() as folder, \
+                    self.assertNoLogs('tracon_watcher.api.server', 'WARNING'):
+                certificate, key = certify(folder) if tls else (None, None)
+                made = self.serve(large, threads=1, timeout=1.0, certificate=certificate, key=key)
+                trusted = ssl.create_default_context(cafile=certificate) if tls else None
+                # So that each part of the answer is taken in time.
+                made._server.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 40000)
+                one = socket.socket()
+                self.addCleanup(one.close)
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 1400)
+                one.connect(('127.0.0.1', made.port))
+                if tls:
+                    one = trusted.wrap_socket(one, server_hostname='127.0.0.1')
+                    self.addCleanup(one.close)
+                one.sendall(b'GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+                enough = threading.Event()
+                slow = threading.Thread(target=take_slowly, args=(one, enough))
+                self.addCleanup(slow.join)
+                self.addCleanup(enough.set)
+                slow.start()
+                scheme = 'https' if tls else 'http'
+                with request.urlopen(f'{scheme}://127.0.0.1:{made.port}/ready', timeout=8,
+                                     context=trusted) as response:
+                    self.assertEqual(b'xxxxx', response.read())
 
     def test_silent_clients_are_dropped(self):
         made = self.serve(timeout=0.5)

@@ -33,7 +33,7 @@ def usage(running=0.3, delay=0.0, throttled=NAN, reads=0.0, read_time=0.0, write
         [[running, delay, host, reads, writes, read_time, write_time, throttled, 0.0]]))
 
 
-def limits(light=False, smallest=None, **stated):
+def limits(light=False, smallest=None, unknown=False, **stated):
     """The limits of one VM; ``smallest`` where not all disks have the same."""
     total = np.full((1, own_limits.COUNT), np.inf)
     for name, value in stated.items():
@@ -41,7 +41,7 @@ def limits(light=False, smallest=None, **stated):
     least = total.copy()
     for name, value in (smallest or {}).items():
         least[0, getattr(own_limits, name.upper())] = value
-    return own_limits.Limits(total, least, np.array([light]))
+    return own_limits.Limits(total, least, np.array([light]), np.array([unknown]))
 
 
 def attribute(seen, stated, read=NAN, written=NAN, vcpus=1.0):
@@ -92,7 +92,15 @@ class TestDisk(unittest.TestCase):
         found = attribute(usage(0.05, reads=49.9, read_time=0.94), limits(reads=50))
         np.testing.assert_allclose([0.94], found.usage.limited)
         np.testing.assert_array_equal([[False, True]], found.reached)
-        self.assertEqual([own_limits.READS], found.kind.tolist())
+        self.assertEqual([own_limits.READS], np.flatnonzero(found.each[0]).tolist())
+
+    def test_each_limit_that_is_reached_is_told(self):
+        seen = usage(0.05, reads=99, read_time=0.5, writes=99, write_time=0.4)
+        found = attribute(seen, limits(reads=100, writes=100, requests=1000, write_bytes=5e6),
+                          4e5, 4.9e6)
+        self.assertEqual([own_limits.READS, own_limits.WRITES, own_limits.WRITE_BYTES],
+                         np.flatnonzero(found.each[0]).tolist())
+        np.testing.assert_array_equal([[False, True]], found.reached)
 
     def test_a_limit_of_reads_says_nothing_of_writes(self):
         found = attribute(usage(0.05, reads=49.9, read_time=0.3, writes=100, write_time=0.5),
@@ -111,6 +119,14 @@ class TestDisk(unittest.TestCase):
         np.testing.assert_allclose([76], found.bounds.reads)
         # Bytes that are not counted may have reached their limit, or may not.
         self.assertFalse(attribute(seen, limits(read_bytes=5e6)).sure.any())
+
+    def test_a_limit_that_is_unknown_may_account_for_all_and_surely_for_nothing(self):
+        for stated in ({}, {'reads': 400}):
+            found = attribute(usage(0.05, reads=1, read_time=0.8), limits(unknown=True, **stated))
+            self.assertFalse(found.sure.any())
+            np.testing.assert_allclose([0.0], found.usage.limited)
+            np.testing.assert_allclose([0.8], found.most.limited)
+        self.assertTrue(attribute(usage(0.3, 0.7), limits(unknown=True)).sure.all())
 
     def test_below_it_may_be_as_much_as_the_share_of_the_limit(self):
         found = attribute(usage(0.05, reads=100, read_time=0.8), limits(reads=400))
@@ -201,7 +217,7 @@ class TestProfiles(unittest.TestCase):
     def test_a_quota_that_is_reached(self):
         watched = Watched(limits(cores=0.3))
         found = watched.polls(20, usage(0.302, 0.698, 0.686))
-        np.testing.assert_allclose(found.reached, [[1.0, 0.0]], atol=1e-6)
+        np.testing.assert_allclose(found.reached, [[1.0] + 6 * [0.0]], atol=1e-6)
         self.assertEqual([True], found.limited.tolist())
         np.testing.assert_allclose(found.slowdown, [1.0], atol=0.02)
         np.testing.assert_allclose(found.mean[0, 2], 0.302, rtol=0.02)
@@ -263,6 +279,6 @@ class TestProfiles(unittest.TestCase):
             watched.polls(10, synthetic.Work(cpu=0.01, requests=2).usage())
         first, second = (watched.polls(5, seen) for watched in (plain, named))
         for field in dataclasses.fields(first):
-            if field.name not in ('vms', 'limit'):
+            if field.name != 'vms':
                 np.testing.assert_allclose(getattr(first, field.name),
                                            getattr(second, field.name), rtol=1e-3)

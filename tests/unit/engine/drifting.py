@@ -33,9 +33,8 @@ def profiles(vms, slowdown, deviation, at, present, limited=()):
     return demands.Profiles(
         tuple(vms), present, np.zeros((count, 4)), present, present, slowdown,
         np.full(count, deviation), slowdown, nothing[:, :3], np.ones(count, dtype=np.intp),
-        np.full(count, at), np.full(count, POLLING), np.zeros((count, 2)),
-        np.zeros((count, 2), dtype=bool), np.array([vm in limited for vm in vms], dtype=bool),
-        np.full(count, -1))
+        np.full(count, at), np.full(count, POLLING), np.zeros((count, 7)),
+        np.zeros((count, 2), dtype=bool), np.array([vm in limited for vm in vms], dtype=bool))
 
 
 class World:

@@ -12,6 +12,7 @@
 
 """Own limits from flavors, volume types and counters to audits. All VMs here are SYNTHETIC."""
 
+import dataclasses
 import unittest
 
 import numpy as np
@@ -44,7 +45,7 @@ def inventory(*servers, volume_limits=None):
     return cloud.Inventory(
         {one.uuid: one for one in servers},
         {name: cloud.Hypervisor(name, name, True, True) for name in hosts}, (), {}, 0.0,
-        volume_limits or {})
+        volume_limits)
 
 
 def limits(*servers, volume_limits=None):
@@ -86,6 +87,19 @@ class StatedTestCase(unittest.TestCase):
         self.assertEqual([INFINITE, 50.0],
                          [found.total[0, columns.READS], found.smallest[0, columns.READS]])
 
+    def test_a_volume_that_was_not_listed_has_limits_that_are_unknown(self):
+        of_volumes = {'v1': {'read_iops_sec': 50.0}, 'v2': {}}
+        booted = {'image': '', 'local_disks': 0}
+        found = limits(
+            server('known', volumes=('v1', 'v2')), server('without'),
+            server('attached', volumes=('v1', 'v3')),
+            dataclasses.replace(server('booting'), **booted), volume_limits=of_volumes)
+        self.assertEqual([False, False, True, True], found.unknown.tolist())
+        self.assertEqual([50.0, INFINITE], [found.smallest[2, columns.READS],
+                                            found.total[2, columns.READS]])
+        # Nothing is limited, or Cinder does not tell.
+        self.assertEqual([False], limits(server('a', volumes=('v3',))).unknown.tolist())
+
     def test_who_has_less_weight_than_others_on_its_host(self):
         def light(*weights):
             servers = [server(f'vm{number}', specs={} if weight is None else {
@@ -116,7 +130,7 @@ class CollectedTestCase(unittest.TestCase):
         found = self.profiles(10, inventory(server('a', specs=QUOTA)))
         self.assertLess(found.slowdown[0], 1.1)
         np.testing.assert_allclose(found.mean[0, 2], 0.302, rtol=0.05)
-        np.testing.assert_allclose(found.reached, [[1.0, 0.0]], atol=1e-6)
+        np.testing.assert_allclose(found.reached, [[1.0] + 6 * [0.0]], atol=1e-6)
 
     def test_agents_that_do_not_count_it(self):
         self.source.vm('a', guest=0.299, delay=0.698)
@@ -135,9 +149,24 @@ class CollectedTestCase(unittest.TestCase):
         specs = {'quota:disk_read_bytes_sec': '5000000'}
         self.source.vm('a', reads=76.0, guest=0.1, host=0.02, latency=0.012, size=65790)
         found = self.profiles(10, inventory(server('a', specs=specs)))
-        np.testing.assert_allclose(found.reached, [[0.0, 1.0]], atol=1e-6)
-        self.assertEqual([columns.READ_BYTES], found.limit.tolist())
+        np.testing.assert_allclose(found.reached, np.eye(7)[[columns.READ_BYTES]], atol=1e-6)
         np.testing.assert_allclose(found.mean[0, 0], 76.0, rtol=0.05)
+
+    def test_while_the_limit_of_a_volume_is_unknown_so_is_the_slowdown(self):
+        listed = {'v': {'read_iops_sec': 100.0}}
+        one = server('a', volumes=('v',), local_disks=0)
+        self.source.vm('a', reads=20.0, guest=0.05, host=0.01, latency=0.002, throttled=0.0)
+        found = self.profiles(10, inventory(one, volume_limits=listed))
+        np.testing.assert_allclose(found.slowdown, [1.0], atol=0.05)
+        # Below any limit nothing is waited for.
+        found = self.profiles(1, inventory(one, volume_limits={}))
+        np.testing.assert_allclose(found.slowdown, [1.0], atol=0.05)
+        self.source.vm('a', reads=99.5, guest=0.05, host=0.01, latency=0.0095, throttled=0.0)
+        found = self.profiles(2, inventory(one, volume_limits=listed))
+        np.testing.assert_allclose(found.slowdown, [1.0], atol=0.05)
+        found = self.profiles(1, inventory(one, volume_limits={}))
+        self.assertTrue(np.isnan(found.slowdown[0]))
+        self.assertEqual([True], found.limited.tolist())
 
     def test_bytes_are_read_only_where_they_are_limited(self):
         asked = []
@@ -152,12 +181,33 @@ class CollectedTestCase(unittest.TestCase):
     def test_what_operators_are_shown(self):
         self.source.vm('a', guest=0.302, delay=0.698, throttled=0.686, reads=30.0)
         specs = {**QUOTA, 'quota:disk_read_iops_sec': '100'}
-        self.source.run(10)
-        found = self.collector.collect(inventory(server('a', specs=specs)), self.source.now)
         self.assertEqual(
             [('CPU quota', 30.0, '%', 1.0), ('disk reads', 100.0, '1/s', 0.0)],
-            [(one.name, one.value, one.unit, round(one.reached, 6)) for one in own_limits.stated(
-                found.limits, 0, found.profiles.reached[0], int(found.profiles.limit[0]))])
+            self.shown(10, inventory(server('a', specs=specs))))
+
+    def test_each_limit_shows_how_often_it_was_reached(self):
+        specs = {'quota:disk_read_iops_sec': '100', 'quota:disk_write_iops_sec': '100'}
+        known = inventory(server('a', specs=specs))
+        self.source.vm('a', reads=99.5, writes=99.5, guest=0.05, host=0.01, latency=0.0045)
+        self.assertEqual([('disk reads', 100.0, '1/s', 1.0), ('disk writes', 100.0, '1/s', 1.0)],
+                         self.shown(10, known))
+        # Whichever is used most at last.
+        self.source.vm('a', reads=1.0, writes=5.0, guest=0.05, host=0.01, latency=0.002)
+        reads, writes = self.shown(1, known)
+        self.assertEqual(reads[3], writes[3])
+        self.assertTrue(0.5 < reads[3] < 1.0)
+
+    def test_how_often_the_limit_of_one_of_several_disks_was_reached_is_unknown(self):
+        known = inventory(server('a', volumes=('v',)), volume_limits={'v': {'read_iops_sec': 9.0}})
+        self.source.vm('a', reads=8.9, guest=0.05, latency=0.01)
+        self.assertEqual([('disk reads', None, '1/s', None)], self.shown(5, known))
+
+    def shown(self, polls, known):
+        self.source.run(polls)
+        found = self.collector.collect(known, self.source.now)
+        return [(one.name, one.value, one.unit,
+                 None if one.reached is None else round(one.reached, 6))
+                for one in own_limits.stated(found.limits, 0, found.profiles.reached[0])]
 
 
 class Cloud:

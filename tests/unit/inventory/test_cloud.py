@@ -14,10 +14,12 @@ import json
 import types
 import unittest
 
+from keystoneauth1 import exceptions
 import requests
 
 from tracon_watcher.inventory import cloud
 from tracon_watcher.inventory import listing
+from tracon_watcher.inventory import volume_limits
 
 PARTIAL = {'id': 'lost', 'status': 'UNKNOWN', 'tenant_id': 'p', 'links': [],
            'created': '2026-01-01T00:00:00Z'}
@@ -54,10 +56,19 @@ class Cloud:
             body = body.pop(0) if len(body) > 1 else body[0]
         response = requests.Response()
         response.status_code = 404 if body is None else 200
+        if isinstance(body, int):
+            response.status_code = body
         response.headers['Content-Type'] = 'application/json'
         response._content = json.dumps(body or {'itemNotFound': {'message': 'none'}}).encode()
         response.request = types.SimpleNamespace(method='GET', url=path)
         return response
+
+
+class Missing:
+    """A service that the catalogue does not have."""
+
+    def get(self, path, params=None, microversion=None):
+        raise exceptions.EndpointNotFound('no endpoint')
 
 
 def answers(services=None, servers=None):
@@ -102,6 +113,19 @@ class CollectTest(unittest.TestCase):
                 ('v1', 'ceph', ['a', 'lost']), ('v2', 'nvme', ['lost']), ('v3', 'lvm', []),
                 ('v4', None, ['lost']), ('v5', 'lvm', ['a']))]}
         self.assertEqual({'lost': {'ceph', 'nvme'}}, cloud.collect(Cloud(asked)).strangers)
+
+    def test_limits_that_are_refused_do_not_count_and_others_are_unknown(self):
+        volumes = {'volumes': [{'id': 'v1', 'volume_type': 'fast', 'size': 1}]}
+        for status, found in ((403, None), (404, None), (500, {})):
+            refusing = Cloud({**answers(), '/volumes/detail': volumes, '/qos-specs': status})
+            limits = volume_limits.VolumeLimits(lambda text: None)
+            self.assertEqual(found, cloud.collect(refusing, volume_limits=limits).volume_limits)
+
+    def test_without_cinder_limits_of_volumes_do_not_count(self):
+        found = Cloud(answers())
+        found.block_storage = Missing()
+        limits = volume_limits.VolumeLimits()
+        self.assertIsNone(cloud.collect(found, volume_limits=limits).volume_limits)
 
 
 class VolumesOfTest(unittest.TestCase):

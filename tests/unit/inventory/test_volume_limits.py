@@ -24,6 +24,9 @@ TYPES = [{'name': 'fast', 'qos_specs_id': 'q1'}, {'name': 'slow', 'qos_specs_id'
 SPECS = [{'id': 'q1', 'consumer': 'front-end', 'specs': {'read_iops_sec': '500'}},
          {'id': 'q2', 'consumer': 'back-end', 'specs': {'read_iops_sec': '5'}}]
 
+FAILED = listing.CloudUnavailable('Cinder: GET /qos-specs: 503')
+REFUSED = listing.Forbidden('Cinder: GET /qos-specs: 403')
+
 
 class Cinder:
     """In the place of listing.Service."""
@@ -48,7 +51,19 @@ class ResolvedTestCase(unittest.TestCase):
 
     def test_plain_limits(self):
         self.assertEqual({'read_iops_sec': 50.0, 'total_bytes_sec': 1e6}, volume_limits.resolved(
-            {'read_iops_sec': '50', 'total_bytes_sec': 1000000, 'size_iops_sec': '4096'}, 10))
+            {'read_iops_sec': '50', 'total_bytes_sec': 1000000}, 10))
+
+    def test_a_size_of_requests_makes_a_limit_of_requests_one_of_bytes(self):
+        size = {'size_iops_sec': '4096'}
+        self.assertEqual({}, volume_limits.resolved(size, 10))
+        self.assertEqual(
+            {'total_iops_sec': 1000.0, 'total_bytes_sec': 4096000.0, 'read_bytes_sec': 5.0},
+            volume_limits.resolved({'total_iops_sec_per_gb': 100, 'read_bytes_sec': 5, **size},
+                                   10))
+        for stated, least in ((1000, 1000.0), (1000000, 204800.0)):
+            self.assertEqual(
+                {'read_iops_sec': 50.0, 'read_bytes_sec': least}, volume_limits.resolved(
+                    {'read_iops_sec': 50, 'read_bytes_sec': stated, **size}, 10))
 
     def test_for_each_gigabyte(self):
         specs = {'total_iops_sec_per_gb': '30', 'total_iops_sec_per_gb_min': '500',
@@ -70,7 +85,8 @@ class VolumeLimitsTestCase(unittest.TestCase):
         self.limits = volume_limits.VolumeLimits(self.told.append)
 
     def test_what_qemu_enforces(self):
-        self.assertEqual({'v0': {'read_iops_sec': 500.0}, 'v2': {'read_iops_sec': 500.0}},
+        fast = {'read_iops_sec': 500.0}
+        self.assertEqual({'v0': fast, 'v1': {}, 'v2': fast, 'v3': {}, 'v4': {}},
                          self.limits.collect(Cinder(), VOLUMES))
         self.assertEqual([], self.told)
 
@@ -79,27 +95,51 @@ class VolumeLimitsTestCase(unittest.TestCase):
         self.assertEqual({'read_iops_sec': 1.0}, self.limits.collect(
             Cinder(specs=specs), VOLUMES)['v0'])
 
-    def test_who_may_not_ask_knows_of_none_and_says_so_once(self):
-        error = listing.CloudUnavailable('Cinder: GET /qos-specs: 403')
+    def test_while_cinder_fails_what_was_learnt_of_types_counts(self):
+        before = self.limits.collect(Cinder(), VOLUMES)
         for _listing in range(3):
-            self.assertEqual({}, self.limits.collect(Cinder(error), VOLUMES))
-        self.assertEqual(['The limits of volumes are unknown: Cinder: GET /qos-specs: 403'],
+            self.assertEqual(before, self.limits.collect(Cinder(FAILED), VOLUMES))
+        larger = volume_limits.Volume('new', None, 'fast', 20)
+        self.assertEqual({'new': before['v0']}, self.limits.collect(Cinder(FAILED), [larger]))
+        self.assertEqual(['The limits of volumes are not up to date: Cinder: GET /qos-specs: 503'],
                          self.told)
         self.limits.collect(Cinder(), VOLUMES)
-        self.limits.collect(Cinder(error), VOLUMES)
+        self.limits.collect(Cinder(FAILED), VOLUMES)
         self.assertEqual(2, len(self.told))
+
+    def test_what_was_never_learnt_is_unknown(self):
+        self.assertEqual({'v3': {}}, self.limits.collect(Cinder(FAILED), VOLUMES))
+        self.assertEqual(['The limits of volumes are unknown: Cinder: GET /qos-specs: 503'],
+                         self.told)
+        self.limits.collect(Cinder(), VOLUMES)
+        other = volume_limits.Volume('new', None, 'other', 10)
+        self.assertEqual({}, self.limits.collect(Cinder(FAILED), [other]))
+
+    def test_where_no_type_is_limited_none_is_unknown(self):
+        for cinder in (Cinder(specs=SPECS[1:]), Cinder(FAILED), Cinder(types=TYPES[1:])):
+            self.assertIsNone(self.limits.collect(cinder, VOLUMES))
+
+    def test_who_may_not_ask_is_told_once_that_limits_do_not_count(self):
+        for cinder in (Cinder(REFUSED), Cinder(FAILED), Cinder(REFUSED)):
+            self.assertIsNone(self.limits.collect(cinder, VOLUMES))
+        self.assertIn('do not count', self.told[0])
+        self.assertIn('403', self.told[0])
+
+    def test_what_was_learnt_counts_also_when_cinder_begins_to_refuse(self):
+        before = self.limits.collect(Cinder(), VOLUMES)
+        self.assertEqual(before, self.limits.collect(Cinder(REFUSED), VOLUMES))
 
     def test_who_is_not_shown_the_specifications_of_types_is_told(self):
         types = [{'name': 'fast'}]
-        self.assertEqual({}, self.limits.collect(Cinder(types=types), VOLUMES))
+        self.assertIsNone(self.limits.collect(Cinder(types=types), VOLUMES))
         self.assertIn('access_types_qos_specs_id', *self.told)
 
     def test_without_types_nothing_is_asked(self):
         cinder = Cinder()
-        self.assertEqual({}, self.limits.collect(cinder, VOLUMES[3:4]))
+        self.assertEqual({'v3': {}}, self.limits.collect(cinder, VOLUMES[3:4]))
         self.assertEqual([], cinder.asked)
 
     def test_without_specifications_no_types_are_asked_for(self):
         cinder = Cinder(specs=SPECS[1:])
-        self.assertEqual({}, self.limits.collect(cinder, VOLUMES))
+        self.limits.collect(cinder, VOLUMES)
         self.assertEqual(['/qos-specs'], cinder.asked)

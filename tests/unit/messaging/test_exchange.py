@@ -20,10 +20,12 @@ import time
 from unittest import mock
 
 import numpy as np
+import oslo_messaging
 
 from tests.unit.messaging import base
 from tests.unit.placement import snapshots
 from tests.unit.placement import test_delta
+from tracon_watcher.engine.storage import errors as storage_errors
 from tracon_watcher import errors
 from tracon_watcher.messaging import link
 from tracon_watcher.messaging import parcel
@@ -388,6 +390,60 @@ class LossTest(base.MessagingCase):
         listener.post(protocol.RECORD_DECISIONS, {'n': 2})
         self.wait_for(lambda: engine.statistics()['decisions'] == 1)
         engine._endpoint._on_decisions.assert_called_with([{'n': 2}])
+
+    def test_decisions_wait_while_the_engines_database_does_not_answer(self):
+        away = storage_errors.StorageUnavailable('mysql://galera/tracon', 'lost', 'see to it')
+        engine, listener = self.engine(), self.listener(period=0.1)
+        asked = []
+
+        def take(documents):
+            asked.append(len(documents))
+            if len(asked) < 4:
+                raise away
+            self.decisions.extend(documents)
+
+        engine._endpoint._on_decisions = take
+        engine.publish(state((1, 1)))
+        self.wait_for(lambda: listener.taken)
+        with mock.patch('tracon_watcher.messaging.subscriber._SHORTEST_PAUSE', 0.05):
+            for number in range(3):
+                listener.post(protocol.RECORD_DECISIONS, {'n': number})
+            self.wait_for(lambda: not listener.outbox)
+        self.assertEqual([{'n': 0}, {'n': 1}, {'n': 2}], self.decisions)
+        # The engine answers, and snapshots come: it is said once, and not that it was lost.
+        self.assertEqual((1, 0), (len(listener.reports), listener.times_mended))
+        self.assertIn('records of decisions wait', listener.reports[0])
+
+    def test_a_busy_engine_is_told_less_and_less_often(self):
+        engine, listener = self.engine(), self.listener(period=60.0)
+        asked = []
+
+        def take(documents):
+            asked.append(time.monotonic())
+            raise storage_errors.StorageUnavailable('mysql://galera/tracon', 'lost', 'see to it')
+
+        engine._endpoint._on_decisions = take
+        engine.publish(state((1, 1)))
+        self.wait_for(lambda: listener.taken)
+        with mock.patch('tracon_watcher.messaging.subscriber._SHORTEST_PAUSE', 0.1):
+            while len(asked) < 4:
+                # New decisions do not make it hurry, nor do snapshots.
+                listener.post(protocol.RECORD_DECISIONS, {})
+                time.sleep(0.01)
+        pauses = np.diff(asked)
+        for pause, least in zip(pauses, (0.08, 0.16, 0.32)):
+            self.assertGreater(pause, least)
+
+    def test_what_may_succeed_later_is_told_from_what_cannot(self):
+        client = link.Link(self.connect())
+        for name, kind in (('StorageUnavailable', link.EngineBusy),
+                           ('NoLongerLeader', link.EngineBusy),
+                           ('InvalidDocument', link.EngineRefused),
+                           ('StorageFailed', link.EngineRefused),
+                           ('KeyError', link.EngineRefused), (None, link.EngineRefused)):
+            answer = mock.Mock(side_effect=oslo_messaging.RemoteError(name, 'why'))
+            with self.assertRaisesRegex(kind, 'why'):
+                client._send(answer, 'settled')
 
     def test_documents_that_are_none_are_refused(self):
         self.engine()
