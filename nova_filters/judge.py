@@ -93,7 +93,7 @@ class Judge:
         self._outbox: list[pending_module.Placement] = []
         self._cancelled: list[str] = []
         self._outbox_lock = threading.Lock()
-        self._residency = residency.Residency(options.pending_expiry_seconds)
+        self._residency = residency.Residency(options.pending_expiry_seconds, self._on_superseded)
         self._latest = hosts_module.Latest()
         self._background = background.Background(self._work, self.faults)
         self._looked_at = -np.inf
@@ -252,6 +252,11 @@ class Judge:
             self._cancelled += failed
         if self._decisions is not None:
             self._decisions.settled(found, failed, self._clock())
+        self._background.wake()
+
+    def _on_superseded(self, uuids: list[str]) -> None:
+        with self._outbox_lock:
+            self._cancelled += uuids
         self._background.wake()
 
     def _work(self) -> float:

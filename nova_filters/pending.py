@@ -117,6 +117,23 @@ class Pending:
                 if one is not None and (one.host, one.node) == (host, node):
                     del self._placements[uuid]
 
+    def came(self, listed: Iterable[tuple[str, str]], now: float) -> list[str]:
+        """Forget placements on other hosts than those to which VMs have come since.
+
+        A build that failed on one host is done on another without the scheduler being asked.
+
+        :param listed: uuid and host of VMs that Nova did not list there before
+        :returns: uuids of the placements that were forgotten
+        """
+        forgotten = []
+        with self._lock:
+            for uuid, host in listed:
+                one = self._placements.get(uuid)
+                if one is not None and one.host != host and one.at <= now:
+                    del self._placements[uuid]
+                    forgotten.append(uuid)
+        return forgotten
+
     def expire(self, now: float) -> None:
         """Forget placements that are older than the expiry, and what is expected no more."""
         with self._lock:

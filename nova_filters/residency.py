@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from typing import Callable
 
 import numpy as np
 
@@ -46,11 +47,16 @@ _UNSEEN = -1
 
 @dataclasses.dataclass(frozen=True)
 class Arrival:
-    """A VM on a host that the snapshot does not show there yet."""
+    """A VM on a host that the snapshot does not show there yet.
+
+    :param intended: whether Nova has given it the host, but does not list it there yet; a build
+        may fail there and be done elsewhere, and one that moves still runs where it was
+    """
 
     uuid: str
     profile: newcomer.Profile
     limits: limits_module.Limits = limits_module.NONE
+    intended: bool = False
 
 
 #: VMs that came to a host, by uuid.
@@ -74,9 +80,13 @@ class Residency:
     Its cost follows the number of hosts that change, not of all; but for its first look.
 
     :param patience: seconds in which a VM that a host counts is built, and listed
+    :param superseded: called with the VMs whose placement is forgotten since they have come to
+        another host
     """
 
-    def __init__(self, patience: float) -> None:
+    def __init__(self, patience: float,
+                 superseded: Callable[[list[str]], None] = lambda uuids: None) -> None:
+        self._superseded = superseded
         self._assessor: assessment.Assessor | None = None
         self._sets: list[frozenset[str] | None] = []
         self._counts = np.empty(0, dtype=np.intp)
@@ -103,12 +113,15 @@ class Residency:
         states, counts = hosts.states, np.array(hosts.counts, dtype=np.intp)
         with self._lock:
             self._rebase(assessor)
-            departed = self._compare(states, rows, counts, now)
+            came, departed = self._compare(states, rows, counts, now)
             unlisted = self._unlisted(rows, counts, now)
             age = assessor.settings.maximum_age
             arrived, gone = (events.current(assessor.cluster, age, now)
                              for events in (self._arrived, self._gone))
         pending.left(departed)
+        superseded = pending.came(came, now)
+        if superseded:
+            self._superseded(superseded)
         on_the_way = pending.all()
         if not (arrived or gone or on_the_way or unlisted):
             return {}
@@ -163,9 +176,14 @@ class Residency:
         self._assessor = assessor
 
     def _compare(self, states: list, rows: IntArray, counts: IntArray,
-                 now: float) -> list[tuple[str, str, str]]:
-        """Note what came and went; return (uuid, host, node) of what went."""
+                 now: float) -> tuple[list[tuple[str, str]], list[tuple[str, str, str]]]:
+        """Note what came and went.
+
+        :returns: (uuid, host) of what came and no snapshot has shown there, and (uuid, host, node)
+            of what went
+        """
         assert self._assessor is not None
+        cluster = self._assessor.cluster
         count = len(rows)
         known = np.flatnonzero(rows >= 0)
         chosen = rows[known]
@@ -180,7 +198,7 @@ class Residency:
         for place in np.flatnonzero(wanted):
             wanted[place] = len(states[place].instances) != self._lengths[rows[place]]
         wanted[window] = rows[window] >= 0
-        departed = []
+        came, departed = [], []
         for place in np.flatnonzero(wanted):
             row, state = int(rows[place]), states[place]
             present, before = frozenset(state.instances), self._sets[row]
@@ -190,15 +208,19 @@ class Residency:
             self._sets[row], self._lengths[row] = present, len(present)
             if before is None or present == before:
                 continue
-            name = self._assessor.cluster.hosts[row]
+            name = cluster.hosts[row]
             for uuid in present - before:
                 self._arrived.add(uuid, name, now)
                 self._gone.undo(uuid, name)
+                shown = cluster.resident_index.get(uuid)
+                # One that is shown may have come long ago, and be on its way to another host.
+                if shown is None or cluster.host[shown] != row:
+                    came.append((uuid, state.host))
             for uuid in before - present:
                 self._gone.add(uuid, name, now)
                 self._arrived.undo(uuid, name)
                 departed.append((uuid, state.host, state.nodename))
-        return departed
+        return came, departed
 
     def _unlisted(self, rows: IntArray, counts: IntArray, now: float) -> dict[int, int]:
         """Return by position how many VMs a host counts while they are being built."""
@@ -239,7 +261,8 @@ class Residency:
             row = cluster.host_index.get(one.node, cluster.host_index.get(one.host))
             if row is None or position[row] < 0:
                 continue
-            if one.uuid not in states[position[row]].instances:
+            listed = one.uuid in states[position[row]].instances
+            if not listed:
                 explained[row] = explained.get(row, 0) + 1
             if one.uuid == newcomer_uuid:
                 continue
@@ -249,7 +272,11 @@ class Residency:
                 # It runs there, though Nova has not been told yet.
                 change.gone.discard(one.uuid)
             elif one.uuid not in change.arrived:
-                change.arrived[one.uuid] = Arrival(one.uuid, one.profile, one.limits)
+                profile = one.profile
+                if not listed and shown is not None and (
+                        0 <= cluster.io_domain[shown] == cluster.host_io_domain[row]):
+                    profile = profile.without_io()      # which the pool has already
+                change.arrived[one.uuid] = Arrival(one.uuid, profile, one.limits, not listed)
         return explained
 
     @staticmethod

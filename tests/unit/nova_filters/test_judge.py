@@ -115,6 +115,15 @@ class InFlightTest(base.JudgeCase):
         states[0].updated = None
         self.wait_for(lambda: not second.pending.all())
 
+    def test_siblings_hear_that_it_was_built_elsewhere(self):
+        first, second = self.judge(), self.judge()
+        self.passing(second)
+        spec = self.place(first, 'a')
+        self.wait_for(second.pending.all)
+        # It failed on a, and conductor took the alternate without asking.
+        self.assertEqual(['a'], self.passing(first, b=[spec.instance_uuid]))
+        self.wait_for(lambda: not second.pending.all())
+
     def test_a_line_that_is_no_placement_is_passed_over(self):
         os.makedirs(os.path.join(self.directory, 'p'))
         with open(os.path.join(self.directory, 'p', 'x.placements'), 'w') as stream:
@@ -362,6 +371,21 @@ class ResidencyTest(base.JudgeCase):
         self.assertEqual(['a'], self.passing(
             judge, [base.host_state('a'), base.host_state('b', ['vm-b', 'vm-a'])]))
         self.assertIn('"host": "b"', self.log.output.splitlines()[-1])
+
+    def test_one_that_is_on_its_way_still_runs_where_it_was(self):
+        judge = self.judge(on_all_refused='refuse')
+        spec = base.request_spec()
+        spec.instance_uuid = '11111111-1111-4111-8111-111111111111'
+        self.write({'a': {'vm-a': 2.0}, 'b': {'vm-b': None, spec.instance_uuid: 2.0}, 'c': {}})
+        states = [base.host_state('a', ['vm-a']), base.host_state('c'),
+                  base.host_state('b', ['vm-b', spec.instance_uuid])]
+        judge.passing(states, spec)
+        base.consume(states[1])
+        self.wait_for(judge.pending.all)
+        states[1] = base.host_state('c')
+        states[2] = base.host_state('b', [spec.instance_uuid])
+        # There it suffers no neighbour; vm-b has left.
+        self.assertEqual(['c'], self.passing(judge, states))
 
     def test_a_vm_is_not_its_own_background(self):
         judge = self.judge()

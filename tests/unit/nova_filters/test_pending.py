@@ -21,8 +21,8 @@ from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
 
 
-def placement(uuid, at):
-    return pending.Placement(uuid, 'host', 'node', newcomer.own(np.ones(4)), limits.NONE, at)
+def placement(uuid, at, host='host'):
+    return pending.Placement(uuid, host, 'node', newcomer.own(np.ones(4)), limits.NONE, at)
 
 
 class TestExpiry(unittest.TestCase):
@@ -50,3 +50,14 @@ class TestExpiry(unittest.TestCase):
         self.assertEqual(['old', 'new', 'expected'], self.kept())
         self.pending.expire(211.0)
         self.assertNotIn('expected', self.kept())
+
+
+class TestCame(unittest.TestCase):
+
+    def test_only_what_came_to_another_host_since_is_forgotten(self):
+        found = pending.Pending(300.0)
+        found.add([placement('failed', 0.0, 'a'), placement('done', 0.0, 'a'),
+                   placement('later', 20.0, 'a')])
+        self.assertEqual(['failed'], found.came(
+            [('failed', 'b'), ('done', 'a'), ('later', 'b'), ('unknown', 'b')], 10.0))
+        self.assertEqual(['done', 'later'], [one.uuid for one in found.all()])

@@ -27,6 +27,7 @@ from nova_filters import residency
 from tests import synthetic
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
+from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
 
 VM = np.array([300.0, 50.0, 0.3, 0.1])
@@ -39,16 +40,17 @@ class Cloud:
     :param running: names of VMs that the snapshot shows, by host
     """
 
-    def __init__(self, running):
+    def __init__(self, running, storage=cluster.LOCAL):
         self.states = [types.SimpleNamespace(
             host=name, nodename=name, aggregates=[], num_instances=len(vms),
             instances=dict.fromkeys(vms)) for name, vms in running.items()]
         self.assessor = assessment.Assessor(cluster.build(
             [cluster.Host(name, tuple(cluster.Resident(vm, VM) for vm in vms),
-                          synthetic.HOST_TYPE, updated_at=0.0) for name, vms in running.items()],
+                          synthetic.HOST_TYPE, storage, 0.0) for name, vms in running.items()],
             {newcomer.ALL: newcomer.Profile(VM, np.zeros(4), 3, 'all VMs')}),
             synthetic.models(), assessment.Settings(maximum_age=MAXIMUM_AGE))
-        self.residency = residency.Residency(PATIENCE)
+        self.superseded = []
+        self.residency = residency.Residency(PATIENCE, self.superseded.extend)
         self.pending = pending.Pending(PATIENCE)
         self.look()
 
@@ -62,6 +64,11 @@ class Cloud:
             self.states[place].instances[vm] = None
         else:
             del self.states[place].instances[vm]
+
+    def place(self, vm, host):
+        """Have Nova give a VM a host."""
+        self.pending.add([pending.Placement(
+            vm, host, host, newcomer.own(VM), limits.NONE, 0.0)])
 
     def look(self, now=0.0):
         """Have a request look at all hosts; return the changes by host index."""
@@ -214,3 +221,39 @@ class TestBounds(unittest.TestCase):
             cloud.lists(0, 'vm', False)
             cloud.look()
             self.assertLessEqual(cloud.events(), 1)
+
+
+class TestIntended(unittest.TestCase):
+    """What Nova has given a host may fail there, and runs elsewhere until it is done."""
+
+    def test_a_build_that_was_done_on_another_host_counts_there_alone(self):
+        cloud = Cloud({'a': [], 'b': []})
+        cloud.place('vm', 'a')
+        self.assertEqual([0], list(cloud.look(1.0)))
+        cloud.counts(1, 1)
+        cloud.lists(1, 'vm', True)
+        self.assertEqual([1], list(cloud.look(2.0)))
+        self.assertEqual(['vm'], cloud.superseded)
+        self.assertEqual([], cloud.pending.all())
+
+    def test_one_that_the_snapshot_shows_may_be_on_its_way_from_there(self):
+        cloud = Cloud({'a': [], 'b': ['vm']})
+        cloud.lists(1, 'vm', False)
+        cloud.look(0.0)
+        cloud.place('vm', 'a')
+        cloud.lists(1, 'vm', True)
+        self.assertTrue(cloud.look(1.0)[0].arrived['vm'].intended)
+        self.assertEqual([], cloud.superseded)
+
+    def test_it_is_intended_until_nova_lists_it(self):
+        cloud = Cloud({'a': [], 'b': ['vm']})
+        cloud.place('vm', 'a')
+        self.assertTrue(cloud.look(1.0)[0].arrived['vm'].intended)
+        cloud.lists(0, 'vm', True)
+        self.assertFalse(cloud.look(2.0)[0].arrived['vm'].intended)
+
+    def test_its_io_on_a_pool_of_both_hosts_counts_once(self):
+        for storage, io in (('pool', 0.0), (cluster.LOCAL, VM[0])):
+            cloud = Cloud({'a': [], 'b': ['vm']}, storage)
+            cloud.place('vm', 'a')
+            self.assertEqual(io, cloud.look(1.0)[0].arrived['vm'].profile.mean[0])
