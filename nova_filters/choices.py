@@ -34,6 +34,8 @@ from tracon_watcher.placement import newcomer
 
 # A claim in Placement takes far less; a request that failed is forgotten sooner, with its spec.
 _LONGEST_REQUEST = 60.0
+# Requests that have ended and wait for the background at most: each keeps all its HostStates.
+_MOST_ENDED = 64
 
 
 @dataclasses.dataclass
@@ -121,6 +123,7 @@ class Choices:
             return
         found: list[pending.Placement] = []
         failed: list[str] = []
+        left: list[int] = []
         with self._lock:
             for key, one in list(self._open.items()):
                 ended = one.spec() is None or now - one.at > _LONGEST_REQUEST
@@ -134,8 +137,12 @@ class Choices:
                 if ended:
                     self._placements.unexpected(one.uuid)
                     # Which other host it may have been given, the background looks up.
-                    if not (hasty and one.states):
+                    if hasty and one.states:
+                        left.append(key)
+                    else:
                         del self._open[key]
+            for key in left[:-_MOST_ENDED]:
+                del self._open[key]
             if found or failed:
                 self._settled(found, failed)
 

@@ -122,7 +122,7 @@ class Residency:
         superseded = pending.came(came, now)
         if superseded:
             self._superseded(superseded)
-        on_the_way = pending.all()
+        on_the_way = pending.all(now)
         if not (arrived or gone or on_the_way or unlisted):
             return {}
         position = _positions(rows, len(assessor.cluster.hosts))

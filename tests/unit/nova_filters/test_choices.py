@@ -71,3 +71,14 @@ class TestSettle(unittest.TestCase):
         self.choices.settle(1.0, Spec())
         self.choices.settle(1.0)
         self.assertEqual(([], [], False), (self.found, self.failed, self.choices.waiting))
+
+    def test_few_of_those_that_have_ended_wait_for_a_background_that_does_not_work(self):
+        ended = [Spec() for _request in range(200)]
+        for number, spec in enumerate(ended):
+            self.choices.watch(spec, f'vm-{number}', self.states, [0, 0, 0], PROFILE,
+                               lambda position: limits.NONE, 1.0)
+        ended.clear()
+        del spec
+        self.choices.settle(1.0, Spec())
+        kept = [one.uuid for one in self.choices._open.values()]
+        self.assertEqual(['vm', *(f'vm-{number}' for number in range(136, 200))], kept)

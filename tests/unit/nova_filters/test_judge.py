@@ -14,6 +14,7 @@
 
 import gc
 import os
+import threading
 import time
 from unittest import mock
 
@@ -21,6 +22,7 @@ import fixtures
 import numpy as np
 
 from nova_filters import judgement
+from nova_filters import pending
 from tests import synthetic
 from tests.unit.nova_filters import base
 from tracon_watcher.placement import assessment
@@ -503,6 +505,35 @@ class LastingFaultTest(base.JudgeCase):
         self.wait_for(lambda: judge.source.refresh.called and not judge.pending.all()
                       and not judge._choices.waiting)
         self.assertEqual(1, self.log.output.count('The snapshot was not looked at'))
+
+    def test_a_directory_that_never_answers_keeps_nothing_from_being_forgotten(self):
+        self.write({'a': {}, 'b': {}})
+        judge = self.judge(pending_expiry_seconds=0.2)
+        asked, answer = threading.Event(), threading.Event()
+        self.addCleanup(answer.set)
+        judge._exchange._collect = lambda: (asked.set(), answer.wait(20), ([], []))[-1]
+        spec = base.request_spec()
+        states = [base.host_state(name) for name in 'ab']
+        judge.passing(states, spec)
+        self.assertTrue(asked.wait(10))
+        base.consume(states[0])
+        del spec, states
+        gc.collect()
+        self.wait_for(lambda: not judge._choices.waiting)
+        self.wait_for(lambda: not judge.pending.all())
+        self.write({'a': {}})
+        self.wait_for(lambda: judge.snapshots.current.cluster.version == 2)
+
+    def test_a_sibling_that_does_not_answer_makes_no_outbox_grow(self):
+        self.write({'a': {}})
+        judge = self.judge()
+        answer = threading.Event()
+        self.addCleanup(answer.set)
+        judge._exchange._collect = lambda: (answer.wait(20), ([], []))[-1]
+        for number in range(3):
+            judge._on_superseded([f'vm-{number}-{index}' for index in range(1000)])
+        self.assertLessEqual(len(judge._cancelled), pending.MOST)
+        self.assertEqual('vm-2-999', judge._cancelled[-1])
 
     def test_without_siblings_nothing_waits_to_be_told(self):
         self.write({'a': {}})

@@ -45,6 +45,16 @@ class TestExpiry(unittest.TestCase):
         self.pending.expire(-86400.0)
         self.assertEqual([], self.kept())
 
+    def test_they_are_forgotten_though_the_background_does_not_work(self):
+        self.assertEqual(['new'], [one.uuid for one in self.pending.all(301.0)])
+        self.assertEqual([], self.pending.all(-86400.0))
+
+    def test_there_are_so_many_at_most_and_the_newest_are_kept(self):
+        self.pending.add([placement('old', 250.0)])
+        self.pending.add([placement(f'vm-{index}', 250.0) for index in range(pending.MOST - 1)])
+        self.assertEqual(['old', 'vm-0'], [one.uuid for one in self.pending.all()][:2])
+        self.assertEqual(pending.MOST, len(self.pending.all()))
+
     def test_what_is_expected_is_forgotten_though_nobody_asks_for_it(self):
         self.pending.expire(210.0)
         self.assertEqual(['old', 'new', 'expected'], self.kept())
