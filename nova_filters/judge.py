@@ -53,6 +53,9 @@ from tracon_watcher.placement import storage
 # be busy, and when nothing has been asked for a while.
 _CHOOSING, _BUSY, _IDLE = 0.1, 0.5, 5.0
 _BUSY_FOR = 60.0
+# Other requests of which a request looks at all hosts at most, where none is expected: as where
+# the filter works without the weigher. Each costs a pass over them.
+_SCANNED = 4
 EXEMPT = 'weighed only, since it is moved or its host is named'
 
 
@@ -160,7 +163,7 @@ class Judge:
         now = self._asked_at = self._clock()
         self._wake()
         self.snapshots.wait(options.initial_wait_seconds)
-        self._choices.settle(now, spec)
+        self._choices.settle(now, spec, _SCANNED if policy.decides else 0)
         prepared = self.snapshots.current
         if prepared is None:
             return None

@@ -21,6 +21,7 @@ from unittest import mock
 import fixtures
 import numpy as np
 
+from nova_filters import choices
 from nova_filters import judgement
 from nova_filters import pending
 from tests import synthetic
@@ -331,6 +332,20 @@ class ExpectedTest(base.JudgeCase):
         self.assertEqual(3, len({host for _uuid, host in self.expected(judge)}))
         self.assertEqual(['a', 'b', 'c'], names(
             judge.passing(self.states, base.request_spec(self.SPECS))))
+
+    def test_where_nothing_is_decided_the_background_finds_the_host(self):
+        judge = self.judge(mode='advise')
+        self.weigh(judge)
+        looked, real = [], choices.Choices._raised
+        with mock.patch.object(choices.Choices, '_raised', staticmethod(lambda one, hasty: (
+                looked.append((threading.current_thread().name, hasty)), real(one, hasty))[1])):
+            base.consume(self.states[1])
+            placed = self.specs[0].instance_uuid
+            self.weigh(judge)
+            self.wait_for(judge.pending.all)
+        self.assertEqual([(placed, 'b')],
+                         [(one.uuid, one.host) for one in judge.pending.all()])
+        self.assertEqual({'tracon'}, {name for name, hasty in looked if not hasty})
 
     def test_where_nothing_is_weighed_nothing_is_expected(self):
         judge = self.judge(mode='advise')
