@@ -94,6 +94,7 @@ class Residency:
         self._surplus = surplus.Surplus(patience)
         self._arrived = instance_events.Events(shown=False)
         self._gone = instance_events.Events(shown=True)
+        self._departures = instance_events.Departures()
         self._window = 0
         self._lock = threading.Lock()
 
@@ -115,6 +116,7 @@ class Residency:
             self._rebase(assessor)
             came, departed = self._compare(states, rows, counts, now)
             unlisted = self._unlisted(rows, counts, now)
+            moved = {row: self._moved(row, now) for row in rows[list(unlisted)].tolist()}
             age = assessor.settings.maximum_age
             arrived, gone = (events.current(assessor.cluster, age, now)
                              for events in (self._arrived, self._gone))
@@ -140,8 +142,8 @@ class Residency:
         for place, number in unlisted.items():
             row = int(rows[place])
             if position[row] >= 0:
-                self._add_unknown(assessor, row, states[place], number - explained.get(row, 0),
-                                  changes)
+                self._add_unknown(assessor, row, states[place], number - len(
+                    moved[row] | explained.get(row, set())), changes)
         return {row: change for row, change in changes.items() if change}
 
     @staticmethod
@@ -210,14 +212,20 @@ class Residency:
                 continue
             name = cluster.hosts[row]
             for uuid in present - before:
+                resident = cluster.resident_index.get(uuid)
+                shown = None if resident is None else int(cluster.host[resident])
+                back = self._departures.host(uuid, now) == name
+                if back and shown not in (None, row):
+                    # It has moved; only then does the host that it has left tell of it once more.
+                    continue
                 self._arrived.add(uuid, name, now)
                 self._gone.undo(uuid, name)
-                shown = cluster.resident_index.get(uuid)
                 # One that is shown may have come long ago, and be on its way to another host.
-                if shown is None or cluster.host[shown] != row:
+                if not back and shown != row:
                     came.append((uuid, state.host))
             for uuid in before - present:
                 self._gone.add(uuid, name, now)
+                self._departures.add(uuid, name, now)
                 self._arrived.undo(uuid, name)
                 departed.append((uuid, state.host, state.nodename))
         return came, departed
@@ -228,6 +236,23 @@ class Residency:
         chosen = rows[known]
         more = self._surplus.update(chosen, counts[known] - self._lengths[chosen], now)
         return {int(known[place]): int(more[place]) for place in np.flatnonzero(more)}
+
+    def _moved(self, row: int, now: float) -> set[str]:
+        """Return the VMs that have moved to a host by the snapshot, and are not listed there yet.
+
+        Another host lists them still, and counts fewer than it lists; or it did list them.
+        """
+        assert self._assessor is not None
+        cluster, listed = self._assessor.cluster, self._sets[row] or frozenset()
+        late = {uuid for uuid in cluster.uuids[cluster.first[row]:cluster.first[row + 1]]
+                if uuid not in listed}
+        if not late:
+            return late
+        found = {uuid for uuid in late
+                 if self._departures.host(uuid, now) not in (None, cluster.hosts[row])}
+        for other in np.flatnonzero(self._counts < self._lengths):
+            found |= late.intersection(self._sets[other] or ())
+        return found
 
     @staticmethod
     def _arrival(assessor: assessment.Assessor, uuid: str, state,
@@ -250,20 +275,20 @@ class Residency:
     @staticmethod
     def _add_pending(assessor: assessment.Assessor, states: list, position: IntArray,
                      changes: dict[int, Change], on_the_way: list[pending_module.Placement],
-                     newcomer_uuid: str) -> dict[int, int]:
+                     newcomer_uuid: str) -> dict[int, set[str]]:
         """Add placements that are not visible.
 
-        :returns: by host index, for how many instances that the host does not list they account
+        :returns: by host index, those of them that the host does not list
         """
         cluster = assessor.cluster
-        explained: dict[int, int] = {}
+        explained: dict[int, set[str]] = {}
         for one in on_the_way:
             row = cluster.host_index.get(one.node, cluster.host_index.get(one.host))
             if row is None or position[row] < 0:
                 continue
             listed = one.uuid in states[position[row]].instances
             if not listed:
-                explained[row] = explained.get(row, 0) + 1
+                explained.setdefault(row, set()).add(one.uuid)
             if one.uuid == newcomer_uuid:
                 continue
             shown = cluster.resident_index.get(one.uuid)

@@ -44,15 +44,19 @@ class Cloud:
         self.states = [types.SimpleNamespace(
             host=name, nodename=name, aggregates=[], num_instances=len(vms),
             instances=dict.fromkeys(vms)) for name, vms in running.items()]
+        self.show(running, storage)
+        self.superseded = []
+        self.residency = residency.Residency(PATIENCE, self.superseded.extend)
+        self.pending = pending.Pending(PATIENCE)
+        self.look()
+
+    def show(self, running, storage=cluster.LOCAL):
+        """Let the snapshot show these VMs, by host."""
         self.assessor = assessment.Assessor(cluster.build(
             [cluster.Host(name, tuple(cluster.Resident(vm, VM) for vm in vms),
                           synthetic.HOST_TYPE, storage, 0.0) for name, vms in running.items()],
             {newcomer.ALL: newcomer.Profile(VM, np.zeros(4), 3, 'all VMs')}),
             synthetic.models(), assessment.Settings(maximum_age=MAXIMUM_AGE))
-        self.superseded = []
-        self.residency = residency.Residency(PATIENCE, self.superseded.extend)
-        self.pending = pending.Pending(PATIENCE)
-        self.look()
 
     def counts(self, place, number):
         """Let a host's resource tracker count more instances, or fewer."""
@@ -257,3 +261,71 @@ class TestIntended(unittest.TestCase):
             cloud = Cloud({'a': [], 'b': ['vm']}, storage)
             cloud.place('vm', 'a')
             self.assertEqual(io, cloud.look(1.0)[0].arrived['vm'].profile.mean[0])
+
+
+class TestLiveMigration(unittest.TestCase):
+    """The source sends the update; the destination none until its list is compared."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = Cloud({'a': ['x', 'vm'], 'b': ['y']})
+
+    def count(self):
+        self.cloud.counts(0, -1)
+        self.cloud.counts(1, 1)
+        self.cloud.look(1.0)
+        self.cloud.show({'a': ['x'], 'b': ['y', 'vm']})
+
+    def test_what_the_snapshot_shows_already_is_no_other_vm(self):
+        self.count()
+        self.assertEqual({}, self.cloud.look(2.0))
+        # The source's list is compared first.
+        self.cloud.lists(0, 'vm', False)
+        self.assertEqual({}, self.cloud.look(3.0))
+        self.cloud.lists(1, 'vm', True)
+        self.assertEqual({}, self.cloud.look(4.0))
+
+    def test_one_that_is_built_beside_it_is_seen(self):
+        self.count()
+        self.cloud.counts(1, 1)
+        self.assertEqual(['b/unknown-0'], self.cloud.unknown(2.0))
+        self.cloud.place('vm', 'b')
+        self.assertEqual(['b/unknown-0'], self.cloud.unknown(2.0))
+
+    def test_one_that_nova_never_lists_is_not_taken_for_what_is_built(self):
+        cloud = Cloud({'a': ['x'], 'b': ['y', 'sensor']})
+        cloud.lists(1, 'sensor', False)
+        cloud.counts(1, -1)
+        cloud.residency = residency.Residency(PATIENCE)
+        cloud.look()
+        cloud.counts(1, 1)
+        self.assertEqual(['b/unknown-0'], cloud.unknown(1.0))
+
+    def test_the_late_word_of_the_source_brings_nobody_back(self):
+        self.cloud.lists(0, 'vm', False)
+        self.count()
+        self.cloud.lists(0, 'vm', True)
+        self.assertEqual({}, self.cloud.look(5.0))
+
+    def test_one_that_comes_back_later_is_there(self):
+        self.cloud.lists(0, 'vm', False)
+        self.count()
+        later = 2.0 + instance_events.KNOWN_AFTER
+        self.cloud.lists(0, 'vm', True)
+        self.assertEqual(['vm'], list(self.cloud.look(later)[0].arrived))
+
+    def test_the_late_word_of_the_source_ends_no_placement(self):
+        self.cloud.lists(0, 'vm', False)
+        self.cloud.look(1.0)
+        self.cloud.place('vm', 'b')
+        self.cloud.show({'a': ['x'], 'b': ['y']})
+        self.cloud.lists(0, 'vm', True)
+        self.cloud.look(2.0)
+        self.assertEqual(([], 1), (self.cloud.superseded, len(self.cloud.pending.all())))
+
+    def test_departures_are_bounded(self):
+        found = instance_events.Departures()
+        for index in range(2 * instance_events.MOST):
+            found.add(f'vm{index}', 'a', 0.0)
+        self.assertEqual(instance_events.MOST, len(found._left))
+        self.assertEqual((None, 'a'), (found.host('vm0', 0.0), found.host(f'vm{index}', 0.0)))
