@@ -16,8 +16,8 @@ Only changes that this worker has seen happen count. Nova's list of a host and t
 differ for good: a server that is shut off is in the one, a sensor VM in the other.
 
 A request may bring 10,000 HostStates, so whole sets of uuids are compared only where
-the number of instances has changed, and for a window of hosts that wanders on with each request,
-since one may go while another comes.
+the number of instances has changed, and for a window that wanders over the snapshot's hosts with
+each request, since one may go while another comes.
 """
 
 from __future__ import annotations
@@ -195,11 +195,9 @@ class Residency:
         wanted = np.zeros(count, dtype=bool)
         wanted[known] = (before != counts[known]) | self._surplus.unsettled(chosen, now)
         self._counts[chosen] = counts[known]
-        window = np.arange(self._window, self._window + min(_WINDOW, count)) % count
-        self._window = (self._window + _WINDOW) % count
         for place in np.flatnonzero(wanted):
             wanted[place] = len(states[place].instances) != self._lengths[rows[place]]
-        wanted[window] = rows[window] >= 0
+        wanted[known[self._in_window(chosen)]] = True
         came, departed = [], []
         for place in np.flatnonzero(wanted):
             row, state = int(rows[place]), states[place]
@@ -229,6 +227,17 @@ class Residency:
                 self._arrived.undo(uuid, name)
                 departed.append((uuid, state.host, state.nodename))
         return came, departed
+
+    def _in_window(self, chosen: IntArray) -> BoolArray:
+        """Say which of the hosts are looked at whatever they count, (n,); and wander on."""
+        if len(chosen) <= _WINDOW:
+            return np.ones(len(chosen), dtype=bool)
+        assert self._assessor is not None
+        start = self._window * _WINDOW
+        # An odd number of windows, so that each comes to both of two kinds that take turns.
+        self._window = (self._window + 1) % (
+            (len(self._assessor.cluster.hosts) // max(_WINDOW, 1) + 1) | 1)
+        return np.asarray((chosen >= start) & (chosen < start + _WINDOW))
 
     def _unlisted(self, rows: IntArray, counts: IntArray, now: float) -> dict[int, int]:
         """Return by position how many VMs a host counts while they are being built."""

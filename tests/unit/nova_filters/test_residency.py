@@ -74,9 +74,9 @@ class Cloud:
         self.pending.add([pending.Placement(
             vm, host, host, newcomer.own(VM), limits.NONE, 0.0)])
 
-    def look(self, now=0.0):
-        """Have a request look at all hosts; return the changes by host index."""
-        found = hosts.Hosts(self.states)
+    def look(self, now=0.0, most=None):
+        """Have a request look at all hosts, or the first; return the changes by host index."""
+        found = hosts.Hosts(self.states[:most])
         return self.residency.changes(
             self.assessor, found, found.rows(self.assessor.cluster), self.pending, 'newcomer',
             now, np.zeros(len(self.assessor.cluster.hosts), dtype=bool))
@@ -124,6 +124,17 @@ class TestOrder(unittest.TestCase):
             self.assertEqual({}, cloud.look())
             cloud.lists(0, 'vm1', False)
             self.assertEqual({'vm1'}, cloud.look()[0].gone)
+
+    def test_one_that_came_as_another_went_is_seen_whatever_else_is_asked(self):
+        for swapped in range(10):
+            with mock.patch.object(residency, '_WINDOW', 2):
+                cloud = Cloud({f'host{number}': [f'vm{number}'] for number in range(10)})
+                cloud.lists(swapped, f'vm{swapped}', False)
+                cloud.lists(swapped, 'other', True)
+                for _request in range(12):
+                    cloud.look(most=1 + swapped % 4)
+                    found = cloud.look()
+            self.assertEqual([swapped], list(found))
 
     @hypothesis.given(histories(), strategies.sampled_from([0, 128]))
     @hypothesis.settings(deadline=None)
