@@ -209,6 +209,8 @@ class Residency:
             if before is None or present == before:
                 continue
             name = cluster.hosts[row]
+            if present - before:
+                self._surplus.grew(row, now)
             for uuid in present - before:
                 resident = cluster.resident_index.get(uuid)
                 shown = None if resident is None else int(cluster.host[resident])

@@ -179,6 +179,17 @@ class TestOrder(unittest.TestCase):
         cloud.counts(1, 5)
         self.assertTrue(cloud.unknown(PATIENCE + 3.0))
 
+    def test_a_host_that_builds_one_after_the_other_is_not_taken_for_one_that_builds_none(self):
+        cloud = Cloud({'a': [], 'b': []})
+        cloud.counts(0, 1)
+        for number in range(1, 20):
+            cloud.counts(0, 1)
+            self.assertEqual(2, len(cloud.unknown(PATIENCE / 2 * number)))
+            cloud.lists(0, f'new{number}', True)
+            self.assertEqual(1, len(cloud.unknown(PATIENCE / 2 * number)))
+        # What is built no more is forgotten.
+        self.assertEqual([], cloud.unknown(PATIENCE / 2 * number + PATIENCE + 1.0))
+
     def test_a_clock_that_is_set_back_keeps_nobody(self):
         cloud = Cloud({'a': [], 'b': []})
         cloud.counts(0, 1)
