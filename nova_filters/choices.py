@@ -34,6 +34,8 @@ from tracon_watcher.placement import newcomer
 
 # A claim in Placement takes far less; a request that failed is forgotten sooner, with its spec.
 _LONGEST_REQUEST = 60.0
+# Requests that have ended and wait for the background at most: each keeps all its HostStates.
+_MOST_ENDED = 64
 
 
 @dataclasses.dataclass
@@ -110,21 +112,26 @@ class Choices:
             self._placements.expect(pending.Placement(
                 one.uuid, state.host, state.nodename, one.profile, one.limits_at(position), now))
 
-    def settle(self, now: float, spec=None) -> None:
+    def settle(self, now: float, spec=None, scanned: int = 0) -> None:
         """Look at which hosts were chosen since.
 
         :param spec: of a request that waits for this: of others only the hosts that were expected
             are looked at, which costs nothing; the rest is left to the background. None: no
             request waits
+        :param scanned: of how many other requests with no expected host all are looked at, too
         """
         if not self._open:
             return
         found: list[pending.Placement] = []
         failed: list[str] = []
+        left: list[int] = []
         with self._lock:
             for key, one in list(self._open.items()):
                 ended = one.spec() is None or now - one.at > _LONGEST_REQUEST
                 hasty = spec is not None and one.spec() is not spec
+                if hasty and scanned > 0 and one.states and one.expected is None:
+                    scanned -= 1
+                    hasty = False
                 found += self._found(one, now, hasty)
                 # A request for several that cannot be met in full gives back what it took: Nova
                 # then unsets the time at which it updated the HostState.
@@ -134,8 +141,12 @@ class Choices:
                 if ended:
                     self._placements.unexpected(one.uuid)
                     # Which other host it may have been given, the background looks up.
-                    if not (hasty and one.states):
+                    if hasty and one.states:
+                        left.append(key)
+                    else:
                         del self._open[key]
+            for key in left[:-_MOST_ENDED]:
+                del self._open[key]
             if found or failed:
                 self._settled(found, failed)
 
@@ -163,7 +174,7 @@ class Choices:
         # Mostly it is the one expected, and the other thousands need not be looked at.
         if expected is not None and one.states[expected].num_instances > one.counts[expected]:
             return expected
-        if hasty and expected is not None:
+        if hasty:
             return None
         counts = [state.num_instances for state in one.states]
         if counts == one.counts:

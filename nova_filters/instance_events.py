@@ -22,6 +22,29 @@ MOST = 1024
 KNOWN_AFTER = 120.0
 
 
+class Departures:
+    """From which host each VM has gone in the last two minutes, whatever snapshots show.
+
+    By then Nova's lists of the hosts agree with where VMs are. After a live migration the source
+    lists the VM until they do, or lists it again; the destination counts it and lists it late.
+    """
+
+    def __init__(self) -> None:
+        self._left: dict[str, tuple[str, float]] = {}
+
+    def add(self, uuid: str, host: str, at: float) -> None:
+        """Note one, ``at`` seconds since the epoch; the oldest goes where there are too many."""
+        self._left.pop(uuid, None)
+        self._left[uuid] = host, at
+        while len(self._left) > MOST:
+            del self._left[next(iter(self._left))]
+
+    def host(self, uuid: str, now: float) -> str | None:
+        """Return the host that a VM has gone from, None where it has not gone lately."""
+        host, at = self._left.get(uuid, (None, now))
+        return host if abs(now - at) <= KNOWN_AFTER else None
+
+
 class Events:
     """The latest event of each VM, by uuid: the host's name and when it was seen.
 

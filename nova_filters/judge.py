@@ -53,6 +53,9 @@ from tracon_watcher.placement import storage
 # be busy, and when nothing has been asked for a while.
 _CHOOSING, _BUSY, _IDLE = 0.1, 0.5, 5.0
 _BUSY_FOR = 60.0
+# Other requests of which a request looks at all hosts at most, where none is expected: as where
+# the filter works without the weigher. Each costs a pass over them.
+_SCANNED = 4
 EXEMPT = 'weighed only, since it is moved or its host is named'
 
 
@@ -93,9 +96,11 @@ class Judge:
         self._outbox: list[pending_module.Placement] = []
         self._cancelled: list[str] = []
         self._outbox_lock = threading.Lock()
-        self._residency = residency.Residency(options.pending_expiry_seconds)
+        self._residency = residency.Residency(options.pending_expiry_seconds, self._on_superseded)
         self._latest = hosts_module.Latest()
         self._background = background.Background(self._work, self.faults)
+        # Apart: whoever serves the directory may never answer.
+        self._telling = background.Background(self._tell, self.faults)
         self._looked_at = -np.inf
         self._asked_at = -np.inf
 
@@ -103,7 +108,7 @@ class Judge:
         """Judge by other options from the next request on; those that can be changed so."""
         self.options = options
         self.snapshots.wish(_wishes(options))
-        self._background.wake()
+        self._wake()
 
     def passing(self, states: list, spec) -> list:
         """Return the HostStates that pass, for the filter."""
@@ -156,9 +161,9 @@ class Judge:
         if not policy.active or not states:
             return None
         now = self._asked_at = self._clock()
-        self._background.wake()
+        self._wake()
         self.snapshots.wait(options.initial_wait_seconds)
-        self._choices.settle(now, spec)
+        self._choices.settle(now, spec, _SCANNED if policy.decides else 0)
         prepared = self.snapshots.current
         if prepared is None:
             return None
@@ -197,6 +202,7 @@ class Judge:
     def close(self) -> None:
         """End the background threads."""
         self._background.stop()
+        self._telling.stop()
         self.source.close()
 
     def _capture(self, judged: judgements.Judgement, spec, outcome: str) -> None:
@@ -247,23 +253,43 @@ class Judge:
     def _on_settled(self, found: list[pending_module.Placement], failed: list[str]) -> None:
         self.pending.add(found)
         self.pending.discard(failed)
-        with self._outbox_lock:
-            self._outbox += found
-            self._cancelled += failed
         if self._decisions is not None:
             self._decisions.settled(found, failed, self._clock())
+        self._post(found, failed)
+
+    def _on_superseded(self, uuids: list[str]) -> None:
+        self._post([], uuids)
+
+    def _post(self, found: list[pending_module.Placement], failed: list[str]) -> None:
+        """Have the siblings told; what is too much for one that does not answer is lost."""
+        if self._exchange is not None:
+            with self._outbox_lock:
+                self._outbox = [*self._outbox, *found][-pending_module.MOST:]
+                self._cancelled = [*self._cancelled, *failed][-pending_module.MOST:]
+        self._wake()
+
+    def _wake(self) -> None:
         self._background.wake()
+        if self._exchange is not None:
+            self._telling.wake()
 
     def _work(self) -> float:
         now = self._clock()
         # Each apart: where one fails again and again, the others still forget what is over.
-        for step, what in ((self._look, 'The snapshot was not looked at'),
-                           (self.snapshots.renew, 'The snapshot was not prepared anew'),
-                           (lambda: self._choices.settle(now), 'Chosen hosts were not noted'),
-                           (self._tell_siblings, 'Other workers were not told of placements'),
+        for step, what in ((lambda: self._choices.settle(now), 'Chosen hosts were not noted'),
                            (lambda: self.pending.expire(now), 'Placements were not forgotten'),
+                           (self._look, 'The snapshot was not looked at'),
+                           (self.snapshots.renew, 'The snapshot was not prepared anew'),
                            (self._tell_engine, 'Decisions were not recorded')):
             self.faults.guarded(step, None, what)
+        return self._pause(now)
+
+    def _tell(self) -> float:
+        now = self._clock()
+        self.faults.guarded(self._tell_siblings, None, 'Other workers were not told of placements')
+        return self._pause(now)
+
+    def _pause(self, now: float) -> float:
         if self._choices.waiting:
             return _CHOOSING
         busy = now - self._asked_at < _BUSY_FOR

@@ -47,7 +47,9 @@ def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
     """Assess a newcomer on the snapshot and on what is known beyond it.
 
     A VM that the snapshot shows is taken off the host where it is: it is never part of its own
-    background. On a pool that other hosts share it is taken off there as well.
+    background. On a pool that other hosts share it is taken off there as well. One that is only
+    intended for a host counts there in addition: until Nova lists it there, it may still be where
+    it was.
 
     :param limits: the same for all hosts, or one for each host of the cluster
     :param changes: by host index
@@ -103,8 +105,8 @@ def _replace(result: verdict.Assessment, assessor: assessment.Assessor,
     cluster = assessor.cluster
     # Who has come to one of these hosts is no longer where the snapshot shows it.
     came = {uuid: int(cluster.host[cluster.resident_index[uuid]])
-            for index in chosen for uuid in changes[index].arrived
-            if uuid in cluster.resident_index}
+            for index in chosen for uuid, vm in changes[index].arrived.items()
+            if not vm.intended and uuid in cluster.resident_index}
     left = sorted(set(came.values()) - set(chosen))
     part = cluster.restricted([*chosen, *left])
     gone: dict[str, str | None] = {uuid: None for uuid in came}

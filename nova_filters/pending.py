@@ -26,6 +26,8 @@ from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
 
 _MOST_PROFILES = 20000
+#: Placements that are kept at most. Each may cost a request the assessment of one more host.
+MOST = 1024
 # Nova claims a host in less, or has failed.
 _LONGEST_CLAIM = 10.0
 
@@ -87,9 +89,12 @@ class Pending:
             for one in placements:
                 old = self._placements.get(one.uuid)
                 if old is None or old.at <= one.at:
+                    self._placements.pop(one.uuid, None)
                     self._placements[one.uuid] = one
                 self._expected.pop(one.uuid, None)
                 self._known[one.uuid] = (one.profile, one.limits)
+            while len(self._placements) > MOST:
+                del self._placements[next(iter(self._placements))]
             while len(self._known) > _MOST_PROFILES:
                 self._known.popitem(last=False)
 
@@ -117,20 +122,36 @@ class Pending:
                 if one is not None and (one.host, one.node) == (host, node):
                     del self._placements[uuid]
 
+    def came(self, listed: Iterable[tuple[str, str]], now: float) -> list[str]:
+        """Forget placements on other hosts than those to which VMs have come since.
+
+        A build that failed on one host is done on another without the scheduler being asked.
+
+        :param listed: uuid and host of VMs that Nova did not list there before
+        :returns: uuids of the placements that were forgotten
+        """
+        forgotten = []
+        with self._lock:
+            for uuid, host in listed:
+                one = self._placements.get(uuid)
+                if one is not None and one.host != host and one.at <= now:
+                    del self._placements[uuid]
+                    forgotten.append(uuid)
+        return forgotten
+
     def expire(self, now: float) -> None:
         """Forget placements that are older than the expiry, and what is expected no more."""
         with self._lock:
-            # The clock may be set back; what is in the future would be kept until then.
-            for uuid in [uuid for uuid, one in self._placements.items()
-                         if not abs(now - one.at) <= self._expiry]:
-                del self._placements[uuid]
+            self._expire_placements(now)
             self._expire_expected(now)
 
-    def all(self) -> list[Placement]:
-        """Return the placements at this moment."""
+    def all(self, now: float | None = None) -> list[Placement]:
+        """Return the placements, at a time without those that are older than the expiry."""
         if not self._placements:
             return []
         with self._lock:
+            if now is not None:
+                self._expire_placements(now)
             return list(self._placements.values())
 
     def expected(self, now: float) -> list[Placement]:
@@ -144,6 +165,12 @@ class Pending:
     def known(self, uuid: str) -> tuple[newcomer.Profile, limits_module.Limits] | None:
         """Return what a VM was expected to do when it was placed, also after the expiry."""
         return self._known.get(uuid)
+
+    def _expire_placements(self, now: float) -> None:
+        # The clock may be set back; what is in the future would be kept until then.
+        for uuid in [uuid for uuid, one in self._placements.items()
+                     if not abs(now - one.at) <= self._expiry]:
+            del self._placements[uuid]
 
     def _expire_expected(self, now: float) -> None:
         for uuid in [uuid for uuid, one in self._expected.items()

@@ -81,6 +81,12 @@ class Policy:
         return self.mode != Mode.OFF or any(
             rules.mode not in (None, Mode.OFF) for rules in self.special.values())
 
+    @property
+    def decides(self) -> bool:
+        """Whether a judgement changes the order of any host, or refuses it."""
+        return self.mode > Mode.ADVISE or any(
+            rules.mode in (Mode.WEIGH, Mode.ENFORCE) for rules in self.special.values())
+
     def modes(self) -> IntArray:
         """Return the mode of each host, (n,)."""
         modes = np.full(self.count, int(self.mode), dtype=np.intp)

@@ -110,9 +110,11 @@ class Recall:
 
     def _keep(self, assessor: assessment.Assessor, key: _Key, kept: _Kept) -> None:
         with self._lock:
-            if self._assessor is not assessor:
+            if self._assessor is None:
                 self._assessor = assessor
-                self._kept.clear()
+            # A request may be on the former snapshot yet, and another one on the next already.
+            if self._assessor is not assessor:
+                return
             self._kept[key] = kept
             self._kept.move_to_end(key)
             while len(self._kept) > _MOST:

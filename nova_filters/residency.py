@@ -16,14 +16,15 @@ Only changes that this worker has seen happen count. Nova's list of a host and t
 differ for good: a server that is shut off is in the one, a sensor VM in the other.
 
 A request may bring 10,000 HostStates, so whole sets of uuids are compared only where
-the number of instances has changed, and for a window of hosts that wanders on with each request,
-since one may go while another comes.
+the number of instances has changed, and for a window that wanders over the snapshot's hosts with
+each request, since one may go while another comes.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import threading
+from typing import Callable
 
 import numpy as np
 
@@ -46,11 +47,16 @@ _UNSEEN = -1
 
 @dataclasses.dataclass(frozen=True)
 class Arrival:
-    """A VM on a host that the snapshot does not show there yet."""
+    """A VM on a host that the snapshot does not show there yet.
+
+    :param intended: whether Nova has given it the host, but does not list it there yet; a build
+        may fail there and be done elsewhere, and one that moves still runs where it was
+    """
 
     uuid: str
     profile: newcomer.Profile
     limits: limits_module.Limits = limits_module.NONE
+    intended: bool = False
 
 
 #: VMs that came to a host, by uuid.
@@ -74,9 +80,13 @@ class Residency:
     Its cost follows the number of hosts that change, not of all; but for its first look.
 
     :param patience: seconds in which a VM that a host counts is built, and listed
+    :param superseded: called with the VMs whose placement is forgotten since they have come to
+        another host
     """
 
-    def __init__(self, patience: float) -> None:
+    def __init__(self, patience: float,
+                 superseded: Callable[[list[str]], None] = lambda uuids: None) -> None:
+        self._superseded = superseded
         self._assessor: assessment.Assessor | None = None
         self._sets: list[frozenset[str] | None] = []
         self._counts = np.empty(0, dtype=np.intp)
@@ -84,6 +94,7 @@ class Residency:
         self._surplus = surplus.Surplus(patience)
         self._arrived = instance_events.Events(shown=False)
         self._gone = instance_events.Events(shown=True)
+        self._departures = instance_events.Departures()
         self._window = 0
         self._lock = threading.Lock()
 
@@ -103,13 +114,17 @@ class Residency:
         states, counts = hosts.states, np.array(hosts.counts, dtype=np.intp)
         with self._lock:
             self._rebase(assessor)
-            departed = self._compare(states, rows, counts, now)
+            came, departed = self._compare(states, rows, counts, now)
             unlisted = self._unlisted(rows, counts, now)
+            moved = {row: self._moved(row, now) for row in rows[list(unlisted)].tolist()}
             age = assessor.settings.maximum_age
             arrived, gone = (events.current(assessor.cluster, age, now)
                              for events in (self._arrived, self._gone))
         pending.left(departed)
-        on_the_way = pending.all()
+        superseded = pending.came(came, now)
+        if superseded:
+            self._superseded(superseded)
+        on_the_way = pending.all(now)
         if not (arrived or gone or on_the_way or unlisted):
             return {}
         position = _positions(rows, len(assessor.cluster.hosts))
@@ -127,8 +142,8 @@ class Residency:
         for place, number in unlisted.items():
             row = int(rows[place])
             if position[row] >= 0:
-                self._add_unknown(assessor, row, states[place], number - explained.get(row, 0),
-                                  changes)
+                self._add_unknown(assessor, row, states[place], number - len(
+                    moved[row] | explained.get(row, set())), changes)
         return {row: change for row, change in changes.items() if change}
 
     @staticmethod
@@ -163,9 +178,14 @@ class Residency:
         self._assessor = assessor
 
     def _compare(self, states: list, rows: IntArray, counts: IntArray,
-                 now: float) -> list[tuple[str, str, str]]:
-        """Note what came and went; return (uuid, host, node) of what went."""
+                 now: float) -> tuple[list[tuple[str, str]], list[tuple[str, str, str]]]:
+        """Note what came and went.
+
+        :returns: (uuid, host) of what came and no snapshot has shown there, and (uuid, host, node)
+            of what went
+        """
         assert self._assessor is not None
+        cluster = self._assessor.cluster
         count = len(rows)
         known = np.flatnonzero(rows >= 0)
         chosen = rows[known]
@@ -175,12 +195,10 @@ class Residency:
         wanted = np.zeros(count, dtype=bool)
         wanted[known] = (before != counts[known]) | self._surplus.unsettled(chosen, now)
         self._counts[chosen] = counts[known]
-        window = np.arange(self._window, self._window + min(_WINDOW, count)) % count
-        self._window = (self._window + _WINDOW) % count
         for place in np.flatnonzero(wanted):
             wanted[place] = len(states[place].instances) != self._lengths[rows[place]]
-        wanted[window] = rows[window] >= 0
-        departed = []
+        wanted[known[self._in_window(chosen)]] = True
+        came, departed = [], []
         for place in np.flatnonzero(wanted):
             row, state = int(rows[place]), states[place]
             present, before = frozenset(state.instances), self._sets[row]
@@ -190,15 +208,38 @@ class Residency:
             self._sets[row], self._lengths[row] = present, len(present)
             if before is None or present == before:
                 continue
-            name = self._assessor.cluster.hosts[row]
+            name = cluster.hosts[row]
+            if present - before:
+                self._surplus.grew(row, now)
             for uuid in present - before:
+                resident = cluster.resident_index.get(uuid)
+                shown = None if resident is None else int(cluster.host[resident])
+                back = self._departures.host(uuid, now) == name
+                if back and shown not in (None, row):
+                    # It has moved; only then does the host that it has left tell of it once more.
+                    continue
                 self._arrived.add(uuid, name, now)
                 self._gone.undo(uuid, name)
+                # One that is shown may have come long ago, and be on its way to another host.
+                if not back and shown != row:
+                    came.append((uuid, state.host))
             for uuid in before - present:
                 self._gone.add(uuid, name, now)
+                self._departures.add(uuid, name, now)
                 self._arrived.undo(uuid, name)
                 departed.append((uuid, state.host, state.nodename))
-        return departed
+        return came, departed
+
+    def _in_window(self, chosen: IntArray) -> BoolArray:
+        """Say which of the hosts are looked at whatever they count, (n,); and wander on."""
+        if len(chosen) <= _WINDOW:
+            return np.ones(len(chosen), dtype=bool)
+        assert self._assessor is not None
+        start = self._window * _WINDOW
+        # An odd number of windows, so that each comes to both of two kinds that take turns.
+        self._window = (self._window + 1) % (
+            (len(self._assessor.cluster.hosts) // max(_WINDOW, 1) + 1) | 1)
+        return np.asarray((chosen >= start) & (chosen < start + _WINDOW))
 
     def _unlisted(self, rows: IntArray, counts: IntArray, now: float) -> dict[int, int]:
         """Return by position how many VMs a host counts while they are being built."""
@@ -206,6 +247,23 @@ class Residency:
         chosen = rows[known]
         more = self._surplus.update(chosen, counts[known] - self._lengths[chosen], now)
         return {int(known[place]): int(more[place]) for place in np.flatnonzero(more)}
+
+    def _moved(self, row: int, now: float) -> set[str]:
+        """Return the VMs that have moved to a host by the snapshot, and are not listed there yet.
+
+        Another host lists them still, and counts fewer than it lists; or it did list them.
+        """
+        assert self._assessor is not None
+        cluster, listed = self._assessor.cluster, self._sets[row] or frozenset()
+        late = {uuid for uuid in cluster.uuids[cluster.first[row]:cluster.first[row + 1]]
+                if uuid not in listed}
+        if not late:
+            return late
+        found = {uuid for uuid in late
+                 if self._departures.host(uuid, now) not in (None, cluster.hosts[row])}
+        for other in np.flatnonzero(self._counts < self._lengths):
+            found |= late.intersection(self._sets[other] or ())
+        return found
 
     @staticmethod
     def _arrival(assessor: assessment.Assessor, uuid: str, state,
@@ -228,19 +286,20 @@ class Residency:
     @staticmethod
     def _add_pending(assessor: assessment.Assessor, states: list, position: IntArray,
                      changes: dict[int, Change], on_the_way: list[pending_module.Placement],
-                     newcomer_uuid: str) -> dict[int, int]:
+                     newcomer_uuid: str) -> dict[int, set[str]]:
         """Add placements that are not visible.
 
-        :returns: by host index, for how many instances that the host does not list they account
+        :returns: by host index, those of them that the host does not list
         """
         cluster = assessor.cluster
-        explained: dict[int, int] = {}
+        explained: dict[int, set[str]] = {}
         for one in on_the_way:
             row = cluster.host_index.get(one.node, cluster.host_index.get(one.host))
             if row is None or position[row] < 0:
                 continue
-            if one.uuid not in states[position[row]].instances:
-                explained[row] = explained.get(row, 0) + 1
+            listed = one.uuid in states[position[row]].instances
+            if not listed:
+                explained.setdefault(row, set()).add(one.uuid)
             if one.uuid == newcomer_uuid:
                 continue
             shown = cluster.resident_index.get(one.uuid)
@@ -249,7 +308,11 @@ class Residency:
                 # It runs there, though Nova has not been told yet.
                 change.gone.discard(one.uuid)
             elif one.uuid not in change.arrived:
-                change.arrived[one.uuid] = Arrival(one.uuid, one.profile, one.limits)
+                profile = one.profile
+                if not listed and shown is not None and (
+                        0 <= cluster.io_domain[shown] == cluster.host_io_domain[row]):
+                    profile = profile.without_io()      # which the pool has already
+                change.arrived[one.uuid] = Arrival(one.uuid, profile, one.limits, not listed)
         return explained
 
     @staticmethod

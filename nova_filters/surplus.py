@@ -16,7 +16,8 @@ Nova changes the two at different times. A host counts an instance when it claim
 and lists it when it runs; when it deletes one (``_complete_deletion`` of Nova's compute manager),
 it first counts one less, then gives back the allocation in Placement, and tells the scheduler's
 list last. So a surplus is a VM that is being built, and a deficit is one that is being deleted,
-of which nothing follows. What lasts longer than a VM is built is neither.
+of which nothing follows. What lasts longer than a VM is built is neither, unless the host lists
+more meanwhile: then it builds one VM after the other.
 """
 
 from __future__ import annotations
@@ -70,6 +71,11 @@ class Surplus:
         if self._all_usual:
             return np.zeros(len(rows), dtype=bool)
         return np.asarray(self._since[rows] >= now - self._patience)
+
+    def grew(self, row: int, now: float) -> None:
+        """Begin again to wait for a host with a surplus that has come to list more."""
+        if self._above[row]:
+            self._since[row] = now
 
     def update(self, rows: IntArray, surplus: IntArray, now: float) -> IntArray:
         """Note what was found, and return how much of it is VMs that are being built, (n,).

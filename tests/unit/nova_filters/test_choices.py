@@ -58,6 +58,19 @@ class TestSettle(unittest.TestCase):
         self.choices.settle(1.0, Spec())
         self.assertEqual([('vm', 'a')], self.found)
 
+    def test_where_none_is_expected_a_request_looks_at_a_few_others_or_at_none(self):
+        specs = [Spec() for _request in range(5)]
+        for spec in specs:
+            self.choices.watch(spec, f'vm-{len(self.choices._open)}', self.states, [0, 0, 0],
+                               PROFILE, lambda position: limits.NONE, 0.0)
+        self.states[2].num_instances = 1
+        self.choices.settle(1.0, Spec())
+        self.assertEqual([], self.found)
+        self.choices.settle(1.0, Spec(), 2)
+        self.assertEqual([('vm-1', 'c'), ('vm-2', 'c')], self.found)
+        self.choices.settle(1.0)
+        self.assertEqual(6, len(self.found))
+
     def test_one_that_has_ended_is_expected_nowhere_and_looked_up_in_the_background(self):
         self.states[2].num_instances = 1
         self.spec = None
@@ -71,3 +84,14 @@ class TestSettle(unittest.TestCase):
         self.choices.settle(1.0, Spec())
         self.choices.settle(1.0)
         self.assertEqual(([], [], False), (self.found, self.failed, self.choices.waiting))
+
+    def test_few_of_those_that_have_ended_wait_for_a_background_that_does_not_work(self):
+        ended = [Spec() for _request in range(200)]
+        for number, spec in enumerate(ended):
+            self.choices.watch(spec, f'vm-{number}', self.states, [0, 0, 0], PROFILE,
+                               lambda position: limits.NONE, 1.0)
+        ended.clear()
+        del spec
+        self.choices.settle(1.0, Spec())
+        kept = [one.uuid for one in self.choices._open.values()]
+        self.assertEqual(['vm', *(f'vm-{number}' for number in range(136, 200))], kept)

@@ -14,13 +14,16 @@
 
 import gc
 import os
+import threading
 import time
 from unittest import mock
 
 import fixtures
 import numpy as np
 
+from nova_filters import choices
 from nova_filters import judgement
+from nova_filters import pending
 from tests import synthetic
 from tests.unit.nova_filters import base
 from tracon_watcher.placement import assessment
@@ -113,6 +116,15 @@ class InFlightTest(base.JudgeCase):
         base.consume(states[0])
         self.wait_for(second.pending.all)
         states[0].updated = None
+        self.wait_for(lambda: not second.pending.all())
+
+    def test_siblings_hear_that_it_was_built_elsewhere(self):
+        first, second = self.judge(), self.judge()
+        self.passing(second)
+        spec = self.place(first, 'a')
+        self.wait_for(second.pending.all)
+        # It failed on a, and conductor took the alternate without asking.
+        self.assertEqual(['a'], self.passing(first, b=[spec.instance_uuid]))
         self.wait_for(lambda: not second.pending.all())
 
     def test_a_line_that_is_no_placement_is_passed_over(self):
@@ -321,6 +333,20 @@ class ExpectedTest(base.JudgeCase):
         self.assertEqual(['a', 'b', 'c'], names(
             judge.passing(self.states, base.request_spec(self.SPECS))))
 
+    def test_where_nothing_is_decided_the_background_finds_the_host(self):
+        judge = self.judge(mode='advise')
+        self.weigh(judge)
+        looked, real = [], choices.Choices._raised
+        with mock.patch.object(choices.Choices, '_raised', staticmethod(lambda one, hasty: (
+                looked.append((threading.current_thread().name, hasty)), real(one, hasty))[1])):
+            base.consume(self.states[1])
+            placed = self.specs[0].instance_uuid
+            self.weigh(judge)
+            self.wait_for(judge.pending.all)
+        self.assertEqual([(placed, 'b')],
+                         [(one.uuid, one.host) for one in judge.pending.all()])
+        self.assertEqual({'tracon'}, {name for name, hasty in looked if not hasty})
+
     def test_where_nothing_is_weighed_nothing_is_expected(self):
         judge = self.judge(mode='advise')
         self.assertEqual([0.0, 0.0, 0.0], self.weigh(judge))
@@ -362,6 +388,21 @@ class ResidencyTest(base.JudgeCase):
         self.assertEqual(['a'], self.passing(
             judge, [base.host_state('a'), base.host_state('b', ['vm-b', 'vm-a'])]))
         self.assertIn('"host": "b"', self.log.output.splitlines()[-1])
+
+    def test_one_that_is_on_its_way_still_runs_where_it_was(self):
+        judge = self.judge(on_all_refused='refuse')
+        spec = base.request_spec()
+        spec.instance_uuid = '11111111-1111-4111-8111-111111111111'
+        self.write({'a': {'vm-a': 2.0}, 'b': {'vm-b': None, spec.instance_uuid: 2.0}, 'c': {}})
+        states = [base.host_state('a', ['vm-a']), base.host_state('c'),
+                  base.host_state('b', ['vm-b', spec.instance_uuid])]
+        judge.passing(states, spec)
+        base.consume(states[1])
+        self.wait_for(judge.pending.all)
+        states[1] = base.host_state('c')
+        states[2] = base.host_state('b', [spec.instance_uuid])
+        # There it suffers no neighbour; vm-b has left.
+        self.assertEqual(['c'], self.passing(judge, states))
 
     def test_a_vm_is_not_its_own_background(self):
         judge = self.judge()
@@ -479,6 +520,35 @@ class LastingFaultTest(base.JudgeCase):
         self.wait_for(lambda: judge.source.refresh.called and not judge.pending.all()
                       and not judge._choices.waiting)
         self.assertEqual(1, self.log.output.count('The snapshot was not looked at'))
+
+    def test_a_directory_that_never_answers_keeps_nothing_from_being_forgotten(self):
+        self.write({'a': {}, 'b': {}})
+        judge = self.judge(pending_expiry_seconds=0.2)
+        asked, answer = threading.Event(), threading.Event()
+        self.addCleanup(answer.set)
+        judge._exchange._collect = lambda: (asked.set(), answer.wait(20), ([], []))[-1]
+        spec = base.request_spec()
+        states = [base.host_state(name) for name in 'ab']
+        judge.passing(states, spec)
+        self.assertTrue(asked.wait(10))
+        base.consume(states[0])
+        del spec, states
+        gc.collect()
+        self.wait_for(lambda: not judge._choices.waiting)
+        self.wait_for(lambda: not judge.pending.all())
+        self.write({'a': {}})
+        self.wait_for(lambda: judge.snapshots.current.cluster.version == 2)
+
+    def test_a_sibling_that_does_not_answer_makes_no_outbox_grow(self):
+        self.write({'a': {}})
+        judge = self.judge()
+        answer = threading.Event()
+        self.addCleanup(answer.set)
+        judge._exchange._collect = lambda: (answer.wait(20), ([], []))[-1]
+        for number in range(3):
+            judge._on_superseded([f'vm-{number}-{index}' for index in range(1000)])
+        self.assertLessEqual(len(judge._cancelled), pending.MOST)
+        self.assertEqual('vm-2-999', judge._cancelled[-1])
 
     def test_without_siblings_nothing_waits_to_be_told(self):
         self.write({'a': {}})

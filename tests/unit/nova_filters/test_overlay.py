@@ -95,6 +95,19 @@ class TestOverlay(unittest.TestCase):
             newcomer.own(VM))
         self.assertAlmostEqual(moved.exponent[0, 1], told.exponent[0, 1])
 
+    def test_one_that_is_only_intended_for_a_host_stays_where_it_runs(self):
+        assessor = assessment.Assessor(cluster.build([
+            cluster.Host('a', (cluster.Resident('moving', VM, limits.Limits(1.1)),),
+                         synthetic.HOST_TYPE),
+            cluster.Host('b', (), synthetic.HOST_TYPE)]), MODELS)
+        vm = residency.Arrival('moving', newcomer.own(VM), limits.Limits(1.1), intended=True)
+        told, _ = self.assess(assessor, changes={1: residency.Change(arrived={'moving': vm})})
+        self.assertEqual([True, True], told.refused.tolist())
+        # So it is where the host differs from the snapshot in another way as well.
+        told, _ = self.assess(assessor, changes={0: arrived('idle', IDLE),
+                                                 1: residency.Change(arrived={'moving': vm})})
+        self.assertEqual([True, True], told.refused.tolist())
+
     @hypothesis.given(synthetic.hosts(storage=(cluster.LOCAL, 'pool')), synthetic.profiles(),
                       strategies.data())
     @hypothesis.settings(deadline=None)

@@ -21,8 +21,8 @@ from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
 
 
-def placement(uuid, at):
-    return pending.Placement(uuid, 'host', 'node', newcomer.own(np.ones(4)), limits.NONE, at)
+def placement(uuid, at, host='host'):
+    return pending.Placement(uuid, host, 'node', newcomer.own(np.ones(4)), limits.NONE, at)
 
 
 class TestExpiry(unittest.TestCase):
@@ -45,8 +45,29 @@ class TestExpiry(unittest.TestCase):
         self.pending.expire(-86400.0)
         self.assertEqual([], self.kept())
 
+    def test_they_are_forgotten_though_the_background_does_not_work(self):
+        self.assertEqual(['new'], [one.uuid for one in self.pending.all(301.0)])
+        self.assertEqual([], self.pending.all(-86400.0))
+
+    def test_there_are_so_many_at_most_and_the_newest_are_kept(self):
+        self.pending.add([placement('old', 250.0)])
+        self.pending.add([placement(f'vm-{index}', 250.0) for index in range(pending.MOST - 1)])
+        self.assertEqual(['old', 'vm-0'], [one.uuid for one in self.pending.all()][:2])
+        self.assertEqual(pending.MOST, len(self.pending.all()))
+
     def test_what_is_expected_is_forgotten_though_nobody_asks_for_it(self):
         self.pending.expire(210.0)
         self.assertEqual(['old', 'new', 'expected'], self.kept())
         self.pending.expire(211.0)
         self.assertNotIn('expected', self.kept())
+
+
+class TestCame(unittest.TestCase):
+
+    def test_only_what_came_to_another_host_since_is_forgotten(self):
+        found = pending.Pending(300.0)
+        found.add([placement('failed', 0.0, 'a'), placement('done', 0.0, 'a'),
+                   placement('later', 20.0, 'a')])
+        self.assertEqual(['failed'], found.came(
+            [('failed', 'b'), ('done', 'a'), ('later', 'b'), ('unknown', 'b')], 10.0))
+        self.assertEqual(['done', 'later'], [one.uuid for one in found.all()])

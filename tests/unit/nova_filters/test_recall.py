@@ -106,6 +106,22 @@ class TestRecall(unittest.TestCase):
         self.ask(newer, 'medium')
         self.assertEqual(9, self.judged)
 
+    def test_a_request_on_the_former_snapshot_undoes_nothing(self):
+        former, newer = self.assessor(), self.assessor()
+        self.recall.prepare(former, LIMITS, 0.0)
+        self.ask(former, 'rare8')
+        self.recall.prepare(newer, LIMITS, 0.0)
+        self.judged = 0
+        found = self.ask(former, 'rare7', tolerated=limits.NONE)
+        self.assertTrue(found.known.all())
+        self.ask(newer, 'small')
+        self.ask(newer, 'rare8')
+        self.assertEqual(1, self.judged)
+        # What was asked for is still known to be.
+        self.recall.prepare(newer, LIMITS, 0.0)
+        self.assertIn('rare8', ''.join(one.found.newcomer.source
+                                       for one in self.recall._kept.values()))
+
     def test_memory_is_bounded(self):
         assessor = self.assessor()
         for number in range(100):

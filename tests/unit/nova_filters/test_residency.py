@@ -27,6 +27,7 @@ from nova_filters import residency
 from tests import synthetic
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
+from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
 
 VM = np.array([300.0, 50.0, 0.3, 0.1])
@@ -39,18 +40,23 @@ class Cloud:
     :param running: names of VMs that the snapshot shows, by host
     """
 
-    def __init__(self, running):
+    def __init__(self, running, storage=cluster.LOCAL):
         self.states = [types.SimpleNamespace(
             host=name, nodename=name, aggregates=[], num_instances=len(vms),
             instances=dict.fromkeys(vms)) for name, vms in running.items()]
-        self.assessor = assessment.Assessor(cluster.build(
-            [cluster.Host(name, tuple(cluster.Resident(vm, VM) for vm in vms),
-                          synthetic.HOST_TYPE, updated_at=0.0) for name, vms in running.items()],
-            {newcomer.ALL: newcomer.Profile(VM, np.zeros(4), 3, 'all VMs')}),
-            synthetic.models(), assessment.Settings(maximum_age=MAXIMUM_AGE))
-        self.residency = residency.Residency(PATIENCE)
+        self.show(running, storage)
+        self.superseded = []
+        self.residency = residency.Residency(PATIENCE, self.superseded.extend)
         self.pending = pending.Pending(PATIENCE)
         self.look()
+
+    def show(self, running, storage=cluster.LOCAL):
+        """Let the snapshot show these VMs, by host."""
+        self.assessor = assessment.Assessor(cluster.build(
+            [cluster.Host(name, tuple(cluster.Resident(vm, VM) for vm in vms),
+                          synthetic.HOST_TYPE, storage, 0.0) for name, vms in running.items()],
+            {newcomer.ALL: newcomer.Profile(VM, np.zeros(4), 3, 'all VMs')}),
+            synthetic.models(), assessment.Settings(maximum_age=MAXIMUM_AGE))
 
     def counts(self, place, number):
         """Let a host's resource tracker count more instances, or fewer."""
@@ -63,9 +69,14 @@ class Cloud:
         else:
             del self.states[place].instances[vm]
 
-    def look(self, now=0.0):
-        """Have a request look at all hosts; return the changes by host index."""
-        found = hosts.Hosts(self.states)
+    def place(self, vm, host):
+        """Have Nova give a VM a host."""
+        self.pending.add([pending.Placement(
+            vm, host, host, newcomer.own(VM), limits.NONE, 0.0)])
+
+    def look(self, now=0.0, most=None):
+        """Have a request look at all hosts, or the first; return the changes by host index."""
+        found = hosts.Hosts(self.states[:most])
         return self.residency.changes(
             self.assessor, found, found.rows(self.assessor.cluster), self.pending, 'newcomer',
             now, np.zeros(len(self.assessor.cluster.hosts), dtype=bool))
@@ -114,6 +125,17 @@ class TestOrder(unittest.TestCase):
             cloud.lists(0, 'vm1', False)
             self.assertEqual({'vm1'}, cloud.look()[0].gone)
 
+    def test_one_that_came_as_another_went_is_seen_whatever_else_is_asked(self):
+        for swapped in range(10):
+            with mock.patch.object(residency, '_WINDOW', 2):
+                cloud = Cloud({f'host{number}': [f'vm{number}'] for number in range(10)})
+                cloud.lists(swapped, f'vm{swapped}', False)
+                cloud.lists(swapped, 'other', True)
+                for _request in range(12):
+                    cloud.look(most=1 + swapped % 4)
+                    found = cloud.look()
+            self.assertEqual([swapped], list(found))
+
     @hypothesis.given(histories(), strategies.sampled_from([0, 128]))
     @hypothesis.settings(deadline=None)
     def test_whatever_the_order_nobody_is_left_over(self, history, window):
@@ -156,6 +178,17 @@ class TestOrder(unittest.TestCase):
         # The next one that is built is seen again.
         cloud.counts(1, 5)
         self.assertTrue(cloud.unknown(PATIENCE + 3.0))
+
+    def test_a_host_that_builds_one_after_the_other_is_not_taken_for_one_that_builds_none(self):
+        cloud = Cloud({'a': [], 'b': []})
+        cloud.counts(0, 1)
+        for number in range(1, 20):
+            cloud.counts(0, 1)
+            self.assertEqual(2, len(cloud.unknown(PATIENCE / 2 * number)))
+            cloud.lists(0, f'new{number}', True)
+            self.assertEqual(1, len(cloud.unknown(PATIENCE / 2 * number)))
+        # What is built no more is forgotten.
+        self.assertEqual([], cloud.unknown(PATIENCE / 2 * number + PATIENCE + 1.0))
 
     def test_a_clock_that_is_set_back_keeps_nobody(self):
         cloud = Cloud({'a': [], 'b': []})
@@ -214,3 +247,107 @@ class TestBounds(unittest.TestCase):
             cloud.lists(0, 'vm', False)
             cloud.look()
             self.assertLessEqual(cloud.events(), 1)
+
+
+class TestIntended(unittest.TestCase):
+    """What Nova has given a host may fail there, and runs elsewhere until it is done."""
+
+    def test_a_build_that_was_done_on_another_host_counts_there_alone(self):
+        cloud = Cloud({'a': [], 'b': []})
+        cloud.place('vm', 'a')
+        self.assertEqual([0], list(cloud.look(1.0)))
+        cloud.counts(1, 1)
+        cloud.lists(1, 'vm', True)
+        self.assertEqual([1], list(cloud.look(2.0)))
+        self.assertEqual(['vm'], cloud.superseded)
+        self.assertEqual([], cloud.pending.all())
+
+    def test_one_that_the_snapshot_shows_may_be_on_its_way_from_there(self):
+        cloud = Cloud({'a': [], 'b': ['vm']})
+        cloud.lists(1, 'vm', False)
+        cloud.look(0.0)
+        cloud.place('vm', 'a')
+        cloud.lists(1, 'vm', True)
+        self.assertTrue(cloud.look(1.0)[0].arrived['vm'].intended)
+        self.assertEqual([], cloud.superseded)
+
+    def test_it_is_intended_until_nova_lists_it(self):
+        cloud = Cloud({'a': [], 'b': ['vm']})
+        cloud.place('vm', 'a')
+        self.assertTrue(cloud.look(1.0)[0].arrived['vm'].intended)
+        cloud.lists(0, 'vm', True)
+        self.assertFalse(cloud.look(2.0)[0].arrived['vm'].intended)
+
+    def test_its_io_on_a_pool_of_both_hosts_counts_once(self):
+        for storage, io in (('pool', 0.0), (cluster.LOCAL, VM[0])):
+            cloud = Cloud({'a': [], 'b': ['vm']}, storage)
+            cloud.place('vm', 'a')
+            self.assertEqual(io, cloud.look(1.0)[0].arrived['vm'].profile.mean[0])
+
+
+class TestLiveMigration(unittest.TestCase):
+    """The source sends the update; the destination none until its list is compared."""
+
+    def setUp(self):
+        super().setUp()
+        self.cloud = Cloud({'a': ['x', 'vm'], 'b': ['y']})
+
+    def count(self):
+        self.cloud.counts(0, -1)
+        self.cloud.counts(1, 1)
+        self.cloud.look(1.0)
+        self.cloud.show({'a': ['x'], 'b': ['y', 'vm']})
+
+    def test_what_the_snapshot_shows_already_is_no_other_vm(self):
+        self.count()
+        self.assertEqual({}, self.cloud.look(2.0))
+        # The source's list is compared first.
+        self.cloud.lists(0, 'vm', False)
+        self.assertEqual({}, self.cloud.look(3.0))
+        self.cloud.lists(1, 'vm', True)
+        self.assertEqual({}, self.cloud.look(4.0))
+
+    def test_one_that_is_built_beside_it_is_seen(self):
+        self.count()
+        self.cloud.counts(1, 1)
+        self.assertEqual(['b/unknown-0'], self.cloud.unknown(2.0))
+        self.cloud.place('vm', 'b')
+        self.assertEqual(['b/unknown-0'], self.cloud.unknown(2.0))
+
+    def test_one_that_nova_never_lists_is_not_taken_for_what_is_built(self):
+        cloud = Cloud({'a': ['x'], 'b': ['y', 'sensor']})
+        cloud.lists(1, 'sensor', False)
+        cloud.counts(1, -1)
+        cloud.residency = residency.Residency(PATIENCE)
+        cloud.look()
+        cloud.counts(1, 1)
+        self.assertEqual(['b/unknown-0'], cloud.unknown(1.0))
+
+    def test_the_late_word_of_the_source_brings_nobody_back(self):
+        self.cloud.lists(0, 'vm', False)
+        self.count()
+        self.cloud.lists(0, 'vm', True)
+        self.assertEqual({}, self.cloud.look(5.0))
+
+    def test_one_that_comes_back_later_is_there(self):
+        self.cloud.lists(0, 'vm', False)
+        self.count()
+        later = 2.0 + instance_events.KNOWN_AFTER
+        self.cloud.lists(0, 'vm', True)
+        self.assertEqual(['vm'], list(self.cloud.look(later)[0].arrived))
+
+    def test_the_late_word_of_the_source_ends_no_placement(self):
+        self.cloud.lists(0, 'vm', False)
+        self.cloud.look(1.0)
+        self.cloud.place('vm', 'b')
+        self.cloud.show({'a': ['x'], 'b': ['y']})
+        self.cloud.lists(0, 'vm', True)
+        self.cloud.look(2.0)
+        self.assertEqual(([], 1), (self.cloud.superseded, len(self.cloud.pending.all())))
+
+    def test_departures_are_bounded(self):
+        found = instance_events.Departures()
+        for index in range(2 * instance_events.MOST):
+            found.add(f'vm{index}', 'a', 0.0)
+        self.assertEqual(instance_events.MOST, len(found._left))
+        self.assertEqual((None, 'a'), (found.host('vm0', 0.0), found.host(f'vm{index}', 0.0)))
