@@ -28,18 +28,22 @@ from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.models import fit
 from tracon_watcher.models import points as measured
+from tracon_watcher.models import queueing
+from tracon_watcher.models import validation
 
 #: What counts as a breach: a slowdown above, an IOPS ratio below.
 LIMITS = {'slowdown': 2.0, 'iops_ratio': 0.5}
-PAIRWISE, CONSTANT, NONE = 'pairwise', 'constant', 'no interference'
+PAIRWISE, QUEUEING, CONSTANT, NONE = 'pairwise', 'queueing', 'constant', 'no interference'
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
     """One line of the table; errors are |predicted − measured| / measured.
 
-    :param model: ``pairwise`` is production's; ``constant`` answers the geometric mean of all
-        pairs that hold neither program, and ``no interference`` answers 1
+    :param model: ``pairwise`` is production's; ``queueing`` the law of
+        :mod:`~tracon_watcher.models.queueing`, fitted to slowdowns alone, whose IOPS ratio is one
+        over its slowdown; ``constant`` answers the geometric mean of all pairs that hold neither
+        program, and ``no interference`` answers 1
     :param bias: mean of (predicted − measured) / measured
     :param limit: of :data:`LIMITS`
     :param breaches: measured ones
@@ -72,16 +76,21 @@ def unknown_programs(points: measured.Points, response: str,
     """
     pairs = points.defined(response, ('pair',))
     fitted = fit.learnable(points, response)
+    slowed = fit.learnable(points, 'slowdown')
     capacity = measured.capacity(points)
-    predicted = {name: np.full(len(pairs), np.nan) for name in (PAIRWISE, CONSTANT, NONE)}
+    predicted = {name: np.full(len(pairs), np.nan)
+                 for name in (PAIRWISE, QUEUEING, CONSTANT, NONE)}
     couples = sorted({tuple(sorted(names)) for names in zip(pairs.target.tolist(),
                                                             pairs.background.tolist())})
     for done, couple in enumerate(couples):
         report(done / len(couples))
         tested = _both_of(pairs, couple)
+        columns = measured.design(pairs.take(tested))
         model = fit.regressor(fitted.take(~_any_of(fitted, couple)), response, capacity)
-        predicted[PAIRWISE][tested] = measured.from_exponent(
-            model.predict(measured.design(pairs.take(tested))), response)
+        law = validation.fit_one(queueing.QueueingRegressor,
+                                 slowed.take(~_any_of(slowed, couple)), 'slowdown')
+        for name, one in ((PAIRWISE, model), (QUEUEING, law)):
+            predicted[name][tested] = measured.from_exponent(one.predict(columns), response)
         others = pairs.take(~_any_of(pairs, couple)).exponent(response)
         if len(others):
             predicted[CONSTANT][tested] = measured.from_exponent(

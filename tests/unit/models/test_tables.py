@@ -102,7 +102,7 @@ class TestTables(folder.FolderCase):
         study = tables.Study(self.datasets[:1], report=lambda _part, share: done.append(share))
         rows = self.rows('unknown-programs', study)
         self.assertEqual([(response, name) for response in ('slowdown', 'iops_ratio')
-                          for name in ('pairwise', 'constant', 'no interference')],
+                          for name in ('pairwise', 'queueing', 'constant', 'no interference')],
                          [(row['response'], row['model']) for row in rows])
         wrong = {(row['response'], row['model']): row['mean_error'] for row in rows}
         known = {row['response']: row['mean_error'] for row in self.rows('errors', study)
@@ -124,8 +124,9 @@ class TestTables(folder.FolderCase):
         only = points.take((points.kind != 'pair') | couple)
         other = dataclasses.replace(points, slowdown=changed).take(
             (points.kind != 'pair') | couple)
-        first, second = (unknown_programs.unknown_programs(each, 'slowdown')[0]
+        first, second = (unknown_programs.unknown_programs(each, 'slowdown')[:2]
                          for each in (only, other))
+        self.assertEqual(['pairwise', 'queueing'], [row.model for row in first])
         self.assertEqual(first, second)
 
     def test_breaches_are_counted(self):
