@@ -133,6 +133,17 @@ class ReconcileTestCase(ReconcileCase):
         self.assertEqual('pool', self.state.io_domains[self.state.host_io_domain[index['h1']]])
         self.assertEqual(1.5, self.state.max_slowdown[self.state.resident_index['a']])
 
+    def test_storage_that_is_unknown_is_not_taken_for_the_hosts_own(self):
+        busy = 0.3 * synthetic.CAPACITY
+        known = cluster.build([cluster.Host('h2', (
+            cluster.Resident('stopped', busy, io_domain=cluster.UNKNOWN),
+            cluster.Resident('excluded', busy)), synthetic.HOST_TYPE, cluster.LOCAL, 6.0)])
+        found = residency.reconcile(known, self.model, self.found)
+        own = found.host_io_domain[found.host_index['h2']]
+        self.assertEqual([-1, own], [found.io_domain[found.resident_index[uuid]]
+                                     for uuid in ('stopped', 'excluded')])
+        self.assertGreaterEqual(own, 0)
+
     def test_constraints_say_why(self):
         made = rules.build(self.found, self.model, WISHES, self.state.host_index)
         self.assertNotIn('a', made.immovable)

@@ -80,8 +80,10 @@ def _resident(known: cluster.ClusterState, uuid: str, state: str) -> cluster.Res
 def _pool(known: cluster.ClusterState, row: int) -> str | None:
     """Return a VM's storage backend where it is not its host's own."""
     domain = int(known.io_domain[row])
-    if domain < 0 or domain == known.host_io_domain[known.host[row]]:
+    if domain == known.host_io_domain[known.host[row]]:
         return None
+    if domain < 0:
+        return cluster.UNKNOWN
     name = known.io_domains[domain]
     return None if name.startswith(f'{cluster.LOCAL}:') else name
 
