@@ -103,19 +103,17 @@ class VolumeLimits:
                        'user see them (volume_extension:access_types_qos_specs_id)', True)
             return
         self._known = {one['name']: specs.get(one.get('qos_specs_id'), {}) for one in types}
-        self._tell(None)
+        self._fault = None
 
     def _fail(self, why: str, refused: bool) -> None:
         self._refused = self._refused or refused
         how = ('are not up to date' if self._known is not None else
                'do not count, and VMs at them seem to be slowed down by neighbours'
                if self._refused else 'are unknown')
-        self._tell(f'The limits of volumes {how}: {why}')
-
-    def _tell(self, fault: str | None) -> None:
-        if fault != self._fault and fault is not None:
-            self._report(fault)
-        self._fault = fault
+        # Why may be put otherwise each time.
+        if how != self._fault:
+            self._report(f'The limits of volumes {how}: {why}')
+        self._fault = how
 
 
 def resolved(specs: Mapping[str, Any], size: int) -> dict[str, float]:
