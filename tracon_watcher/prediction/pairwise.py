@@ -40,7 +40,7 @@ from typing import Any, Mapping
 
 import numpy as np
 
-from tracon_watcher.characteristics import BoolArray, COUNT, FloatArray, NAMES
+from tracon_watcher.characteristics import BoolArray, COUNT, CPU, FloatArray, NAMES
 from tracon_watcher.characteristics import RESPONSES, UNITS
 from tracon_watcher.prediction import document
 from tracon_watcher.prediction import hull as hulls
@@ -82,6 +82,10 @@ def target_features(target: FloatArray) -> FloatArray:
 def neighbour_features(neighbour: FloatArray) -> FloatArray:
     """Return ψ, (n, 14), of (n, 4) shares."""
     return np.hstack([neighbour, neighbour[:, _PAIRS[0]] * neighbour[:, _PAIRS[1]]])
+
+
+#: Which features of a neighbour, (14,), its CPU alone makes: 1, and 0 for those with I/O in them.
+CPU_ALONE = neighbour_features(np.array([np.isin(range(COUNT), range(COUNT)[CPU])], float))[0]
 
 
 def coefficients(linear: FloatArray, quadratic: FloatArray,
