@@ -181,6 +181,20 @@ class AssessmentProperties(unittest.TestCase):
         # On the host's own disk it is hit hard by the same neighbours.
         self.assertTrue(before.assess(newcomer.own(vm), coming.limits).refused[0])
 
+    def test_bounds_of_a_volume_are_of_what_it_meets(self):
+        vm = np.array([400.0, 100.0, 0.3, 0.05])
+        state = cluster.build([
+            cluster.Host('a', (cluster.Resident('x', vm), cluster.Resident('y', vm)),
+                         synthetic.HOST_TYPE, 'pool'),
+            cluster.Host('b', (), synthetic.HOST_TYPE, 'pool'),
+            cluster.Host('c', (), synthetic.HOST_TYPE)])
+        assessor = assessment.Assessor(state, MODELS)
+        self.assertEqual([0.0, 0.0], assessor.assess(newcomer.own(vm).set_apart()).upper[0, 1:]
+                         .tolist())
+        moving = assessor.assess(newcomer.own(vm), pool=state.io_domains.index('pool'))
+        self.assertGreater(moving.exponent[0, 2], 0.0)
+        self.assertGreater(moving.upper[0, 2], moving.exponent[0, 2])
+
     def test_on_a_pool_of_unknown_io_a_vm_is_unknown_wherever_it_goes(self):
         vm = np.array([400.0, 100.0, 0.3, 0.05])
         state = cluster.build([

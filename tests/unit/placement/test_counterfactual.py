@@ -152,8 +152,12 @@ class OnOtherStorageThanItsHosts(unittest.TestCase):
 
     def test_alone_a_host_is_judged_as_among_all(self):
         trials = self.trials(newcomer.own(VM), 'mover')
-        for host in range(3):
-            self.assertAlmostEqual(trials.everywhere.score[host], trials.of(host).score)
+        for host, neighbour in ((1, 'other'), (2, 'user')):
+            without = assessment.Assessor(self.state.moved({neighbour: None}), MODELS).assess(
+                newcomer.own(VM), pool=self.state.io_domains.index('pool'))
+            absent, = trials.of(host).absences
+            self.assertAlmostEqual(trials.everywhere.score[host] - without.score[host],
+                                   absent.relief)
 
     def test_what_a_volume_does_to_residents(self):
         effect, = self.trials(newcomer.own(VM).set_apart()).effects(1)
