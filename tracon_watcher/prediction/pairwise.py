@@ -240,12 +240,15 @@ class PairwiseModel:
         return content
 
     @classmethod
-    def from_fields(cls, fields: document.Fields, content: Mapping[str, Any]) -> PairwiseModel:
+    def from_fields(cls, fields: document.Fields, content: Mapping[str, Any],
+                    strict: bool = True) -> PairwiseModel:
         """Read the JSON form.
 
+        :param strict: whether fields are refused that are not known, rather than passed over
         :raises tracon_watcher.errors.InvalidDocument: naming the offending field
         """
-        fields.only(_FIELDS)
+        if strict:
+            fields.only(_FIELDS)
         fields.string('schema', (document.MODEL_SCHEMA,))
         if fields.strings('characteristics') != list(NAMES):
             fields.refuse('characteristics', fields.raw('characteristics'),
@@ -261,8 +264,8 @@ class PairwiseModel:
             fields.array('coefficients', SHAPE),
             fields.number('ceiling', minimum=0.0, maximum=MOST_CEILING),
             fields.number('crowding', minimum=0.0, maximum=1.0),
-            hulls.Hull.from_fields(fields.section('hull')),
-            intervals.Interval.from_fields(fields.section('interval')),
+            hulls.Hull.from_fields(fields.section('hull'), strict),
+            intervals.Interval.from_fields(fields.section('interval'), strict),
             dict(fields.raw('training')), dict(fields.raw('errors')))
         document.check_seal(fields, content, 'run `tracon model fit` again')
         return model
