@@ -122,7 +122,8 @@ def document(captured: Captured) -> dict[str, Any]:
         'at': made.at, 'operation': captured.operation, 'snapshot': list(made.snapshot),
         'newcomer': {'source': made.newcomer.source,
                      'mean': [_number(value) for value in made.newcomer.mean],
-                     'deviation': [_number(value) for value in made.newcomer.deviation]},
+                     'deviation': [_number(value) for value in made.newcomer.deviation],
+                     **({'apart': True} if made.newcomer.apart else {})},
         'considered': len(judged.rows), 'refused': int(out.sum()),
         'unknown': int((status != assessment.Status.KNOWN).sum()), 'outcome': captured.outcome,
         'hosts': [_host(captured, int(position), int(status[position]), bool(out[position]),
@@ -198,23 +199,25 @@ def _details(captured: Captured, rows: IntArray) -> dict[int, _Detail]:
     changed = {} if made.part is None else {
         place: row for place, row in enumerate(made.part.hosts) if row in wanted}
     details = {} if made.part is None else _of_assessor(made.part.assessor, changed,
-                                                        made.newcomer, -1)
+                                                        made.newcomer, made.part.pool, False)
     rest = {row: row for row in wanted.difference(changed.values())}
     return {**details, **_of_assessor(made.assessor, rest, made.newcomer, made.pool)}
 
 
 def _of_assessor(assessor: assessment.Assessor, wanted: dict[int, int],
-                 newcomer: newcomers.Profile, pool: int) -> dict[int, _Detail]:
+                 newcomer: newcomers.Profile, pool: int,
+                 felt: bool = True) -> dict[int, _Detail]:
     """Predict on some hosts of a state.
 
     :param wanted: what each is to be called by, by its index
+    :param pool: see :meth:`tracon_watcher.placement.assessment.Assessor.assess`, as for ``felt``
     """
     details: dict[int, _Detail] = {}
     for group in assessor.groups:
         places = np.flatnonzero(np.isin(group.hosts, list(wanted)))
         if not len(places):
             continue
-        both = [_of_response(assessor, group, index, places, newcomer, pool)
+        both = [_of_response(assessor, group, index, places, newcomer, pool, felt)
                 for index in range(len(RESPONSES))]
         for number, place in enumerate(places):
             here = slice(group.first[place], group.first[place + 1])
@@ -256,9 +259,9 @@ class _Predicted:
 
 
 def _of_response(assessor: assessment.Assessor, group: Any, index: int, places: IntArray,
-                 newcomer: newcomers.Profile, pool: int) -> _Predicted:
+                 newcomer: newcomers.Profile, pool: int, felt: bool) -> _Predicted:
     response = group.responses[index]
-    meeting = encounter.Encounter(assessor.cluster, group, response, pool)
+    meeting = encounter.Encounter(assessor.cluster, group, response, pool, felt, newcomer.apart)
     of_newcomer = meeting.newcomer_on(places)
     exponent = of_newcomer(newcomer.mean)
     spread = np.hypot(encounter.spread(of_newcomer, newcomer, exponent),

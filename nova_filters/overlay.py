@@ -32,10 +32,13 @@ class Part:
     """Hosts that were assessed on a state of their own.
 
     :param hosts: their indices in the snapshot, in the order of the state's first hosts
+    :param pool: index in that state of the pool on which the newcomer stays, where its own I/O is
+        not felt; -1 for none
     """
 
     hosts: list[int]
     assessor: assessment.Assessor
+    pool: int = -1
 
 
 def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
@@ -70,7 +73,7 @@ def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
         result = recall.assess(assessor, profile, limits, now)
     else:
         result = assessor.assess(profile, limits, now, pool)
-    part = _replace(result, assessor, profile, limits, changes, now)
+    part = _replace(result, assessor, profile, limits, changes, now, present)
     if parts is not None and part is not None:
         parts.append(part)
     if not expected:
@@ -82,7 +85,7 @@ def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
              for index, arrivals in expected.items()}
     if present is not None:
         again.setdefault(host, changes[host])       # it is nowhere part of its own background
-    _replace(foreseen, assessor, profile, limits, again, now)
+    _replace(foreseen, assessor, profile, limits, again, now, present)
     return result, foreseen
 
 
@@ -97,8 +100,13 @@ def outdated(assessor: assessment.Assessor, profile: newcomers.Profile) -> verdi
 def _replace(result: verdict.Assessment, assessor: assessment.Assessor,
              profile: newcomers.Profile,
              limits: limits_module.Limits | list[limits_module.Limits],
-             changes: dict[int, residency.Change], now: float) -> Part | None:
-    """Assess anew, on a state of their own, the hosts that differ from the snapshot."""
+             changes: dict[int, residency.Change], now: float,
+             present: int | None) -> Part | None:
+    """Assess anew, on a state of their own, the hosts that differ from the snapshot.
+
+    :param present: row of the newcomer in the snapshot, None where it is not there; the host that
+        it is on is then one of them, without it
+    """
     chosen = sorted(changes)
     if not chosen:
         return None
@@ -116,11 +124,15 @@ def _replace(result: verdict.Assessment, assessor: assessment.Assessor,
         part = part.moved(gone)
     part = part.with_residents([(place, vm.uuid, vm.profile.mean, vm.limits)
                                 for place, index in enumerate(chosen)
-                                for vm in changes[index].arrived.values()])
+                                for vm in changes[index].arrived.values()],
+                               {vm.uuid: backend for index in chosen
+                                for vm in changes[index].arrived.values()
+                                if (backend := storage.brought(cluster, vm.uuid, vm.profile))})
     here = limits
     if not isinstance(limits, limits_module.Limits):
         here = [limits[index] for index in (*chosen, *left)]
     its_own = assessment.Assessor(part, assessor.models, assessor.settings)
+    pool = storage.pool_of(cluster, present, part)
     result.replace(np.array(chosen, dtype=np.intp),
-                   its_own.assess(profile, here, now, elsewhere=False))
-    return Part(chosen, its_own)
+                   its_own.assess(profile, here, now, pool, elsewhere=False, felt=False))
+    return Part(chosen, its_own, pool)

@@ -51,6 +51,7 @@ class Placement:
         return {'uuid': self.uuid, 'host': self.host, 'node': self.node,
                 'mean': _numbers(self.profile.mean), 'deviation': _numbers(self.profile.deviation),
                 'count': self.profile.count, 'source': self.profile.source,
+                'apart': self.profile.apart,
                 'max_slowdown': (None if np.isinf(self.limits.max_slowdown)
                                  else self.limits.max_slowdown),
                 'min_iops_ratio': self.limits.min_iops_ratio, 'at': self.at}
@@ -63,7 +64,8 @@ class Placement:
         """
         slowdown = record['max_slowdown']
         profile = newcomer.Profile(_array(record['mean']), _array(record['deviation']),
-                                   int(record['count']), str(record['source']))
+                                   int(record['count']), str(record['source']),
+                                   bool(record.get('apart', False)))
         return cls(str(record['uuid']), str(record['host']), str(record['node']), profile,
                    limits_module.Limits(np.inf if slowdown is None else float(slowdown),
                                         float(record['min_iops_ratio'])), float(record['at']))

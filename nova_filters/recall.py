@@ -38,7 +38,7 @@ _MOST = 32
 # Judging one takes a pass over all VMs, some tens of milliseconds for 200,000 of them.
 _COMMON = 8
 
-_Key = tuple[bytes, bytes, limits_module.Limits]
+_Key = tuple[bytes, bytes, bool, limits_module.Limits]
 
 
 @dataclasses.dataclass
@@ -65,7 +65,7 @@ class Recall:
         """Judge a newcomer as ``assessor.assess`` does; the result may be changed."""
         if not isinstance(limits, limits_module.Limits):
             return assessor.assess(newcomer, limits, now)
-        key = (newcomer.mean.tobytes(), newcomer.deviation.tobytes(), limits)
+        key = _key(newcomer, limits)
         stale = assessor.stale(now)
         with self._lock:
             kept = self._kept.get(key) if self._assessor is assessor else None
@@ -88,7 +88,7 @@ class Recall:
         """
         history = assessor.cluster.history
         with self._lock:
-            asked = [(kept.found.newcomer.source, key[2])
+            asked = [(kept.found.newcomer.source, key[-1])
                      for key, kept in self._kept.items() if kept.asked]
         known = {profile.source: profile for profile in history.values()}
         common = [(storage.felt(assessor.cluster, history[key], newcomers.on_volume(
@@ -98,11 +98,11 @@ class Recall:
         kinds = [kind for kind in common if kind not in asked] + asked
         ready: collections.OrderedDict[_Key, _Kept] = collections.OrderedDict()
         for source, bounds in kinds[-_MOST:]:
-            profile = known.get(source.removesuffix(newcomers.WITHOUT_IO))
-            if profile is not None and source.endswith(newcomers.WITHOUT_IO):
-                profile = profile.without_io()
+            profile = known.get(source.removesuffix(newcomers.APART))
+            if profile is not None and source.endswith(newcomers.APART):
+                profile = profile.set_apart()
             if profile is not None and profile.known:
-                ready[profile.mean.tobytes(), profile.deviation.tobytes(), bounds] = _Kept(
+                ready[_key(profile, bounds)] = _Kept(
                     assessor.assess(profile, bounds, now), assessor.stale(now),
                     (source, bounds) in asked)
         with self._lock:
@@ -119,3 +119,7 @@ class Recall:
             self._kept.move_to_end(key)
             while len(self._kept) > _MOST:
                 self._kept.popitem(last=False)
+
+
+def _key(newcomer: newcomers.Profile, limits: limits_module.Limits) -> _Key:
+    return newcomer.mean.tobytes(), newcomer.deviation.tobytes(), newcomer.apart, limits

@@ -108,15 +108,20 @@ class Assessor:
     def assess(self, newcomer: newcomers.Profile,
                limits: Sequence[limits_module.Limits] | limits_module.Limits = limits_module.NONE,
                now: float | None = None, pool: int = -1,
-               elsewhere: bool = True) -> verdict.Assessment:
+               elsewhere: bool = True, felt: bool = True) -> verdict.Assessment:
         """Judge every host for one newcomer.
+
+        On each host it shares all it does with those on the same storage backend, and the CPU
+        with the others. Its storage is the host's own, unless its profile is set apart or it
+        stays on a pool.
 
         :param newcomer: its expected profile
         :param limits: its limits, the same everywhere or one for each host
         :param now: seconds since the epoch, for staleness; None: nothing is stale
-        :param pool: index of a storage backend on which its I/O is felt already, since it is a
-            resident of another host and stays on it; -1 for none
+        :param pool: index of a storage backend that it is on and stays on, whichever host it
+            comes to, since it is a resident of one; -1 for none
         :param elsewhere: whether residents of other hosts on the same storage count too
+        :param felt: whether its I/O is among that of this state on the pool already
         :returns: arrays over the h hosts
         """
         count = len(self.cluster.hosts)
@@ -126,8 +131,10 @@ class Assessor:
         if now is not None:
             stale |= self.stale(now)
         if newcomer.known:
+            # Where its I/O is felt already, it is so by the same VMs of other hosts.
+            elsewhere &= not newcomer.apart and (pool < 0 or not felt)
             for group in self.groups:
-                self._assess_group(group, newcomer, (slow_limit, ratio_limit), pool, result)
+                self._assess_group(group, newcomer, (slow_limit, ratio_limit), pool, felt, result)
                 if elsewhere and len(group.pooled):
                     self._assess_pool(group, newcomer, pool, stale, result)
         else:
@@ -198,12 +205,16 @@ class Assessor:
         return status
 
     def _assess_group(self, group: residents.Group, newcomer: newcomers.Profile,
-                      limits: tuple[FloatArray, FloatArray], pool: int,
+                      limits: tuple[FloatArray, FloatArray], pool: int, felt: bool,
                       result: verdict.Assessment) -> None:
         does_io = newcomer.mean[IO].sum() >= characteristics.MINIMUM_IOPS
         for index, response in enumerate(group.responses):
             profile = newcomer.mean[None, :]
-            meeting = encounter.Encounter(self.cluster, group, response, pool)
+            meeting = encounter.Encounter(self.cluster, group, response, pool, felt,
+                                          newcomer.apart)
+            if meeting.storage is not None:
+                lost = group.hosts[np.isnan(meeting.io_beyond[group.hosts]).any(axis=1)]
+                result.status[lost[result.known[lost]]] = Status.UNKNOWN_PROFILE
             # Without I/O it is no target of the second response, only a neighbour of targets.
             target = index == 0 or does_io
             if (response.model.outside if target else response.model.beyond)(profile)[0]:
@@ -244,7 +255,7 @@ class Assessor:
                           meeting.doubt(newcomer.mean, exponent))
         # Beside nobody there is no interference, which needs no model.
         somebody = (np.diff(meeting.group.first) > 0) | (
-            self.cluster.host_io_beyond[hosts] > 0).any(axis=1)
+            meeting.io_beyond[hosts] > 0).any(axis=1)
         for bounds_of, found in ((self.lower, lower), (self.upper, upper)):
             found[index, hosts] = np.where(
                 somebody, bounds_of(meeting.model, exponent, spread), 0.0)
@@ -271,16 +282,21 @@ class Assessor:
                      stale: BoolArray, result: verdict.Assessment) -> None:
         """Add what its I/O does to residents of other hosts whose storage is the same pool.
 
+        :param pool: on which it is whichever host it comes to, and is not felt; -1: the host's own
         :param stale: (h,) hosts whose residents are not known any more
         """
         cluster = self.cluster
         # Newcomers of any host that uses the pool are felt, whatever that host's type.
-        uses_pool = (cluster.host_io_domain >= 0) & (cluster.host_io_domain != pool)
+        storage = cluster.host_io_domain if pool < 0 else np.full(len(cluster.hosts), pool)
+        uses_pool = storage >= 0
         fresh = ~stale[cluster.host[group.residents]]
         for index, response in enumerate(group.responses):
-            meeting = encounter.Encounter(cluster, group, response, pool)
-            rows = group.pooled[response.counted[group.pooled] & fresh[group.pooled]
-                                & (response.behaviour.domain[group.pooled] != pool)]
+            meeting = encounter.Encounter(cluster, group, response, pool, felt=False)
+            rows = group.pooled[response.counted[group.pooled] & fresh[group.pooled]]
+            at_pool = group.at_pool
+            if pool >= 0:
+                at_pool = response.behaviour.domain == pool
+                rows = rows[at_pool[rows]]
             rise = np.zeros(len(group.residents))
             rise[rows] = meeting.elsewhere(newcomer.mean, rows) - response.exponent[rows]
             everywhere = np.bincount(response.behaviour.domain[rows], rise[rows],
@@ -288,25 +304,28 @@ class Assessor:
             # On the newcomer's own host they are its neighbours, and were counted as such.
             at_home = np.zeros(len(cluster.hosts))
             at_home[group.hosts] = np.bincount(
-                group.place, np.where(group.at_pool, rise, 0.0), minlength=len(group.hosts))
-            result.add_elsewhere(uses_pool, everywhere[cluster.host_io_domain[uses_pool]]
+                group.place, np.where(at_pool, rise, 0.0), minlength=len(group.hosts))
+            result.add_elsewhere(uses_pool, everywhere[storage[uses_pool]]
                                  - at_home[uses_pool])
             over = np.flatnonzero(rise[response.limited] > response.allowance)
             if len(over):
-                self._breached_elsewhere(meeting, index, newcomer, over,
+                self._breached_elsewhere(meeting, index, newcomer, storage, over,
                                          rise[response.limited[over]], result)
 
     def _breached_elsewhere(self, meeting: encounter.Encounter, index: int,
-                            newcomer: newcomers.Profile, over: IntArray, rise: FloatArray,
-                            result: verdict.Assessment) -> None:
-        """Note for each host of a pool the worst breach on the pool's other hosts."""
+                            newcomer: newcomers.Profile, storage: IntArray, over: IntArray,
+                            rise: FloatArray, result: verdict.Assessment) -> None:
+        """Note for each host of a pool the worst breach on the pool's other hosts.
+
+        :param storage: (h,) of the newcomer on each host
+        """
         cluster, response = self.cluster, meeting.response
         rows = response.limited[over]
         excess, bound = self._excess(response, over, rise, newcomer,
                                      functools.partial(meeting.elsewhere, rows=rows))
         everybody = meeting.group.residents[rows]
         for domain in np.unique(response.behaviour.domain[rows]):
-            users = np.flatnonzero(cluster.host_io_domain == domain)
+            users = np.flatnonzero(storage == domain)
             left = np.flatnonzero((response.behaviour.domain[rows] == domain) & (excess > 0))
             # The worst counts for all hosts but its own; there, the worst of another host does.
             for _again in range(2):

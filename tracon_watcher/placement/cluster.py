@@ -136,6 +136,21 @@ class ClusterState:
         """(h, 2): the same for one more VM on each host's storage."""
         return self._io_beyond(np.arange(len(self.hosts)), self.host_io_domain)
 
+    def io_beyond_on(self, domain: int) -> tuple[FloatArray, FloatArray]:
+        """Return :attr:`host_io_beyond` and :attr:`host_io_beyond_doubt`, (h, 2) each, of one more
+        VM on this storage backend, whatever each host's own is.
+        """
+        found = self._beyond_on.get(domain)
+        if found is None:
+            everywhere = np.full(len(self.hosts), domain)
+            io = self._io_beyond(np.arange(len(self.hosts)), everywhere)
+            found = self._beyond_on[domain] = io, self._doubt_of(everywhere, io)
+        return found
+
+    @functools.cached_property
+    def _beyond_on(self) -> dict[int, tuple[FloatArray, FloatArray]]:
+        return {}
+
     @functools.cached_property
     def io_beyond_doubt(self) -> FloatArray:
         """(n, 2): standard deviations of :attr:`io_beyond`, from VMs whose I/O is unknown."""
@@ -254,20 +269,26 @@ class ClusterState:
                 io_domain[row] = names.index(local)
             host[row] = index
         rows = np.flatnonzero(keep)
-        moved = self._with_residents(rows[np.argsort(host[rows], kind='stable')], host, io_domain)
+        return self._with_residents(
+            rows[np.argsort(host[rows], kind='stable')], host, io_domain)._with_domains(names)
+
+    def _with_domains(self, names: Sequence[str]) -> ClusterState:
+        """Return the state with these storage backends; those it has are the first of them."""
         if len(names) == len(self.io_domains):
-            return moved
+            return self
         io, stand_in, doubt = (
             None if one is None else np.vstack([one, np.full((len(names) - len(one), 2), fill)])
             for one, fill in ((self.io_elsewhere, 0.0), (self.io_stand_in, np.nan),
                               (self.io_doubt, 0.0)))
-        return dataclasses.replace(moved, io_domains=tuple(names), io_elsewhere=io,
+        return dataclasses.replace(self, io_domains=tuple(names), io_elsewhere=io,
                                    io_stand_in=stand_in, io_doubt=doubt)
 
-    def restricted(self, host_indices: Iterable[int]) -> ClusterState:
+    def restricted(self, host_indices: Iterable[int], kept: Iterable[int] = ()) -> ClusterState:
         """Return the state of these hosts alone, in the order given.
 
         Of the storage backends those are left that these hosts and their residents use.
+
+        :param kept: indices of others that are left as well
         """
         chosen = list(host_indices)
         position = {index: place for place, index in enumerate(chosen)}
@@ -276,7 +297,7 @@ class ClusterState:
                         dtype=np.intp)
         renamed = np.array([position[int(index)] for index in self.host[rows]], dtype=np.intp)
         domains = self.host_io_domain[chosen], self.io_domain[rows]
-        used = np.unique(np.concatenate(domains))
+        used = np.unique(np.concatenate([*domains, np.array([*kept], dtype=np.intp)]))
         used = used[used >= 0]
         host_domain, domain = (np.where(one >= 0, np.searchsorted(used, one), -1)
                                for one in domains)
@@ -324,8 +345,12 @@ class ClusterState:
         return self.with_residents([(host_index, uuid, profile, limits)])
 
     def with_residents(self, arrived: Sequence[tuple[int, str, FloatArray, limits_module.Limits]],
-                       ) -> ClusterState:
-        """Return the state with more residents: host index, uuid, profile and limits of each."""
+                       storage: Mapping[str, str] | None = None) -> ClusterState:
+        """Return the state with more residents: host index, uuid, profile and limits of each.
+
+        :param storage: names of storage backends by uuid, of those that are not on their host's
+            default one
+        """
         if not arrived:
             return self
         listed = sorted(arrived, key=lambda one: one[0])
@@ -334,9 +359,16 @@ class ClusterState:
         uuids = list(self.uuids)
         for place, (position, one) in enumerate(zip(at, listed)):
             uuids.insert(int(position) + place, one[1])
+        domains = self.host_io_domain[hosts]
+        names = {name: index for index, name in enumerate(self.io_domains)} if storage else {}
+        for place, one in enumerate(listed):
+            name = storage.get(one[1]) if storage else None
+            if name is not None:
+                domains[place] = -1 if name == UNKNOWN else names.setdefault(name, len(names))
         return dataclasses.replace(
-            self, uuids=tuple(uuids), host=np.insert(self.host, at, hosts),
-            io_domain=np.insert(self.io_domain, at, self.host_io_domain[hosts]),
+            self if not storage else self._with_domains(tuple(names)),
+            uuids=tuple(uuids), host=np.insert(self.host, at, hosts),
+            io_domain=np.insert(self.io_domain, at, domains),
             profiles=np.insert(self.profiles, at, np.array([one[2] for one in listed]), axis=0),
             max_slowdown=np.insert(self.max_slowdown, at,
                                    [one[3].max_slowdown for one in listed]),

@@ -128,6 +128,7 @@ class Trials:
         row = None if vm is None else cluster.resident_index.get(vm)
         self._present = None if row is None else (str(vm), int(cluster.host[row]))
         self._row = row
+        self._vm = str(vm)
         self._pool = storage.pool_of(cluster, row)
 
     @functools.cached_property
@@ -164,7 +165,10 @@ class Trials:
             after = part.moved({self._present[0]: name})
         else:
             part = self._part(host, ())
-            after = part.with_resident(0, verdict.NEWCOMER, self._profile.mean)
+            backend = storage.brought(self._assessor.cluster, self._vm, self._profile)
+            after = part.with_residents(
+                [(0, verdict.NEWCOMER, self._profile.mean, limits_module.NONE)],
+                {verdict.NEWCOMER: backend} if backend else None)
         uuids = [part.uuids[row] for row in range(part.first[0], part.first[1])]
         exponents = []
         for state in (part, after):
@@ -178,7 +182,8 @@ class Trials:
 
     def _part(self, host: int, others: Sequence[int]) -> cluster_module.ClusterState:
         """Return the state of this host and some others, without the newcomer on this one."""
-        part = self._assessor.cluster.restricted([host, *others])
+        part = self._assessor.cluster.restricted(
+            [host, *others], [self._pool] if self._pool >= 0 else ())
         if self._present is not None and self._present[1] == host:
             part = part.moved({self._present[0]: None})
         return part
@@ -193,14 +198,18 @@ class Trials:
         self._left -= _cost(part)
         assessor = assessment.Assessor(part, self._assessor.models, self._assessor.settings)
         return assessor, assessor.assess(self._profile, limits,
-                                         pool=self._pool_seen_from(host, part))
+                                         pool=self._pool_seen_from(host, part),
+                                         felt=not self._is_on(host))
 
     def _pool_seen_from(self, host: int, part: cluster_module.ClusterState) -> int:
-        """Return the index in a part of the pool on which the newcomer is already; -1 for none."""
-        # On the host where it is, its I/O is not one from elsewhere.
-        if self._present is not None and self._present[1] == host:
+        """Return the index in a part of the pool on which the newcomer stays; -1 for none."""
+        # On the host where it is, with that pool as the host's own, it is like any newcomer.
+        if self._is_on(host) and self._assessor.cluster.host_io_domain[host] == self._pool:
             return -1
         return storage.pool_of(self._assessor.cluster, self._row, part)
+
+    def _is_on(self, host: int) -> bool:
+        return self._present is not None and self._present[1] == host
 
     def _needed(self, part: cluster_module.ClusterState, host: int) -> tuple[Needed, ...]:
         """Relax the limits that are breached, until none is."""

@@ -221,7 +221,7 @@ class _Reader:
         elif fields.has('forgotten'):
             for key in fields.strings('forgotten'):
                 self._history.pop(key, None)
-        else:
+        elif fields.has('history'):
             key, profile = lines_module.history(fields)
             self._history[key] = profile
 

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Callable
 
 import numpy as np
@@ -34,8 +35,10 @@ Exponents = Callable[[FloatArray], FloatArray]
 class Encounter:
     """One response of a newcomer on every host of a group, and of that group's residents.
 
-    :param pool: the storage backend on which its I/O is felt already, -1 for none; see
+    :param pool: the storage backend on which it stays, -1 for none; with ``felt`` see
         :meth:`tracon_watcher.placement.assessment.Assessor.assess`
+    :param felt: whether its I/O is felt there already
+    :param apart: whether it shares the CPU alone with whom it meets
     :param more: by how many standard deviations I/O from other hosts is more than expected
     """
 
@@ -43,12 +46,42 @@ class Encounter:
     group: residents.Group
     response: residents.Response
     pool: int = -1
+    felt: bool = True
+    apart: bool = False
     more: float = 0.0
 
     @property
     def model(self) -> pairwise.PairwiseModel:
         """What all of it is predicted by."""
         return self.response.model
+
+    @functools.cached_property
+    def storage(self) -> int | None:
+        """The newcomer's storage backend, whichever of these hosts it comes to; -1 for one that
+        no VM is known to be on. None: the host's own.
+        """
+        if self.apart:
+            return -1
+        if self.pool < 0 or (
+                self.cluster.host_io_domain[self.group.hosts] == self.pool).all():
+            return None
+        return self.pool
+
+    @property
+    def io_beyond(self) -> FloatArray:
+        """(h, 2): reads and writes per second of VMs on other hosts on the newcomer's storage."""
+        return self._from_elsewhere[0]
+
+    @functools.cached_property
+    def _from_elsewhere(self) -> tuple[FloatArray, FloatArray]:
+        """That, and its standard deviations, (h, 2) each."""
+        if self.storage is None:
+            return self.cluster.host_io_beyond, self.cluster.host_io_beyond_doubt
+        if self.storage < 0:
+            # Of a pool that is not known nothing can be said: neutral.
+            nothing = np.zeros((len(self.cluster.hosts), 2))
+            return nothing, nothing
+        return self.cluster.io_beyond_on(self.storage)
 
     def newcomer(self, profile: FloatArray, places: IntArray | None = None) -> FloatArray:
         """Return the newcomer's exponents, (g,) or (m,).
@@ -58,11 +91,11 @@ class Encounter:
         """
         if places is not None:
             return self.newcomer_on(places)(profile)
-        group, arrival = self.group, self.response.arrival
+        group = self.group
         sensitivity = self.model.sensitivity(profile[None, :])
         sums = np.empty((2, len(group.hosts)))
         for hosts, rows in group.blocks:
-            sums[:, hosts] = self._sums(sensitivity, arrival[rows],
+            sums[:, hosts] = self._sums(self._products(rows)(sensitivity[0]),
                                         group.place[rows] - hosts.start, hosts.stop - hosts.start)
         return self._met(sums, sensitivity, profile, None)
 
@@ -74,18 +107,32 @@ class Encounter:
         :param places: (m,) indices into the group's hosts
         """
         place, rows = _residents_of(self.group.first, places)
-        arrival = self.response.arrival[rows]
+        products = self._products(rows)
 
         def exponents(profile: FloatArray) -> FloatArray:
             sensitivity = self.model.sensitivity(profile[None, :])
-            return self._met(self._sums(sensitivity, arrival, place, len(places)), sensitivity,
-                             profile, places)
+            return self._met(self._sums(products(sensitivity[0]), place, len(places)),
+                             sensitivity, profile, places)
         return exponents
 
-    def _sums(self, sensitivity: FloatArray, arrival: FloatArray, place: IntArray,
-              count: int) -> FloatArray:
+    def _products(self, rows: IntArray | slice) -> Exponents:
+        """Return what gives the exponents that residents each give the newcomer, (m,), for its
+        sensitivity, (14,).
+        """
+        if self.storage is None:
+            arrival = self.response.arrival[rows]
+            return lambda sensitivity: arrival @ sensitivity
+        pressure = self.response.behaviour.pressure[rows]
+        # Without the features that have I/O in them a pressure is that of the CPU alone.
+        if self.storage < 0:
+            return lambda sensitivity: pressure @ (sensitivity * pairwise.CPU_ALONE)
+        same = self.response.behaviour.domain[rows] == self.storage
+        return lambda sensitivity: np.where(same, pressure @ sensitivity,
+                                            pressure @ (sensitivity * pairwise.CPU_ALONE))
+
+    def _sums(self, products: FloatArray, place: IntArray, count: int) -> FloatArray:
         """Return the sums of the parts that residents have in the newcomer's exponents, (2, m)."""
-        each = self.model.parts(self.model.excess(arrival @ sensitivity[0]))
+        each = self.model.parts(self.model.excess(products))
         return np.stack([np.bincount(place, one, minlength=count) for one in each])
 
     def _met(self, sums: FloatArray, sensitivity: FloatArray, profile: FloatArray,
@@ -102,8 +149,7 @@ class Encounter:
         :param exponent: the newcomer's
         """
         hosts = self.group.hosts if places is None else self.group.hosts[places]
-        doubt = self.cluster.host_io_beyond_doubt[hosts]
-        if not doubt.any():
+        if not self._from_elsewhere[1][hosts].any():
             return 0.0
         return np.nan_to_num(np.abs(dataclasses.replace(self, more=1.0).newcomer(
             profile, places) - exponent))
@@ -160,16 +206,22 @@ class Encounter:
         :param sensitivity: (m, 14) of these residents
         """
         group, response = self.group, self.response
-        product = sensitivity @ pressures[0]
-        if group.has_apart:
-            # On other storage than its host's newcomers one shares only the CPU with them.
-            product = np.where(group.apart[rows], sensitivity @ pressures[1], product)
+        # On other storage than the newcomer one shares only the CPU with it.
+        if self.storage is None:
+            product = sensitivity @ pressures[0]
+            if group.has_apart:
+                product = np.where(group.apart[rows], sensitivity @ pressures[1], product)
+        elif self.storage < 0:
+            product = sensitivity @ pressures[1]
+        else:
+            product = np.where(response.behaviour.domain[rows] == self.storage,
+                               sensitivity @ pressures[0], sensitivity @ pressures[1])
         added = self.model.excess(product)
         after = response.beside(rows, added)
-        if self.pool < 0:
+        if self.pool < 0 or not self.felt:
             return after
         # It was among the I/O from elsewhere until it came.
-        felt = np.flatnonzero(group.at_pool[rows]
+        felt = np.flatnonzero((group.table[rows] >= 0)
                               & (response.behaviour.domain[rows] == self.pool))
         own = felt + rows.start if isinstance(rows, slice) else rows[felt]
         after[felt] = response.beside(own, added[felt], self._excess_of(own, -profile[IO]))
@@ -193,15 +245,16 @@ class Encounter:
                 places: IntArray | None) -> FloatArray:
         """Return what I/O from other hosts does to the newcomer, (g,) or (m,)."""
         hosts = self.group.hosts if places is None else self.group.hosts[places]
-        io = self.cluster.host_io_beyond[hosts]
+        io = self.io_beyond[hosts]
         if self.more:
-            io = io + self.more * self.cluster.host_io_beyond_doubt[hosts]
+            io = io + self.more * self._from_elsewhere[1][hosts]
         found = np.zeros(len(hosts))
         felt = np.flatnonzero(~(io == 0).all(axis=1))
         if not len(felt):
             return found
-        own = self.cluster.host_io_domain[hosts[felt]] == self.pool
-        io = np.maximum(io[felt] - np.where(own[:, None], profile[IO], 0.0), 0.0)
+        io = io[felt]
+        if self.pool >= 0 and self.felt:
+            io = np.maximum(io - profile[IO], 0.0)
         found[felt] = elsewhere.excess(self.model, elsewhere.tabulate(self.model, sensitivity),
                                        np.zeros(len(felt), dtype=np.intp), io)
         return found

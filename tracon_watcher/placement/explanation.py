@@ -252,7 +252,8 @@ def _profile(content: object) -> newcomers.Profile | None:
     if values[0] is None:
         return None
     return newcomers.Profile(values[0], np.zeros(COUNT) if values[1] is None else values[1],
-                             source=str(content.get('source')))
+                             source=str(content.get('source')),
+                             apart=content.get('apart') is True)
 
 
 def _array(content: object) -> FloatArray | None:

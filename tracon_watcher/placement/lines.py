@@ -165,13 +165,14 @@ def trust(fields: document.Fields) -> dict[str, float]:
 
 
 def models(fields: document.Fields) -> dict[str, assessment.Models]:
-    """Read the models.
+    """Read the models; fields of theirs that a later release has added are passed over.
 
     :raises tracon_watcher.errors.InvalidDocument: naming the model, the field and the value
     """
     found: dict[str, dict[str, Any]] = {}
     for index, one in enumerate(fields.sections('models')):
-        model = store.from_content(fields.raw('models')[index], f'{one.source}: {one.path}')
+        model = store.from_content(fields.raw('models')[index], f'{one.source}: {one.path}',
+                                   strict=False)
         found.setdefault(model.host_type, {})[model.response] = model
     for host_type, pair in found.items():
         for response in ('slowdown', 'iops_ratio'):

@@ -20,12 +20,12 @@ from typing import Mapping
 import numpy as np
 
 from tracon_watcher import characteristics
-from tracon_watcher.characteristics import COUNT, FloatArray, IO
+from tracon_watcher.characteristics import COUNT, FloatArray
 
 ALL = ''
 _SEPARATOR = '|'
-#: What the source of a profile ends with that was taken :meth:`.Profile.without_io`.
-WITHOUT_IO = ', CPU alone'
+#: What the source of a profile ends with that is :attr:`.Profile.apart`.
+APART = ', CPU alone'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,24 +36,24 @@ class Profile:
     :param deviation: (4,) standard deviation of what is not known, 0 for a profile that is known
     :param count: VMs that it was learnt from
     :param source: where it came from, for explanations
+    :param apart: whether its storage is another than that of all hosts and residents, as that of
+        a volume on a backend that is not known: with whom it meets it shares the CPU alone
     """
 
     mean: FloatArray
     deviation: FloatArray
     count: int = 1
     source: str = 'own'
+    apart: bool = False
 
     @property
     def known(self) -> bool:
         """Whether all four characteristics are known."""
         return not bool(np.isnan(self.mean).any())
 
-    def without_io(self) -> Profile:
-        """Return the profile of which only the demand for CPU counts on a host."""
-        mean, deviation = self.mean.copy(), self.deviation.copy()
-        mean[IO] = deviation[IO] = 0.0
-        return dataclasses.replace(self, mean=mean, deviation=deviation,
-                                   source=f'{self.source}{WITHOUT_IO}')
+    def set_apart(self) -> Profile:
+        """Return the profile of a newcomer that shares the CPU alone with those it meets."""
+        return dataclasses.replace(self, source=f'{self.source}{APART}', apart=True)
 
 
 UNKNOWN = Profile(np.full(COUNT, np.nan), np.zeros(COUNT), 0, 'nothing known')

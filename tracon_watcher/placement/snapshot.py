@@ -163,7 +163,7 @@ class _Reader:
             self._start(fields)
         elif fields.has('host'):
             self._columns.add(fields)
-        else:
+        elif fields.has('history'):
             key, profile = lines_module.history(fields)
             self._history[key] = profile
 
@@ -182,8 +182,8 @@ class _Reader:
                         self._epoch, self._trust)
 
     def _start(self, fields: document.Fields) -> None:
-        # Fields that a later release has added are passed over; it changes the schema's number
-        # where they matter to those who do not know them.
+        # Fields and kinds of lines that a later release has added are passed over; it changes the
+        # schema's number where they matter to those who do not know them.
         fields.string('schema', (SCHEMA,))
         self._version = lines_module.whole(fields, 'version')
         self._epoch = lines_module.whole(fields, 'epoch') if fields.has('epoch') else 0

@@ -70,16 +70,33 @@ def is_one_pool(cluster: cluster_module.ClusterState) -> bool:
 
 def felt(cluster: cluster_module.ClusterState, profile: newcomers.Profile,
          on_volume: bool) -> newcomers.Profile:
-    """Return what of a newcomer's demand is felt where it is placed.
+    """Return a newcomer's demand as it is felt where it is placed.
 
     The I/O of one that boots from a volume is felt on the volume's pool, whichever host it comes
-    to. A request does not say which pool that is, so it is neutral, unless there is only one.
+    to. A request does not say which pool that is, so it shares the CPU alone with the VMs that it
+    comes to, as the next snapshot will have it, unless there is only one pool.
 
     :param on_volume: whether it boots from a volume
     """
     if on_volume and profile.known and not is_one_pool(cluster):
-        return profile.without_io()
+        return profile.set_apart()
     return profile
+
+
+def brought(cluster: cluster_module.ClusterState, uuid: str,
+            profile: newcomers.Profile) -> str | None:
+    """Return the storage backend that a VM brings along to a host; None: it takes the host's own.
+
+    Of one that the state shows it is the pool it is on. One that is on a volume, of which nothing
+    else is known, has one to itself.
+    """
+    row = cluster.resident_index.get(uuid)
+    if row is not None and cluster.io_domain[row] < 0:
+        return cluster_module.UNKNOWN
+    pool = pool_of(cluster, row)
+    if pool >= 0:
+        return cluster.io_domains[pool]
+    return f'volume:{uuid}' if profile.apart else None
 
 
 def reachable(cluster: cluster_module.ClusterState, row: int) -> BoolArray:

@@ -37,12 +37,14 @@ class Hull:
         return {name: getattr(self, name).tolist() for name in _NAMES}
 
     @classmethod
-    def from_fields(cls, fields: document.Fields) -> Hull:
+    def from_fields(cls, fields: document.Fields, strict: bool = True) -> Hull:
         """Read the JSON form.
 
+        :param strict: whether fields are refused that are not known, rather than passed over
         :raises tracon_watcher.errors.InvalidDocument: naming the offending field
         """
-        fields.only(_NAMES)
+        if strict:
+            fields.only(_NAMES)
         hull = cls(*(fields.array(name, (COUNT,), minimum=0.0) for name in _NAMES))
         if (hull.target_minimum > hull.target_maximum).any():
             fields.refuse('target_minimum', hull.target_minimum.tolist(),

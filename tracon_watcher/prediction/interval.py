@@ -62,12 +62,14 @@ class Interval:
                 'quantiles': self.quantiles.tolist()}
 
     @classmethod
-    def from_fields(cls, fields: document.Fields) -> Interval:
+    def from_fields(cls, fields: document.Fields, strict: bool = True) -> Interval:
         """Read the JSON form.
 
+        :param strict: whether fields are refused that are not known, rather than passed over
         :raises tracon_watcher.errors.InvalidDocument: naming the offending field
         """
-        fields.only(('offset', 'slope', 'levels', 'quantiles'))
+        if strict:
+            fields.only(('offset', 'slope', 'levels', 'quantiles'))
         levels = fields.array('levels', (-1,), 0.0, 1.0)
         quantiles = fields.array('quantiles', (len(levels),))
         if len(levels) < 2 or (np.diff(levels) <= 0).any():

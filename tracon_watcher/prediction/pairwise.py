@@ -40,7 +40,7 @@ from typing import Any, Mapping
 
 import numpy as np
 
-from tracon_watcher.characteristics import BoolArray, COUNT, FloatArray, NAMES
+from tracon_watcher.characteristics import BoolArray, COUNT, CPU, FloatArray, NAMES
 from tracon_watcher.characteristics import RESPONSES, UNITS
 from tracon_watcher.prediction import document
 from tracon_watcher.prediction import hull as hulls
@@ -82,6 +82,10 @@ def target_features(target: FloatArray) -> FloatArray:
 def neighbour_features(neighbour: FloatArray) -> FloatArray:
     """Return ψ, (n, 14), of (n, 4) shares."""
     return np.hstack([neighbour, neighbour[:, _PAIRS[0]] * neighbour[:, _PAIRS[1]]])
+
+
+#: Which features of a neighbour, (14,), its CPU alone makes: 1, and 0 for those with I/O in them.
+CPU_ALONE = neighbour_features(np.array([np.isin(range(COUNT), range(COUNT)[CPU])], float))[0]
 
 
 def coefficients(linear: FloatArray, quadratic: FloatArray,
@@ -236,12 +240,15 @@ class PairwiseModel:
         return content
 
     @classmethod
-    def from_fields(cls, fields: document.Fields, content: Mapping[str, Any]) -> PairwiseModel:
+    def from_fields(cls, fields: document.Fields, content: Mapping[str, Any],
+                    strict: bool = True) -> PairwiseModel:
         """Read the JSON form.
 
+        :param strict: whether fields are refused that are not known, rather than passed over
         :raises tracon_watcher.errors.InvalidDocument: naming the offending field
         """
-        fields.only(_FIELDS)
+        if strict:
+            fields.only(_FIELDS)
         fields.string('schema', (document.MODEL_SCHEMA,))
         if fields.strings('characteristics') != list(NAMES):
             fields.refuse('characteristics', fields.raw('characteristics'),
@@ -257,8 +264,8 @@ class PairwiseModel:
             fields.array('coefficients', SHAPE),
             fields.number('ceiling', minimum=0.0, maximum=MOST_CEILING),
             fields.number('crowding', minimum=0.0, maximum=1.0),
-            hulls.Hull.from_fields(fields.section('hull')),
-            intervals.Interval.from_fields(fields.section('interval')),
+            hulls.Hull.from_fields(fields.section('hull'), strict),
+            intervals.Interval.from_fields(fields.section('interval'), strict),
             dict(fields.raw('training')), dict(fields.raw('errors')))
         document.check_seal(fields, content, 'run `tracon model fit` again')
         return model

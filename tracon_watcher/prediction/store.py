@@ -29,15 +29,17 @@ AnyModel = pairwise.PairwiseModel | polynomial.PolynomialModel | weighted_mean.W
 _FORMS = ('pairwise', 'polynomial', 'weighted_mean')
 
 
-def from_content(content: Any, source: str) -> pairwise.PairwiseModel:
+def from_content(content: Any, source: str, strict: bool = True) -> pairwise.PairwiseModel:
     """Build the production model that a parsed JSON object describes.
 
+    :param strict: whether fields are refused that are not known, as a misspelt one in a file is,
+        rather than passed over, as those that a later release has added to what it sends
     :raises tracon_watcher.errors.InvalidDocument: naming the offending field
     """
     fields = document.Fields(source, content)
     fields.string('schema', (document.MODEL_SCHEMA,))
     fields.string('form', ('pairwise',))
-    return pairwise.PairwiseModel.from_fields(fields, content)
+    return pairwise.PairwiseModel.from_fields(fields, content, strict)
 
 
 def load(path: str | os.PathLike[str]) -> pairwise.PairwiseModel:

@@ -24,8 +24,10 @@ from oslo_context import context
 from nova_filters import decision
 from nova_filters import decisions
 from nova_filters import faults
+from tests import synthetic
 from tests.unit.nova_filters import base
 from tracon_watcher.messaging import protocol
+from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 
 
@@ -91,6 +93,20 @@ class DocumentTest(DecisionCase):
         self.assertTrue(1 < low < mean < high)
         low, mean, high = refused['iops_ratio']
         self.assertTrue(0 < low < mean < high < 1)
+
+    def test_bounds_of_one_that_stays_on_its_pool_lie_about_what_is_predicted(self):
+        hosts = [cluster.Host(name, tuple(
+            cluster.Resident(uuid, base.BUSY, io_domain=backend) for uuid, backend in residents),
+            synthetic.HOST_TYPE, updated_at=time.time()) for name, residents in (
+                ('d', ((self.spec.instance_uuid, 'ceph'), ('vm-d', None))),
+                ('e', (('vm-e', None),)))]
+        self.write({}, more=hosts)
+        judge = self.judge()
+        self.ask(judge, self.spec, 'd', 'e', d=[self.spec.instance_uuid, 'vm-d'], e=['vm-e'])
+        said, = self.documents()
+        for host in said['hosts']:
+            low, mean, high = host['slowdown']
+            self.assertTrue(1 < low < mean < high < 1.5 * mean, host)
 
     def test_it_says_what_was_judged_by(self):
         judge = self.judge()

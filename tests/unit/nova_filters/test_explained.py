@@ -41,6 +41,11 @@ class Explained(test_decisions.DecisionCase):
         self.assertIn('more than on the chosen host', wording.why(hosts['c']))
         self.assertIn('no telemetry', wording.why(hosts['elsewhere']))
 
+    def test_one_that_boots_from_a_volume(self):
+        self.write({'a': {'vm-a': None}, 'b': {}})
+        host = self.explained(base.request_spec(is_bfv=True), 'a', 'b')['a']
+        self.assertIn('residents', host)
+
     def test_with_limits_of_its_own(self):
         self.write({'a': {'vm-a': None}, 'b': {}})
         hosts = self.explained(base.request_spec({'tracon:max_slowdown': '1.5'}), 'a', 'b')

@@ -191,7 +191,7 @@ class BootFromVolumeTest(base.JudgeCase):
         base.consume(states[1])
         self.wait_for(judge.pending.all)
         placed, = judge.pending.all()
-        self.assertEqual([0.0, 0.0, 0.05, 0.01], placed.profile.mean.tolist())
+        self.assertTrue(placed.profile.apart)
         self.assertIn('CPU alone', placed.profile.source)
 
     def test_one_on_storage_that_nobody_could_tell_is_moved_by_its_cpu(self):
@@ -204,7 +204,34 @@ class BootFromVolumeTest(base.JudgeCase):
         spec = base.request_spec(self.SPECS, is_bfv=True)
         spec.instance_uuid = vm
         found = judge.judge(spec, [base.host_state('a', ['vm']), base.host_state('b')])
-        self.assertEqual([0.0, 0.0], found.circumstances.newcomer.mean[:2].tolist())
+        self.assertTrue(found.circumstances.newcomer.apart)
+
+    def test_no_disk_io_of_its_neighbours_is_felt_on_a_volume(self):
+        self.write({}, self.IO * [1, 1, 6, 5], more=self.hosts(cluster.LOCAL))
+        found = self.judge().judge(base.request_spec(self.SPECS, is_bfv=True),
+                                   [base.host_state('a', ['vm']), base.host_state('b')])
+        shown = assessment.Assessor(cluster.build([cluster.Host('a', (
+            cluster.Resident('vm', self.IO),
+            cluster.Resident('new', self.IO * [1, 1, 6, 5], io_domain='ceph')),
+            synthetic.HOST_TYPE)]), synthetic.models())
+        np.testing.assert_allclose(found.assessment.exponent[:, 0],
+                                   np.stack(shown.exponents())[:, 1])
+
+    def test_a_moving_volume_stays_on_its_pool(self):
+        vm = '11111111-1111-4111-8111-111111111111'
+        hosts = self.hosts(cluster.LOCAL)
+        hosts.append(cluster.Host('c', (cluster.Resident(vm, self.IO, io_domain='ceph'),),
+                                  synthetic.HOST_TYPE, cluster.LOCAL, time.time()))
+        self.write({}, self.IO, more=hosts)
+        spec = base.request_spec(self.SPECS, is_bfv=True)
+        spec.instance_uuid = vm
+        judge = self.judge()
+        found = judge.judge(spec, [base.host_state('a', ['vm']), base.host_state('b')])
+        moved = assessment.Assessor(judge.snapshots.current.cluster.moved({vm: 'a'}),
+                                    synthetic.models())
+        np.testing.assert_allclose(
+            found.assessment.exponent[:, 0],
+            np.stack(moved.exponents())[:, moved.cluster.resident_index[vm]])
 
 
 class ExpectedTest(base.JudgeCase):

@@ -88,6 +88,50 @@ class TestOverlay(unittest.TestCase):
         found, _ = self.assess(assessor, 'moving')
         self.assertAlmostEqual(0.0, found.score[1])
 
+    @hypothesis.given(synthetic.hosts(storage=(cluster.LOCAL, 'pool', 'other')),
+                      synthetic.profiles(), synthetic.profiles(), strategies.data())
+    @hypothesis.settings(deadline=None)
+    def test_a_moving_vm_is_judged_as_it_will_be_where_it_comes(self, hosts, early, vm, data):
+        home, changed = (data.draw(strategies.integers(0, len(hosts) - 1)) for _ in 'ab')
+        state = cluster.build(hosts).with_residents(
+            [(home, 'moving', vm, limits.NONE)], {'moving': 'pool'})
+        found, _ = overlay.assess(assessment.Assessor(state, MODELS), 'moving', newcomer.own(vm),
+                                  limits.NONE, {changed: arrived('early', early)}, {}, 0.0)
+        for host in range(len(hosts)):
+            after = state.moved({'moving': state.hosts[host]})
+            if host in (home, changed):
+                after = after.with_resident(changed, 'early', early)
+            both = np.stack(assessment.Assessor(after, MODELS).exponents())
+            np.testing.assert_allclose(
+                found.exponent[:, host], both[:, after.resident_index['moving']], atol=1e-9)
+
+    def test_one_that_came_is_on_the_pool_it_was_on(self):
+        assessor = self.pool(cluster.Resident('came', VM, io_domain='ceph'))
+        told, _ = self.assess(assessor, changes={1: arrived('came', VM)})
+        moved = assessment.Assessor(assessor.cluster.moved({'came': 'b'}), MODELS).assess(
+            newcomer.own(VM))
+        np.testing.assert_allclose(moved.exponent[:, 1], told.exponent[:, 1])
+        np.testing.assert_allclose(moved.score[1], told.score[1])
+        own_disk, _ = self.assess(assessor, changes={1: arrived('new', VM)})
+        self.assertGreater(own_disk.exponent[0, 1], told.exponent[0, 1])
+
+    def test_one_that_came_on_storage_nobody_could_tell_makes_its_host_unknown(self):
+        assessor = self.pool(cluster.Resident('came', VM, io_domain=cluster.UNKNOWN))
+        told, _ = self.assess(assessor, changes={1: arrived('came', VM)})
+        self.assertEqual([assessment.Status.UNKNOWN_STORAGE, assessment.Status.KNOWN],
+                         told.status[1:].tolist())
+
+    def test_volumes_that_came_share_the_cpu_alone(self):
+        assessor = self.pool()
+        volumes = {name: residency.Arrival(name, newcomer.own(VM).set_apart()) for name in 'xy'}
+        told, _ = self.assess(assessor, changes={1: residency.Change(arrived=volumes)})
+        shown = assessment.Assessor(cluster.build([cluster.Host('b', (
+            cluster.Resident('x', VM, io_domain='ceph'),
+            cluster.Resident('y', VM, io_domain='another')), synthetic.HOST_TYPE, 'pool')]),
+            MODELS).assess(newcomer.own(VM))
+        np.testing.assert_allclose(shown.exponent[:, 0], told.exponent[:, 1])
+        np.testing.assert_allclose(shown.score[0], told.score[1])
+
     def test_one_that_came_from_elsewhere_counts_once(self):
         assessor = self.pool(cluster.Resident('came', VM))
         told, _ = self.assess(assessor, changes={1: arrived('came', VM)})

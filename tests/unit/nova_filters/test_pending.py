@@ -25,6 +25,17 @@ def placement(uuid, at, host='host'):
     return pending.Placement(uuid, host, 'node', newcomer.own(np.ones(4)), limits.NONE, at)
 
 
+class TestRecord(unittest.TestCase):
+
+    def test_a_sibling_hears_that_one_is_on_a_volume(self):
+        for profile in (newcomer.own(np.ones(4)), newcomer.own(np.ones(4)).set_apart()):
+            record = pending.Placement('x', 'host', 'node', profile, limits.NONE, 0.0).to_record()
+            self.assertEqual(profile.apart, pending.Placement.from_record(record).profile.apart)
+            # One of an earlier release does not say.
+            del record['apart']
+            self.assertFalse(pending.Placement.from_record(record).profile.apart)
+
+
 class TestExpiry(unittest.TestCase):
 
     def setUp(self):

@@ -70,6 +70,15 @@ class TestRecall(unittest.TestCase):
         self.ask(assessor, 'large')
         self.assertEqual(3, self.judged)
 
+    def test_one_that_is_set_apart_is_another_kind(self):
+        assessor = self.assessor()
+        own = newcomer.expected(assessor.cluster.history, 'shop', 'small', 'linux')
+        found = [self.recall.assess(assessor, profile, LIMITS, 0.0).score[0]
+                 for profile in (own, own.set_apart(), own.set_apart())]
+        self.assertEqual(2, self.judged)
+        self.assertGreater(found[0], found[1])
+        self.assertEqual(found[1], found[2])
+
     def test_another_snapshot_forgets(self):
         self.ask(self.assessor(), 'small')
         self.ask(self.assessor(), 'small')

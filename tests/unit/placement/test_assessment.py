@@ -35,14 +35,16 @@ MODELS = synthetic.models()
 WILD = synthetic.models(wild=True)
 
 
-def by_hand(state, vm, host, judged_by=None):
+def by_hand(state, vm, host, judged_by=None, storage=None):
     """Judge one host the slow way: put the newcomer there and predict everybody again.
 
-    Returns the newcomer's exponents, the score, and which residents' bounds cross their limits.
+    Its storage is the host's own where none is given. Returns its exponents, the score, and which
+    residents' bounds cross their limits.
     """
     settings = assessment.Settings()
     models = (judged_by or MODELS)[synthetic.HOST_TYPE]
-    after = state.with_resident(host, 'newcomer', vm)
+    after = state.with_residents([(host, 'newcomer', vm, limits.NONE)],
+                                 {'newcomer': storage} if storage else None)
     place = after.uuids.index('newcomer')
     score, breaches, own = 0.0, set(), []
     for response, model in enumerate(models):
@@ -149,6 +151,65 @@ class AssessmentProperties(unittest.TestCase):
         np.testing.assert_allclose(
             slow, synthetic.exponents(state, MODELS[synthetic.HOST_TYPE].slowdown), atol=1e-9)
 
+    @hypothesis.given(synthetic.hosts(storage=POOLS), synthetic.profiles(),
+                      strategies.sampled_from((MODELS, WILD)))
+    @hypothesis.settings(deadline=None, max_examples=150)
+    def test_one_on_a_volume_is_judged_as_the_next_snapshot_shows_it(self, hosts, vm, models):
+        state = cluster.build(hosts)
+        verdict = assessment.Assessor(state, models).assess(newcomer.own(vm).set_apart())
+        for host in range(len(hosts)):
+            own, score, breaches = by_hand(state, vm, host, models, 'volume')
+            np.testing.assert_allclose(verdict.exponent[:, host], own, atol=1e-9)
+            self.assertAlmostEqual(score, verdict.score[host], places=8)
+            if abs(verdict.excess[host]) > 1e-9:
+                self.assertEqual(bool(breaches), bool(verdict.refused[host]))
+        self.assertFalse(verdict.elsewhere.any())
+
+    def test_a_volume_beside_disk_io(self):
+        reader, vm = np.array([400.0, 100.0, 0.05, 0.01]), np.array([400.0, 100.0, 0.3, 0.05])
+        there = [cluster.Resident(name, reader) for name in 'xy']
+        coming = cluster.Resident('n', vm, limits.Limits(1.5), io_domain='ceph')
+        before, after = (assessment.Assessor(cluster.build(
+            [cluster.Host('a', tuple(residents), synthetic.HOST_TYPE)]), MODELS)
+            for residents in (there, [*there, coming]))
+        verdict = before.assess(newcomer.own(vm).set_apart(), coming.limits)
+        shown, then = np.stack(after.exponents()), np.stack(before.exponents())
+        np.testing.assert_allclose(verdict.exponent[:, 0], shown[:, 2])
+        np.testing.assert_allclose(verdict.score[0], shown.sum() - then.sum())
+        self.assertFalse(verdict.refused[0])
+        self.assertTrue((verdict.lower[:, 0] <= verdict.exponent[:, 0]).all())
+        # On the host's own disk it is hit hard by the same neighbours.
+        self.assertTrue(before.assess(newcomer.own(vm), coming.limits).refused[0])
+
+    def test_bounds_of_a_volume_are_of_what_it_meets(self):
+        vm = np.array([400.0, 100.0, 0.3, 0.05])
+        state = cluster.build([
+            cluster.Host('a', (cluster.Resident('x', vm), cluster.Resident('y', vm)),
+                         synthetic.HOST_TYPE, 'pool'),
+            cluster.Host('b', (), synthetic.HOST_TYPE, 'pool'),
+            cluster.Host('c', (), synthetic.HOST_TYPE)])
+        assessor = assessment.Assessor(state, MODELS)
+        self.assertEqual([0.0, 0.0], assessor.assess(newcomer.own(vm).set_apart()).upper[0, 1:]
+                         .tolist())
+        moving = assessor.assess(newcomer.own(vm), pool=state.io_domains.index('pool'))
+        self.assertGreater(moving.exponent[0, 2], 0.0)
+        self.assertGreater(moving.upper[0, 2], moving.exponent[0, 2])
+
+    def test_on_a_pool_of_unknown_io_a_vm_is_unknown_wherever_it_goes(self):
+        vm = np.array([400.0, 100.0, 0.3, 0.05])
+        state = cluster.build([
+            cluster.Host('a', (cluster.Resident('mover', vm, io_domain='ceph'),),
+                         synthetic.HOST_TYPE),
+            cluster.Host('b', (cluster.Resident('lost', io_domain='ceph'),), synthetic.HOST_TYPE),
+            cluster.Host('c', (cluster.Resident('x', vm),), synthetic.HOST_TYPE)])
+        assessor = assessment.Assessor(state, MODELS)
+        pool = state.io_domains.index('ceph')
+        self.assertEqual(assessment.Status.KNOWN, assessor.status[2])
+        verdict = assessor.assess(newcomer.own(vm), pool=pool)
+        self.assertEqual(assessment.Status.UNKNOWN_PROFILE, verdict.status[2])
+        self.assertTrue(np.isnan(verdict.score[2]))
+        self.assertTrue(assessor.assess(newcomer.own(vm).set_apart()).known[2])
+
     @hypothesis.given(synthetic.hosts(storage=POOLS), strategies.data())
     @hypothesis.settings(deadline=None)
     def test_a_vm_that_stays_on_its_pool(self, hosts, data):
@@ -159,7 +220,8 @@ class AssessmentProperties(unittest.TestCase):
         row = data.draw(strategies.sampled_from(list(rows)))
         profile = state.profiles[row]
         verdict = assessment.Assessor(state, MODELS).assess(newcomer.own(profile), pool=domain)
-        for host in np.flatnonzero(state.host_io_domain == domain):
+        # Also on hosts whose own storage is another one.
+        for host in range(len(hosts)):
             if host == state.host[row]:
                 continue
             after = state.moved({state.uuids[row]: state.hosts[host]})
@@ -506,6 +568,12 @@ class MovedState(unittest.TestCase):
         vm = np.array([100.0, 10.0, 0.2, 0.1])
         state = cluster.build([cluster.Host(name, (cluster.Resident(name, vm),)) for name in 'ab'])
         one = state.with_resident(1, 'x', vm).with_resident(0, 'y', vm).with_resident(1, 'z', vm)
+        elsewhere = state.with_residents(
+            [(1, 'x', vm, limits.NONE), (0, 'y', vm, limits.NONE), (1, 'z', vm, limits.NONE)],
+            {'x': 'ceph', 'y': cluster.UNKNOWN})
+        self.assertEqual(['local:a', None, 'local:b', 'ceph', 'local:b'], [
+            None if domain < 0 else elsewhere.io_domains[domain]
+            for domain in elsewhere.io_domain])
         all_ = state.with_residents([(1, 'x', vm, limits.NONE), (0, 'y', vm, limits.NONE),
                                      (1, 'z', vm, limits.NONE)])
         self.assertEqual(('a', 'y', 'b', 'x', 'z'), all_.uuids)

@@ -125,6 +125,48 @@ class OfOneThatIsThereAlready(unittest.TestCase):
         self.assertEqual([('other', True)], [(one.vm, one.passes) for one in found.absences])
 
 
+class OnOtherStorageThanItsHosts(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        self.state = cluster.build([
+            cluster.Host('a', (cluster.Resident('mover', VM, io_domain='pool'),
+                               cluster.Resident('left', VM)), synthetic.HOST_TYPE),
+            cluster.Host('b', (cluster.Resident('other', VM),), synthetic.HOST_TYPE),
+            cluster.Host('c', (cluster.Resident('user', VM, io_domain='pool'),),
+                         synthetic.HOST_TYPE)])
+        self.assessor = assessment.Assessor(self.state, MODELS)
+
+    def trials(self, profile, vm=None):
+        return counterfactual.Trials(self.assessor, profile, lambda host: limits.NONE, vm)
+
+    def shown(self, state, uuid):
+        return assessment.Assessor(state, MODELS).exponents()[0][state.resident_index[uuid]]
+
+    def test_where_it_is_it_is_judged_as_the_state_shows_it(self):
+        everywhere = self.trials(newcomer.own(VM), 'mover').everywhere
+        for host in range(3):
+            self.assertAlmostEqual(
+                self.shown(self.state.moved({'mover': 'abc'[host]}), 'mover'),
+                everywhere.exponent[0, host])
+
+    def test_alone_a_host_is_judged_as_among_all(self):
+        trials = self.trials(newcomer.own(VM), 'mover')
+        for host, neighbour in ((1, 'other'), (2, 'user')):
+            without = assessment.Assessor(self.state.moved({neighbour: None}), MODELS).assess(
+                newcomer.own(VM), pool=self.state.io_domains.index('pool'))
+            absent, = trials.of(host).absences
+            self.assertAlmostEqual(trials.everywhere.score[host] - without.score[host],
+                                   absent.relief)
+
+    def test_what_a_volume_does_to_residents(self):
+        effect, = self.trials(newcomer.own(VM).set_apart()).effects(1)
+        volume = self.state.with_residents([(1, 'x', VM, limits.NONE)], {'x': 'volume'})
+        self.assertAlmostEqual(self.shown(volume, 'other'), effect.after[0])
+        self.assertLess(effect.after[0], self.shown(
+            self.state.with_resident(1, 'x', VM), 'other'))
+
+
 class Bounds(unittest.TestCase):
 
     def setUp(self):

@@ -25,9 +25,11 @@ from tests.unit.placement import snapshots
 from tracon_watcher import errors
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import delta
+from tracon_watcher.placement import lines as lines_module
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import patch
 from tracon_watcher.placement import snapshot
+from tracon_watcher.prediction import document
 
 VM = np.array([100.0, 50.0, 0.4, 0.1])
 
@@ -98,6 +100,17 @@ class TestDelta(unittest.TestCase):
         old = state()
         new = dataclasses.replace(state((3, 8)), models=synthetic.models(seed=5))
         self.assertEqual(2, len(contents(old, new)[0]['models']))
+
+    def test_what_a_later_release_adds_is_passed_over(self):
+        old, new = state(), dataclasses.replace(
+            state((3, 8)), models=synthetic.models(crowding=0.5))
+        lines = contents(old, new)
+        model = lines[0]['models'][0]
+        model['weather'] = model['hull']['weather'] = model['interval']['weather'] = 'fine'
+        model['checksum'] = document.checksum(model)
+        found = delta.apply(old, lines_module.sealed([*lines, {'weather': 'fine'}]), 'it')
+        snapshots.same(self, new, found)
+        self.assertEqual(0.5, found.models[synthetic.HOST_TYPE].slowdown.crowding)
 
     def test_another_base_is_refused(self):
         lines = list(delta.encode(state(), state((3, 8))))

@@ -12,6 +12,7 @@
 
 """The snapshot file comes back whole, or not at all and with the reason."""
 
+import functools
 import json
 import os
 import pathlib
@@ -30,6 +31,7 @@ from tracon_watcher.placement import limits
 from tracon_watcher.placement import lines as lines_module
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import snapshot
+from tracon_watcher.prediction import document
 
 VM = np.array([100.0, 50.0, 0.4, 0.1])
 
@@ -141,8 +143,20 @@ class Written(unittest.TestCase):
                 self.refused(self.edited(1, change), expected)
 
     def test_what_a_later_release_adds_is_passed_over(self):
+        def model(*section):
+            def add(content):
+                one = content['models'][0]
+                functools.reduce(dict.__getitem__, section, one)['weather'] = 'fine'
+                one['checksum'] = document.checksum(one)
+            return add
+
+        def kind(content):
+            content.clear()
+            content.update(weather='fine')
+
         for line, change in (
                 (0, lambda content: content.update(weather='fine')),
+                (0, model()), (0, model('hull')), (0, model('interval')), (-2, kind),
                 (1, lambda content: content.update(weather='fine')),
                 (1, lambda content: content['vms'][0].update(weather='fine')),
                 (-2, lambda content: content.update(weather='fine'))):

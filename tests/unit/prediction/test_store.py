@@ -78,6 +78,10 @@ class TestStore(unittest.TestCase):
                 ('schema', lambda c: c.update(schema='tracon-model/9'), 'schema is'),
                 ('missing', lambda c: c.pop('capacity'), 'capacity is None: the field is missing'),
                 ('misspelt', lambda c: c.update(crowd=[]), r'crowd is \[\]: unknown field'),
+                ('misspelt in the hull', lambda c: c['hull'].update(minimum=[]),
+                 r'hull.minimum is \[\]: unknown field'),
+                ('misspelt in the interval', lambda c: c['interval'].update(level=[]),
+                 r'interval.level is \[\]: unknown field'),
                 ('order', lambda c: c['characteristics'].reverse(), 'characteristics is'),
                 ('only the seal', lambda c: c['coefficients'][0].__setitem__(2, 0.31),
                  'checksum is .*changed after it was written')):
