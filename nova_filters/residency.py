@@ -35,6 +35,7 @@ from nova_filters import pending as pending_module
 from nova_filters import surplus
 from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.characteristics import IntArray
+from tracon_watcher.characteristics import IO
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
@@ -309,9 +310,8 @@ class Residency:
                 change.gone.discard(one.uuid)
             elif one.uuid not in change.arrived:
                 profile = one.profile
-                if not listed and shown is not None and (
-                        0 <= cluster.io_domain[shown] == cluster.host_io_domain[row]):
-                    profile = profile.without_io()      # which the pool has already
+                if not listed and storage.pool_of(cluster, shown) >= 0:
+                    profile = _without_io(profile)      # which the pool has already
                 change.arrived[one.uuid] = Arrival(one.uuid, profile, one.limits, not listed)
         return explained
 
@@ -328,6 +328,12 @@ class Residency:
             for index in range(number):
                 uuid = f'{state.nodename}/unknown-{index}'
                 changes.setdefault(row, Change()).arrived[uuid] = Arrival(uuid, profile)
+
+
+def _without_io(profile: newcomer.Profile) -> newcomer.Profile:
+    mean, deviation = profile.mean.copy(), profile.deviation.copy()
+    mean[IO] = deviation[IO] = 0.0
+    return dataclasses.replace(profile, mean=mean, deviation=deviation)
 
 
 def _positions(rows: IntArray, hosts: int) -> IntArray:

@@ -26,8 +26,8 @@ holds, and σ for a disk that serves the other's. So one that makes many request
 each gets less than half of a core, and leaves the rest to its neighbour: u_v / (1 + δ·n_v).
 
 With γ = 1 two programs that only compute take twice as long on one core; what displaced caches
-cost makes γ larger, and with a core for each it is 0. The IOPS ratio of a closed loop, which begins
-its next unit at once, is 1 / (1 + E).
+cost makes γ larger, and with a core for each it is 0. The IOPS ratio of a closed loop, which
+begins its next unit at once, is 1 / (1 + E).
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ from tracon_watcher.characteristics import IO
 from tracon_watcher import errors
 from tracon_watcher.models import points as measured
 
-#: Weight of points that only help to fit: the generator, whose units come by the clock, as targets.
+#: Weight of points that only help to fit: those with the generator, whose units come by the clock,
+#: as the target.
 HELPING = 0.3
 # γ, then δ, τ and σ of reads and of writes, in milliseconds: what is expected before anything is
 # measured, and where the search ends. To be wrong by a decade counts as much as one point that is
