@@ -226,7 +226,8 @@ class Soak:
         fresh = age is not None and age < self._cloud.stale
         # Both before and after: VMs come and go while a request is judged.
         wrong = refused & quiet & self._world.quiet()
-        hot &= self._world.hot()
+        # Large VMs contend for disks of hosts, of which one on the volumes' pool feels nothing.
+        hot &= self._world.hot() & (kind.storage is None)
         answer.update(fresh=fresh, wrong=int(wrong.sum()), refused=int(refused.sum()),
                       hot=int((hot & offered).sum()), missed=int((hot & offered & ~refused).sum()))
         if wrong.any():
