@@ -99,7 +99,7 @@ class Judge:
         self._residency = residency.Residency(options.pending_expiry_seconds, self._on_superseded)
         self._latest = hosts_module.Latest()
         self._background = background.Background(self._work, self.faults)
-        # Apart: whoever serves the directory may never answer.
+        # In a thread of its own: the file system of the directory may never answer.
         self._telling = background.Background(self._tell, self.faults)
         self._looked_at = -np.inf
         self._asked_at = -np.inf

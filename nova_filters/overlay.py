@@ -102,7 +102,7 @@ def _replace(result: verdict.Assessment, assessor: assessment.Assessor,
              limits: limits_module.Limits | list[limits_module.Limits],
              changes: dict[int, residency.Change], now: float,
              present: int | None) -> Part | None:
-    """Assess anew, on a state of their own, the hosts that differ from the snapshot.
+    """Assess the hosts that differ from the snapshot, on a state of their own.
 
     :param present: row of the newcomer in the snapshot, None where it is not there; the host that
         it is on is then one of them, without it

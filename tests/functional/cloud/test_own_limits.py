@@ -136,6 +136,6 @@ class OwnLimitsTestCase(base.CloudCase):
             self.begin(name, 'free', 0, LOOP)
         started = time.monotonic()
         found = self.wait('a move', lambda: self.moves() or None)
-        print(f'{AUDITS} audits moved nobody; {time.monotonic() - started:.0f} s after a '
+        print(f'{AUDITS} audits moved no VM; {time.monotonic() - started:.0f} s after a '
               f'neighbour began, one recommended {found}')
         self.assertNotIn('throttled', [name for name, _source, _destination in found])
