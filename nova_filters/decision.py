@@ -123,7 +123,9 @@ def document(captured: Captured) -> dict[str, Any]:
         'newcomer': {'source': made.newcomer.source,
                      'mean': [_number(value) for value in made.newcomer.mean],
                      'deviation': [_number(value) for value in made.newcomer.deviation],
-                     **({'apart': True} if made.newcomer.apart else {})},
+                     **({'apart': True} if made.newcomer.apart else {}),
+                     **({'own_wait': _number(made.newcomer.own_wait)}
+                        if made.newcomer.own_wait else {})},
         'considered': len(judged.rows), 'refused': int(out.sum()),
         'unknown': int((status != assessment.Status.KNOWN).sum()), 'outcome': captured.outcome,
         'hosts': [_host(captured, int(position), int(status[position]), bool(out[position]),
@@ -261,7 +263,8 @@ class _Predicted:
 def _of_response(assessor: assessment.Assessor, group: Any, index: int, places: IntArray,
                  newcomer: newcomers.Profile, pool: int, felt: bool) -> _Predicted:
     response = group.responses[index]
-    meeting = encounter.Encounter(assessor.cluster, group, response, pool, felt, newcomer.apart)
+    meeting = encounter.Encounter(assessor.cluster, group, response, pool, felt, newcomer.apart,
+                                  newcomer.own_wait)
     of_newcomer = meeting.newcomer_on(places)
     exponent = of_newcomer(newcomer.mean)
     spread = np.hypot(encounter.spread(of_newcomer, newcomer, exponent),

@@ -214,7 +214,7 @@ class Judge:
         row = cluster.resident_index.get(uuid)
         if row is not None:
             # On storage that nobody could tell, it is not known on which host its I/O is felt.
-            found = newcomer.own(cluster.profiles[row])
+            found = cluster.resident_profile(row)
             return storage.felt(cluster, found, cluster.io_domain[row] < 0)
         return storage.felt(cluster, newcomer.expected(cluster.history, *operation.kind(spec)),
                             operation.boots_from_volume(spec))

@@ -127,7 +127,9 @@ def _replace(result: verdict.Assessment, assessor: assessment.Assessor,
                                 for vm in changes[index].arrived.values()],
                                {vm.uuid: backend for index in chosen
                                 for vm in changes[index].arrived.values()
-                                if (backend := storage.brought(cluster, vm.uuid, vm.profile))})
+                                if (backend := storage.brought(cluster, vm.uuid, vm.profile))},
+                               {vm.uuid: vm.profile.own_wait for index in chosen
+                                for vm in changes[index].arrived.values()})
     here = limits
     if not isinstance(limits, limits_module.Limits):
         here = [limits[index] for index in (*chosen, *left)]

@@ -51,7 +51,7 @@ class Placement:
         return {'uuid': self.uuid, 'host': self.host, 'node': self.node,
                 'mean': _numbers(self.profile.mean), 'deviation': _numbers(self.profile.deviation),
                 'count': self.profile.count, 'source': self.profile.source,
-                'apart': self.profile.apart,
+                'apart': self.profile.apart, 'own_wait': self.profile.own_wait,
                 'max_slowdown': (None if np.isinf(self.limits.max_slowdown)
                                  else self.limits.max_slowdown),
                 'min_iops_ratio': self.limits.min_iops_ratio, 'at': self.at}
@@ -65,7 +65,8 @@ class Placement:
         slowdown = record['max_slowdown']
         profile = newcomer.Profile(_array(record['mean']), _array(record['deviation']),
                                    int(record['count']), str(record['source']),
-                                   bool(record.get('apart', False)))
+                                   bool(record.get('apart', False)),
+                                   float(record.get('own_wait', 0.0)))
         return cls(str(record['uuid']), str(record['host']), str(record['node']), profile,
                    limits_module.Limits(np.inf if slowdown is None else float(slowdown),
                                         float(record['min_iops_ratio'])), float(record['at']))

@@ -273,8 +273,7 @@ class Residency:
         cluster = assessor.cluster
         row = cluster.resident_index.get(uuid)
         if row is not None:
-            return Arrival(uuid, newcomer.own(cluster.profiles[row]),
-                           cluster.resident_limits(row))
+            return Arrival(uuid, cluster.resident_profile(row), cluster.resident_limits(row))
         known = pending.known(uuid)
         if known is not None:
             return Arrival(uuid, *known)

@@ -81,7 +81,8 @@ def exponents(state: cluster.ClusterState, model: pairwise.PairwiseModel) -> np.
         each = np.append(each, elsewhere.excess(model, table, np.zeros(1, dtype=int),
                                                 beyond[None, :2]))
         pairs = np.outer(each, each) / np.sqrt(np.outer(1 + each, 1 + each))
-        found[row] = np.log1p(each.sum() + model.crowding * (pairs.sum() - np.trace(pairs)))
+        slowed = 1 + each.sum() + model.crowding * (pairs.sum() - np.trace(pairs))
+        found[row] = np.log(max(slowed - state.own_wait[row], 1.0))
     return found
 
 
@@ -105,7 +106,10 @@ def hosts(largest: int = 4, storage: tuple[str | None, ...] = (cluster.LOCAL,),
     own = strategies.none()
     if len(storage) > 1:
         own |= strategies.sampled_from(storage)
-    residents = strategies.lists(strategies.tuples(profiles(), tolerances, own), max_size=3)
+    waits = strategies.just(0.0) | strategies.floats(0.01, 0.99) if limited else (
+        strategies.just(0.0))
+    residents = strategies.lists(strategies.tuples(profiles(), tolerances, own, waits),
+                                 max_size=3)
     one = strategies.tuples(residents, strategies.sampled_from(storage))
     return strategies.lists(one, min_size=1, max_size=largest).map(_named)
 
@@ -113,6 +117,6 @@ def hosts(largest: int = 4, storage: tuple[str | None, ...] = (cluster.LOCAL,),
 def _named(drawn: list) -> list[cluster.Host]:
     return [cluster.Host(
         f'host{place}',
-        tuple(cluster.Resident(f'vm-{place}-{row}', profile, tolerance, own)
-              for row, (profile, tolerance, own) in enumerate(residents)),
+        tuple(cluster.Resident(f'vm-{place}-{row}', *resident)
+              for row, resident in enumerate(residents)),
         HOST_TYPE, storage, 1000.0) for place, (residents, storage) in enumerate(drawn)]

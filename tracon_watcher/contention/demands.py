@@ -80,6 +80,8 @@ class Profiles:
     :param at_limit: (n, 2) whether it was at its CPU quota, and at a limit of its disks, in the
         last interval
     :param unsure: (n,) whether it is not known how much of its waiting then was the owner's
+    :param own_wait: (n,) share of its time that it waits for its own limits while nobody else
+        delays it, since it began to do what it does; older intervals count less
     """
 
     vms: tuple[str, ...]
@@ -97,6 +99,7 @@ class Profiles:
     reached: FloatArray
     at_limit: BoolArray
     unsure: BoolArray
+    own_wait: FloatArray
 
     @property
     def limited(self) -> BoolArray:
@@ -229,7 +232,9 @@ class Demands:
                         last['end'], last['seconds'].astype(np.float64),
                         np.where(expired[:, None], np.nan, last['reached'].astype(np.float64)
                                  / np.maximum(last['watched'], 1e-9)[:, None]),
-                        last['at_limit'] & ~expired[:, None], last['unsure'] & ~expired)
+                        last['at_limit'] & ~expired[:, None], last['unsure'] & ~expired,
+                        np.where(expired, np.nan, last['own_waited'].astype(np.float64)
+                                 / np.maximum(last['done_for'], 1e-9)))
 
     def _learn(self, rows: IntArray, start: FloatArray, end: FloatArray,
                told: own_limits.Attribution, pools: IntArray) -> None:
@@ -272,6 +277,10 @@ class Demands:
         last['watched'] = fade * last['watched'] + values[:, 0]
         last['reached'] = fade[:, None] * last['reached'] + values[:, :1] * told.each
         last['at_limit'], last['unsure'] = told.reached, unsure
+        # What it did before says nothing of how long this makes it wait.
+        kept = np.where(changed, 0.0, fade)
+        last['done_for'] = kept * last['done_for'] + values[:, 0]
+        last['own_waited'] = kept * last['own_waited'] + values[:, 0] * told.wait(last['vcpus'])
         last['end'], last['seconds'] = end, values[:, 0]
         last['usage'], last['most'] = usage.columns, found.most
         last['far'] = far
@@ -368,13 +377,14 @@ class Demands:
 # what is demanded at most, and where that was far from the window; slowdown, its deviation and
 # stretch; the baseline that it was judged by. What its owner allows; seconds that were watched,
 # and of these at each own limit; whether the last interval was at one, and whether that is
-# unsure.
+# unsure. Seconds that it has done what it does, and of these waited for its own limits.
 _STATE = np.dtype([
     ('end', np.float64), ('vcpus', np.float32), ('seconds', np.float32),
     ('usage', np.float32, _COLUMNS - 1), ('most', np.float32, COUNT), ('far', np.int8, COUNT),
     ('signal', np.float32, 3), ('baseline', np.float32, 3), ('bounds', np.float32, 4),
     ('watched', np.float32), ('reached', np.float32, own_limits.COUNT),
-    ('at_limit', np.bool_, 2), ('unsure', np.bool_)])
+    ('at_limit', np.bool_, 2), ('unsure', np.bool_), ('done_for', np.float32),
+    ('own_waited', np.float32)])
 
 
 def _turns(row: IntArray) -> Iterator[IntArray]:

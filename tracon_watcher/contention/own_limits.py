@@ -101,6 +101,17 @@ class Attribution:
         return Attribution(self.usage.take(index), self.most.take(index),
                            self.reached[index], self.each[index], self.bounds.take(index))
 
+    def wait(self, vcpus: FloatArray) -> FloatArray:
+        """Return the share of its time that each VM would wait for its limits if nobody else
+        delayed it, (n,); 0 for one that is at none.
+
+        What it waits for others at a limit, it would wait there.
+        """
+        waited = np.nan_to_num(self.usage.delay) + np.nan_to_num(self.usage.limited)
+        cpus = np.maximum(vcpus, _LEAST)
+        idle = 1 - np.minimum(np.nan_to_num(self.usage.running) / cpus, 1.0)
+        return np.where(self.reached.any(axis=1), np.minimum(waited / cpus, idle), 0.0)
+
     @property
     def sure(self) -> BoolArray:
         """(n,) whether it is known how much time is the owners'."""

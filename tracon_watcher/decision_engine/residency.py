@@ -74,7 +74,8 @@ def _resident(known: cluster.ClusterState, uuid: str, state: str) -> cluster.Res
         profile = known.profiles[row]
     if row is None:
         return cluster.Resident(uuid, profile)
-    return cluster.Resident(uuid, profile, known.resident_limits(row), _pool(known, row))
+    return cluster.Resident(uuid, profile, known.resident_limits(row), _pool(known, row),
+                            0.0 if state in vm_states.IDLE else float(known.own_wait[row]))
 
 
 def _pool(known: cluster.ClusterState, row: int) -> str | None:

@@ -131,7 +131,8 @@ class Collector:
                   len(found.at), len(found.resources), learnt, lost or 'none')
         return Collected(
             state.Demand(profiles.mean, profiles.deviation, profiles.at,
-                         {uuid: row for row, uuid in enumerate(profiles.vms)}),
+                         {uuid: row for row, uuid in enumerate(profiles.vms)},
+                         profiles.own_wait),
             profiles, len(found.at), learnt, lost, own_limits.limits(profiles.vms, inventory))
 
     def _read(self, since: float, now: float, names: Sequence[str]) -> readings.Readings:

@@ -27,6 +27,8 @@ from tracon_watcher.placement import newcomer
 #: requests a second, and cores. Either is far below what a model can tell the effect of.
 SHARE = 0.05
 FLOOR = np.array([1.0, 1.0, 0.01, 0.005])
+#: Nor is one of the share of time that a VM waits for its own limits.
+OWN_WAIT = 0.02
 
 
 def settled(told: cluster.ClusterState | None,
@@ -45,7 +47,13 @@ def settled(told: cluster.ClusterState | None,
     before = told.profiles[rows[common]]
     near = _near(before, profiles[common])
     profiles[common[near]] = before[near]
-    return dataclasses.replace(state, profiles=profiles,
+    own_wait = state.own_wait.copy()
+    waited = told.own_wait[rows[common]]
+    # Nobody has any in most clouds; who comes to a limit, or leaves it, is told at once.
+    same = (np.abs(own_wait[common] - waited) <= OWN_WAIT) & (
+        (own_wait[common] > 0) == (waited > 0))
+    own_wait[common[same]] = waited[same]
+    return dataclasses.replace(state, profiles=profiles, own_wait=own_wait,
                                history=_settled_history(told.history, state.history))
 
 
@@ -62,7 +70,7 @@ def _settled_history(told: Mapping[str, newcomer.Profile],
     result = {}
     for key, profile in history.items():
         old = told.get(key)
-        same = old is not None and bool(_near(
+        same = old is not None and abs(old.own_wait - profile.own_wait) <= OWN_WAIT and bool(_near(
             np.stack([old.mean, old.deviation]), np.stack([profile.mean,
                                                            profile.deviation])).all())
         result[key] = old if same and old is not None else profile

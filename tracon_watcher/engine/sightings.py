@@ -105,6 +105,8 @@ class Sightings:
             profiles.slowdown, profiles.slowdown_deviation))
         known = np.isfinite(slowdown) & (slowdown > 0) & np.isfinite(deviation)
         known &= ~np.append(profiles.limited, False)[rows]
+        # Of one that waits for its own limits at times, less is predicted than its model says.
+        known &= cluster.own_wait == 0
         fit, inside = _hosts(view)
         known &= fit[cluster.host]
         predicted = np.where(inside[cluster.host], view.moment.exponents()[0], np.nan)

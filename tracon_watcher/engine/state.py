@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Callable, Mapping
 
 import numpy as np
@@ -56,12 +57,20 @@ class Demand:
     :param deviation: (n, 4) standard deviations of what is not known of it
     :param updated_at: (n,) seconds since the epoch of each VM's latest sample
     :param rows: row by uuid; a VM that telemetry never told of has none
+    :param own_wait: (n,) share of its time that each waits for its own limits while nobody else
+        delays it; None for none of them
     """
 
     profiles: FloatArray
     deviation: FloatArray
     updated_at: FloatArray
     rows: Mapping[str, int]
+    own_wait: FloatArray | None = None
+
+    def waits(self, row: int) -> float:
+        """Return the share of its time that a VM waits for its own limits; 0 where unknown."""
+        found = 0.0 if self.own_wait is None else float(self.own_wait[row])
+        return 0.0 if math.isnan(found) else found
 
 
 NOTHING = Demand(np.empty((0, COUNT)), np.empty((0, COUNT)), np.empty(0), {})
@@ -107,9 +116,9 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
         if key not in flavors:
             flavors[key] = _limits(f'flavor {server.flavor}', server.extra_specs, report)
         stated = flavors[key].or_else(rules[server.host].limits).or_else(defaults.limits)
+        profile, own_wait = _profile(server, row, demand, history)
         residents[server.host].append(cluster.Resident(
-            uuid, _profile(server, row, demand, history), stated,
-            _known(_backend(server, inventory.backends), lost)))
+            uuid, profile, stated, _known(_backend(server, inventory.backends), lost), own_wait))
     return cluster.build([
         cluster.Host(host, tuple(vms), rules[host].host_type,
                      _known(rules[host].storage, lost),
@@ -121,16 +130,17 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
 
 
 def _profile(server: cloud.Server, row: int | None, demand: Demand,
-             history: Mapping[str, newcomer.Profile]) -> FloatArray | None:
+             history: Mapping[str, newcomer.Profile]) -> tuple[FloatArray | None, float]:
+    """Return what a VM demands, None where unknown, and how long it waits for its own limits."""
     if server.vm_state in vm_states.IDLE:
-        return np.zeros(COUNT)
+        return np.zeros(COUNT), 0.0
     known = row is not None and not np.isnan(demand.profiles[row]).any()
     if row is None or not known and server.resumed_at > demand.updated_at[row]:
         # It is new, or has stood still for long: until its own counters speak, it does what VMs of
         # its kind do.
         expected = newcomer.expected(history, *server.kind)
-        return expected.mean if expected.known else None
-    return demand.profiles[row] if known else None
+        return (expected.mean, expected.own_wait) if expected.known else (None, 0.0)
+    return (demand.profiles[row], demand.waits(row)) if known else (None, 0.0)
 
 
 def _history(inventory: cloud.Inventory, demand: Demand) -> dict[str, newcomer.Profile]:
@@ -138,8 +148,9 @@ def _history(inventory: cloud.Inventory, demand: Demand) -> dict[str, newcomer.P
              if uuid in inventory.servers
              and inventory.servers[uuid].vm_state not in vm_states.IDLE]
     rows = [row for row, _kind in known]
-    return history_module.learn(demand.profiles[rows], demand.deviation[rows],
-                                [kind for _row, kind in known], _LEAST_OF_A_KIND)
+    return history_module.learn(
+        demand.profiles[rows], demand.deviation[rows], [kind for _row, kind in known],
+        _LEAST_OF_A_KIND, np.array([demand.waits(row) for row in rows]))
 
 
 def _backend(server: cloud.Server, backends: Mapping[str, str]) -> str | None:

@@ -67,5 +67,8 @@ def _moment(assessor: assessment.Assessor,
         return assessor
     demanded = cluster.profiles.copy()
     demanded[rows[there]] = profiles.present[other[there]]
-    return assessment.Assessor(dataclasses.replace(cluster, profiles=demanded), assessor.models,
-                               assessor.settings)
+    own_wait = cluster.own_wait.copy()
+    own_wait[rows[there]] *= profiles.at_limit[other[there]].any(axis=1)
+    return assessment.Assessor(
+        dataclasses.replace(cluster, profiles=demanded, own_wait=own_wait), assessor.models,
+        assessor.settings)

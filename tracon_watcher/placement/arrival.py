@@ -19,7 +19,6 @@ import numpy as np
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import storage
 
 
@@ -32,6 +31,6 @@ def arrivals(assessor: assessment.Assessor, cluster: cluster_module.ClusterState
     :param assessor: of the h hosts that it may come to
     :param cluster: which has the VM in ``row``
     """
-    verdict = assessor.assess(newcomer.own(cluster.profiles[row]), cluster.resident_limits(row),
+    verdict = assessor.assess(cluster.resident_profile(row), cluster.resident_limits(row),
                               now, pool=storage.pool_of(cluster, row, assessor.cluster))
     return np.where(verdict.known & ~verdict.refused, verdict.score, np.nan)

@@ -211,7 +211,7 @@ class Assessor:
         for index, response in enumerate(group.responses):
             profile = newcomer.mean[None, :]
             meeting = encounter.Encounter(self.cluster, group, response, pool, felt,
-                                          newcomer.apart)
+                                          newcomer.apart, newcomer.own_wait)
             if meeting.storage is not None:
                 lost = group.hosts[np.isnan(meeting.io_beyond[group.hosts]).any(axis=1)]
                 result.status[lost[result.known[lost]]] = Status.UNKNOWN_PROFILE

@@ -187,7 +187,7 @@ def beside_all_but(response: residents.Response, rows: IntArray) -> FloatArray:
     # What is taken away was added before; rounding may leave less than nothing.
     np.maximum(response.single[rows][:, :, None] - single, 0.0, out=single)
     np.maximum(response.cross[rows][:, :, None] - cross, 0.0, out=cross)
-    return response.model.total(single, cross)
+    return response.total(single, cross, rows, (2,))
 
 
 def without_far(beyond: FloatArray, group: residents.Group, response: residents.Response,

@@ -39,12 +39,15 @@ class Resident:
 
     :param profile: (4,) its uncontended demand, or None where unknown
     :param io_domain: storage backend, None for the host's own default
+    :param own_wait: share of its time that it waits for its own limits while nobody else delays
+        it
     """
 
     uuid: str
     profile: FloatArray | None = None
     limits: limits_module.Limits = limits_module.NONE
     io_domain: str | None = None
+    own_wait: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +81,8 @@ class ClusterState:
     :param profiles: (n, 4), NaN where unknown
     :param max_slowdown: (n,), infinity for none
     :param min_iops_ratio: (n,), 0 for none
+    :param own_wait: (n,) share of its time that each waits for its own limits while nobody else
+        delays it, see :mod:`.own_wait`; 0 for one without
     :param io_domains: names of the storage backends
     :param history: profiles of newcomers, see :mod:`tracon_watcher.placement.newcomer`
     :param version: rises with every snapshot
@@ -100,6 +105,7 @@ class ClusterState:
     profiles: FloatArray
     max_slowdown: FloatArray
     min_iops_ratio: FloatArray
+    own_wait: FloatArray
     io_domains: tuple[str, ...]
     history: Mapping[str, newcomer.Profile]
     version: int = 0
@@ -239,6 +245,10 @@ class ClusterState:
         beyond[known] = np.maximum(rest, 0.0)
         return beyond
 
+    def resident_profile(self, index: int) -> newcomer.Profile:
+        """Return what resident ``index`` demands wherever it comes to."""
+        return newcomer.own(self.profiles[index], float(self.own_wait[index]))
+
     def resident_limits(self, index: int) -> limits_module.Limits:
         """Return the limits of resident ``index``."""
         return limits_module.Limits(float(self.max_slowdown[index]),
@@ -345,11 +355,13 @@ class ClusterState:
         return self.with_residents([(host_index, uuid, profile, limits)])
 
     def with_residents(self, arrived: Sequence[tuple[int, str, FloatArray, limits_module.Limits]],
-                       storage: Mapping[str, str] | None = None) -> ClusterState:
+                       storage: Mapping[str, str] | None = None,
+                       own_wait: Mapping[str, float] | None = None) -> ClusterState:
         """Return the state with more residents: host index, uuid, profile and limits of each.
 
         :param storage: names of storage backends by uuid, of those that are not on their host's
             default one
+        :param own_wait: by uuid, of those that wait for their own limits
         """
         if not arrived:
             return self
@@ -373,13 +385,16 @@ class ClusterState:
             max_slowdown=np.insert(self.max_slowdown, at,
                                    [one[3].max_slowdown for one in listed]),
             min_iops_ratio=np.insert(self.min_iops_ratio, at,
-                                     [one[3].min_iops_ratio for one in listed]))
+                                     [one[3].min_iops_ratio for one in listed]),
+            own_wait=np.insert(self.own_wait, at,
+                               [(own_wait or {}).get(one[1], 0.0) for one in listed]))
 
     def _with_residents(self, rows: IntArray, host: IntArray, io_domain: IntArray) -> ClusterState:
         return dataclasses.replace(
             self, uuids=tuple(self.uuids[row] for row in rows), host=host[rows],
             io_domain=io_domain[rows], profiles=self.profiles[rows],
-            max_slowdown=self.max_slowdown[rows], min_iops_ratio=self.min_iops_ratio[rows])
+            max_slowdown=self.max_slowdown[rows], min_iops_ratio=self.min_iops_ratio[rows],
+            own_wait=self.own_wait[rows])
 
 
 def build(hosts: Iterable[Host], history: Mapping[str, newcomer.Profile] | None = None,
@@ -414,6 +429,7 @@ def build(hosts: Iterable[Host], history: Mapping[str, newcomer.Profile] | None 
         profiles,
         np.array([vm.limits.max_slowdown for _place, _host, vm in everyone], dtype=np.float64),
         np.array([vm.limits.min_iops_ratio for _place, _host, vm in everyone], dtype=np.float64),
+        np.array([vm.own_wait for _place, _host, vm in everyone], dtype=np.float64),
         tuple(domains), dict(history or {}), version, generated_at)
     check_names(state)
     return state

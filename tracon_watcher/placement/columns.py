@@ -49,6 +49,7 @@ class Columns:
         self._profiles: list[FloatArray] = []
         self._slowdowns: list[float] = []
         self._ratios: list[float] = []
+        self._own_waits: list[float] = []
         self._domains: dict[str, int] = {}
 
     @property
@@ -88,7 +89,8 @@ class Columns:
             np.array(self._updated_at, dtype=np.float64), tuple(self._uuids),
             np.repeat(np.arange(len(self._hosts)), np.array(self._counts, dtype=np.intp)),
             domain, profiles, np.array(self._slowdowns, dtype=np.float64),
-            np.array(self._ratios, dtype=np.float64), names, dict(history or {}), version,
+            np.array(self._ratios, dtype=np.float64),
+            np.array(self._own_waits, dtype=np.float64), names, dict(history or {}), version,
             generated_at)
 
     def _domain(self, name: str | None, host: str) -> int:
@@ -116,6 +118,8 @@ class Columns:
             ratio = _limit(one, 'min_iops_ratio', limits_module.MIN_IOPS_RATIO, ratio)
         self._slowdowns.append(slowdown)
         self._ratios.append(ratio)
+        self._own_waits.append(0.0 if 'own_wait' not in vm else document.Fields(
+            fields.source, vm, f'vms[{index}]').number('own_wait', 0.0, 1.0))
         backend = vm.get('storage')
         if backend is not None and (type(backend) is not str or not backend):
             fields.refuse(f'vms[{index}].storage', backend,

@@ -168,7 +168,8 @@ class Trials:
             backend = storage.brought(self._assessor.cluster, self._vm, self._profile)
             after = part.with_residents(
                 [(0, verdict.NEWCOMER, self._profile.mean, limits_module.NONE)],
-                {verdict.NEWCOMER: backend} if backend else None)
+                {verdict.NEWCOMER: backend} if backend else None,
+                {verdict.NEWCOMER: self._profile.own_wait})
         uuids = [part.uuids[row] for row in range(part.first[0], part.first[1])]
         exponents = []
         for state in (part, after):

@@ -111,6 +111,7 @@ def changed_hosts(old: cluster_module.ClusterState,
                  | (old_domains[old.io_domain[old_rows]] != new_domains[new.io_domain[rows]])
                  | (old.max_slowdown[old_rows] != new.max_slowdown[rows])
                  | (old.min_iops_ratio[old_rows] != new.min_iops_ratio[rows])
+                 | (old.own_wait[old_rows] != new.own_wait[rows])
                  | _profiles_differ(old.profiles[old_rows], new.profiles[rows]))
     changed[new.host[rows[different]]] = True
     return before, changed
@@ -191,7 +192,8 @@ def _times(old: FloatArray, new: FloatArray, before: IntArray,
 
 def _same(one: newcomer.Profile | None, other: newcomer.Profile) -> bool:
     return one is not None and (one is other or (
-        one.count == other.count and bool((one.mean == other.mean).all())
+        one.count == other.count and one.own_wait == other.own_wait
+        and bool((one.mean == other.mean).all())
         and bool((one.deviation == other.deviation).all())))
 
 

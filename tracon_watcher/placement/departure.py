@@ -91,5 +91,6 @@ def _without(assessor: assessment.Assessor, group: residents.Group, response: re
     beyond[:, shared] = elsewhere.excess(
         model, tables, np.tile(np.arange(len(shared)), count),
         io[:, shared].reshape(-1, 2)).reshape(count, -1)
-    return model.total(*(np.maximum(one.sum(axis=0) - one, 0.0) + other
-                         for one, other in zip(parts, model.parts(beyond))))
+    single, cross = (np.maximum(one.sum(axis=0) - one, 0.0) + other
+                     for one, other in zip(parts, model.parts(beyond)))
+    return response.total(single, cross, rows, (0,))

@@ -24,6 +24,7 @@ from tracon_watcher.characteristics import FloatArray, IntArray, IO
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import elsewhere
 from tracon_watcher.placement import newcomer as newcomers
+from tracon_watcher.placement import own_wait as own_waits
 from tracon_watcher.placement import residents
 from tracon_watcher.prediction import pairwise
 
@@ -39,6 +40,7 @@ class Encounter:
         :meth:`tracon_watcher.placement.assessment.Assessor.assess`
     :param felt: whether its I/O is felt there already
     :param apart: whether it shares the CPU alone with whom it meets
+    :param own_wait: share of its time that it waits for its own limits
     :param more: by how many standard deviations I/O from other hosts is more than expected
     """
 
@@ -48,6 +50,7 @@ class Encounter:
     pool: int = -1
     felt: bool = True
     apart: bool = False
+    own_wait: float = 0.0
     more: float = 0.0
 
     @property
@@ -139,7 +142,8 @@ class Encounter:
              places: IntArray | None) -> FloatArray:
         """Return the newcomer's exponents beside residents and I/O from elsewhere."""
         beyond = self.model.parts(self._beyond(sensitivity, profile, places))
-        return self.model.total(sums[0] + beyond[0], sums[1] + beyond[1])
+        found = self.model.total(sums[0] + beyond[0], sums[1] + beyond[1])
+        return own_waits.felt(found, self.own_wait) if self.own_wait else found
 
     def doubt(self, profile: FloatArray, exponent: FloatArray,
               places: IntArray | None = None) -> FloatArray | float:

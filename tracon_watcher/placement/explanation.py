@@ -85,7 +85,7 @@ def of_now(assessor: assessment.Assessor, uuid: str, now: float | None = None) -
     row = cluster.resident_index[uuid]
     own = int(cluster.host[row])
     limits = cluster.resident_limits(row)
-    profile = newcomers.own(cluster.profiles[row])
+    profile = cluster.resident_profile(row)
     trials = counterfactual.Trials(assessor, profile, lambda host: limits, uuid, now)
     judged = trials.everywhere
     candidates = np.flatnonzero(storage.reachable(cluster, row))
@@ -103,7 +103,8 @@ def of_now(assessor: assessment.Assessor, uuid: str, now: float | None = None) -
         'schema': DECISION, 'id': None, 'request': None, 'vm': uuid, 'at': now,
         'operation': 'now', 'snapshot': None,
         'newcomer': {'source': profile.source, 'mean': _plain(profile.mean),
-                     'deviation': _plain(profile.deviation), 'limits': _limits_document(limits)},
+                     'deviation': _plain(profile.deviation), 'limits': _limits_document(limits),
+                     **({'own_wait': profile.own_wait} if profile.own_wait else {})},
         'considered': len(candidates), 'refused': int(judged.refused[candidates].sum()),
         'unknown': int((~judged.known[candidates]).sum()), 'outcome': 'judged now, not decided',
         'chosen': cluster.hosts[own],
@@ -253,7 +254,8 @@ def _profile(content: object) -> newcomers.Profile | None:
         return None
     return newcomers.Profile(values[0], np.zeros(COUNT) if values[1] is None else values[1],
                              source=str(content.get('source')),
-                             apart=content.get('apart') is True)
+                             apart=content.get('apart') is True,
+                             own_wait=_number(content.get('own_wait')) or 0.0)
 
 
 def _array(content: object) -> FloatArray | None:

@@ -30,7 +30,7 @@ _FLAVOR = 2
 
 
 def learn(mean: FloatArray, deviation: FloatArray, kinds: Sequence[tuple[str, str, str]],
-          least: int = 1) -> dict[str, newcomer.Profile]:
+          least: int = 1, own_wait: FloatArray | None = None) -> dict[str, newcomer.Profile]:
     """Learn the history of newcomers from VMs whose profiles are known more or less.
 
     What a newcomer will demand at some time varies from VM to VM and within each of them: the
@@ -43,9 +43,11 @@ def learn(mean: FloatArray, deviation: FloatArray, kinds: Sequence[tuple[str, st
     :param kinds: (project, flavor, image) of each
     :param least: VMs that a project's key, or an image's, needs: a cloud may have as many of
         them as VMs. Flavors, and all VMs, are always told of
+    :param own_wait: (n,) share of its time that each waits for its own limits; None for none
     """
     known = np.flatnonzero(characteristics.is_known(mean) & characteristics.is_known(deviation))
     mean, variance = mean[known], deviation[known] ** 2
+    waits = np.zeros(len(known)) if own_wait is None else own_wait[known]
     history: dict[str, newcomer.Profile] = {}
     keys = [newcomer.keys(*kinds[int(index)]) for index in known]
     for place in range(len(keys[0]) if keys else 0):
@@ -59,9 +61,11 @@ def learn(mean: FloatArray, deviation: FloatArray, kinds: Sequence[tuple[str, st
         between = np.where(sizes > 1, between / np.maximum(sizes - 1, 1) * (1 + 1 / sizes),
                            centre ** 2)
         spread = np.sqrt(between + within)
+        waited = np.bincount(group, waits) / sizes[:, 0]
         for name, index in names.items():
             count = int(sizes[index, 0])
             if count >= least or place >= _FLAVOR:
                 history[name] = newcomer.Profile(centre[index], spread[index], count,
-                                                 name or 'all VMs')
+                                                 name or 'all VMs',
+                                                 own_wait=float(waited[index]))
     return history

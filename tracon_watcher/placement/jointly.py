@@ -28,7 +28,6 @@ import numpy as np
 
 from tracon_watcher.characteristics import FloatArray, IntArray
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import occupancy
 from tracon_watcher.placement import storage
 
@@ -53,7 +52,7 @@ def destinations(assessor: assessment.Assessor, room: occupancy.Occupancy, uuids
     table = np.full((len(uuids), len(cluster.hosts)), np.inf)
     for line, uuid in enumerate(uuids):
         row = cluster.resident_index[uuid]
-        verdict = without.assess(newcomer.own(cluster.profiles[row]), cluster.resident_limits(row),
+        verdict = without.assess(cluster.resident_profile(row), cluster.resident_limits(row),
                                  now, pool=storage.pool_of(cluster, row))
         allowed, _worse = room.destinations(uuid)
         allowed &= verdict.known & ~verdict.refused & storage.reachable(cluster, row)

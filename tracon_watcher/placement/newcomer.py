@@ -38,6 +38,8 @@ class Profile:
     :param source: where it came from, for explanations
     :param apart: whether its storage is another than that of all hosts and residents, as that of
         a volume on a backend that is not known: with whom it meets it shares the CPU alone
+    :param own_wait: share of its time that it waits for its own limits while nobody else delays
+        it, see :mod:`.own_wait`
     """
 
     mean: FloatArray
@@ -45,6 +47,7 @@ class Profile:
     count: int = 1
     source: str = 'own'
     apart: bool = False
+    own_wait: float = 0.0
 
     @property
     def known(self) -> bool:
@@ -59,9 +62,10 @@ class Profile:
 UNKNOWN = Profile(np.full(COUNT, np.nan), np.zeros(COUNT), 0, 'nothing known')
 
 
-def own(values: FloatArray) -> Profile:
+def own(values: FloatArray, own_wait: float = 0.0) -> Profile:
     """Return the profile of a VM that brings its own, as one that moves does."""
-    return Profile(characteristics.as_characteristics(values)[0], np.zeros(COUNT))
+    return Profile(characteristics.as_characteristics(values)[0], np.zeros(COUNT),
+                   own_wait=own_wait)
 
 
 def keys(project: str, flavor: str, image: str) -> tuple[str, ...]:

@@ -61,7 +61,8 @@ def patched(state: cluster_module.ClusterState, fresh: cluster_module.ClusterSta
         uuids=_taken(both.listed('uuids'), rows),
         host=np.repeat(np.arange(len(names)), counts), io_domain=io_domain,
         profiles=both.joined('profiles')[rows], max_slowdown=both.joined('max_slowdown')[rows],
-        min_iops_ratio=both.joined('min_iops_ratio')[rows], io_domains=io_domains,
+        min_iops_ratio=both.joined('min_iops_ratio')[rows],
+        own_wait=both.joined('own_wait')[rows], io_domains=io_domains,
         io_elsewhere=None, io_stand_in=None, io_doubt=None)
 
 

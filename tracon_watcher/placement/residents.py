@@ -28,6 +28,7 @@ from tracon_watcher.placement import bounds
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import elsewhere
 from tracon_watcher.placement import neighbours
+from tracon_watcher.placement import own_wait
 from tracon_watcher.prediction import pairwise
 from tracon_watcher import tie_breaking
 
@@ -46,6 +47,7 @@ class Response:
     :param beyond: the parts, (n,) each, that I/O from other hosts on the same storage has in
         these sums
     :param tables: of the residents on storage that other hosts share, see :mod:`.elsewhere`
+    :param own_wait: (n,) share of its time that each waits for its own limits; None: nobody does
     :param exponent: (n,) what each suffers now
     :param doubt: (n,) standard deviations of that due to unknown I/O from elsewhere
     :param counted: (n,) residents that have this response at all, and are known
@@ -64,6 +66,7 @@ class Response:
     cross: FloatArray
     beyond: tuple[FloatArray, FloatArray]
     tables: elsewhere.Tables
+    own_wait: FloatArray | None
     exponent: FloatArray
     doubt: FloatArray
     counted: BoolArray
@@ -90,7 +93,20 @@ class Response:
             # What is taken away was added before; rounding may leave less than nothing.
             sums = _added(sums, (new[0] - self.beyond[0][rows], new[1] - self.beyond[1][rows]))
             sums = np.maximum(sums[0], 0.0), np.maximum(sums[1], 0.0)
-        return self.model.total(*sums)
+        return self.total(*sums, rows)
+
+    def total(self, single: FloatArray, cross: FloatArray, rows: Any,
+              axes: tuple[int, ...] = ()) -> FloatArray:
+        """Return what residents suffer whose parts have these sums.
+
+        :param single: (m,), and ``cross``; or with further axes
+        :param rows: which residents
+        :param axes: the further axes
+        """
+        found = self.model.total(single, cross)
+        if self.own_wait is None:
+            return found
+        return own_wait.felt(found, np.expand_dims(self.own_wait[rows], axes))
 
 
 def _added(one: tuple[FloatArray, FloatArray],
@@ -218,12 +234,15 @@ def _response(model: pairwise.PairwiseModel, here: _Whereabouts, counted: BoolAr
         cluster.io_beyond[here.residents[here.pooled]])
     felt = model.parts(beyond)
     single, cross = _added(sums, felt)
+    waits = cluster.own_wait[here.residents] if cluster.own_wait.any() else None
     exponent = model.total(single, cross)
+    if waits is not None:
+        exponent = own_wait.felt(exponent, waits)
     far = model.far(profiles)
     # An unknown neighbour makes a VM unknown.
     counted = counted & ~far & ~np.isnan(exponent)
     limited = np.flatnonzero(counted & np.isfinite(limit))
-    doubt = _doubt(model, here, tables, (single - felt[0], cross - felt[1]), exponent)
+    doubt = _doubt(model, here, tables, (single - felt[0], cross - felt[1]), exponent, waits)
     spread = doubt[limited]
     breached = bounds.lower(model, exponent[limited], spread, confidence) > limit[limited]
     # Where bounds are widened, the exponent that is allowed is an estimate, and may be below the
@@ -232,13 +251,14 @@ def _response(model: pairwise.PairwiseModel, here: _Whereabouts, counted: BoolAr
         model, limit[limited], confidence, spread) - exponent[limited], 0.0))
     hosts = here.hosts[here.place]
     return Response(
-        model, behaviour, arrival, single, cross, felt, tables, exponent, doubt, counted, limited,
-        limit[limited], breached, allowance,
+        model, behaviour, arrival, single, cross, felt, tables, waits, exponent, doubt, counted,
+        limited, limit[limited], breached, allowance,
         np.unique(hosts[counted & model.outside(profiles)]), np.unique(hosts[far]))
 
 
 def _doubt(model: pairwise.PairwiseModel, here: _Whereabouts, tables: elsewhere.Tables,
-           sums: tuple[FloatArray, FloatArray], exponent: FloatArray) -> FloatArray:
+           sums: tuple[FloatArray, FloatArray], exponent: FloatArray,
+           waits: FloatArray | None) -> FloatArray:
     """Return the standard deviations, (n,), that unknown I/O from elsewhere gives exponents.
 
     :param sums: of what neighbours on the same host do alone
@@ -251,8 +271,10 @@ def _doubt(model: pairwise.PairwiseModel, here: _Whereabouts, tables: elsewhere.
         more = model.parts(elsewhere.excess(
             model, tables, some, here.cluster.io_beyond[rows[some]] + doubt[some]))
         at = here.pooled[some]
-        found[at] = np.nan_to_num(np.abs(
-            model.total(sums[0][at] + more[0], sums[1][at] + more[1]) - exponent[at]))
+        worse = model.total(sums[0][at] + more[0], sums[1][at] + more[1])
+        if waits is not None:
+            worse = own_wait.felt(worse, waits[at])
+        found[at] = np.nan_to_num(np.abs(worse - exponent[at]))
     return found
 
 

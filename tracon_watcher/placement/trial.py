@@ -22,7 +22,6 @@ import numpy as np
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import residents
 
@@ -58,7 +57,7 @@ def attempt(before: assessment.Assessor, uuid: str, cost: float,
     # The one judgement, as for any newcomer: the destination as it is without the VM.
     alone = part.moved({uuid: None}).restricted([1])
     verdict = _again(before, alone).assess(
-        newcomer.own(part.profiles[row]), part.resident_limits(row))
+        part.resident_profile(row), part.resident_limits(row))
     if not verdict.known[0]:
         return f'{name} is unknown ({assessment.Status(int(verdict.status[0])).name.lower()})'
     if verdict.refused[0]:

@@ -34,7 +34,8 @@ def profiles(vms, slowdown, deviation, at, present, limited=()):
         tuple(vms), present, np.zeros((count, 4)), present, present, slowdown,
         np.full(count, deviation), slowdown, nothing[:, :3], np.ones(count, dtype=np.intp),
         np.full(count, at), np.full(count, POLLING), np.zeros((count, 7)),
-        np.zeros((count, 2), dtype=bool), np.array([vm in limited for vm in vms], dtype=bool))
+        np.zeros((count, 2), dtype=bool), np.array([vm in limited for vm in vms], dtype=bool),
+        np.zeros(count))
 
 
 class World:

@@ -131,6 +131,7 @@ class CollectedTestCase(unittest.TestCase):
         self.assertLess(found.slowdown[0], 1.1)
         np.testing.assert_allclose(found.mean[0, 2], 0.302, rtol=0.05)
         np.testing.assert_allclose(found.reached, [[1.0] + 6 * [0.0]], atol=1e-6)
+        np.testing.assert_allclose(found.own_wait, [0.698], atol=1e-3)
 
     def test_agents_that_do_not_count_it(self):
         self.source.vm('a', guest=0.299, delay=0.698)
@@ -151,6 +152,39 @@ class CollectedTestCase(unittest.TestCase):
         found = self.profiles(10, inventory(server('a', specs=specs)))
         np.testing.assert_allclose(found.reached, np.eye(7)[[columns.READ_BYTES]], atol=1e-6)
         np.testing.assert_allclose(found.mean[0, 0], 76.0, rtol=0.05)
+        # Of each second 76 × 12 ms, but what it computes.
+        np.testing.assert_allclose(found.own_wait, [0.9], atol=0.02)
+
+    def test_who_is_at_no_limit_waits_for_none(self):
+        self.source.vm('a', guest=0.2, delay=0.6, throttled=0.0)
+        found = self.profiles(5, inventory(server('a', specs=QUOTA)))
+        self.assertEqual([0.0], found.own_wait.tolist())
+
+    def test_what_it_waits_for_others_at_its_limit_it_would_wait_there(self):
+        self.source.vm('a', guest=0.25, delay=0.74, throttled=0.05)
+        found = self.profiles(5, inventory(server('a', specs=QUOTA)))
+        np.testing.assert_allclose(found.own_wait, [0.74], atol=1e-3)
+
+    def test_another_program_waits_as_long_as_it_does_itself(self):
+        known = inventory(server('a', specs=QUOTA))
+        self.source.vm('a', guest=0.302, delay=0.698, throttled=0.686)
+        self.profiles(10, known)
+        self.source.vm('a', guest=0.05, delay=0.001, throttled=0.0)
+        np.testing.assert_allclose(self.profiles(1, known).own_wait, [0.64], atol=0.06)
+        self.assertEqual([0.0], self.profiles(2, known).own_wait.tolist())
+
+    def test_it_is_part_of_the_state_and_of_the_history(self):
+        self.source.vm('a', guest=0.302, delay=0.698, throttled=0.686)
+        self.source.vm('b', guest=0.2)
+        known = inventory(server('a', specs=QUOTA), server('b'), server('new'))
+        self.source.run(5)
+        found = self.collector.collect(known, self.source.now)
+        cluster = state.build(known, found.demand, state.Defaults(synthetic.HOST_TYPE), 1,
+                              self.source.now, lambda kind, text: None)
+        place = cluster.resident_index
+        np.testing.assert_allclose([0.698, 0.0, 0.349], cluster.own_wait[
+            [place['a'], place['b'], place['new']]], atol=1e-3)
+        np.testing.assert_allclose(0.349, cluster.history['m1'].own_wait, atol=1e-3)
 
     def test_while_the_limit_of_a_volume_is_unknown_so_is_the_slowdown(self):
         listed = {'v': {'read_iops_sec': 100.0}}
@@ -215,36 +249,50 @@ class Cloud:
 
     :param hurt: instead of limits, VMs that take as much of cores and disks as they can, whom
         nobody limits, so that the others wait just as long
+    :param crowded: two or three VMs at the limit of a quota on each of three hosts, whose cores
+        suffice for all of them, and others on the fourth host alone
     """
 
-    def __init__(self, seed, hurt=False):
+    def __init__(self, seed, hurt=False, crowded=False):
         rng = np.random.default_rng(seed)
         self.source = counting.Source(POLLING)
         self.servers = []
-        for host in range(4):
+        if crowded:
+            for host in range(3):
+                count = rng.integers(2, 4)
+                for number, share in enumerate(rng.uniform(0.2, 0.95 / count, count)):
+                    self.quota(f'quota-{host}-{number}', host, share)
+        for host in [3] if crowded else range(4):
             for number in range(rng.integers(1, 3)):
                 self.add(f'quiet-{host}-{number}', host, {}, reads=rng.uniform(1, 5),
                          guest=rng.uniform(0.005, 0.02), host=0.002, delay=0.0005, throttled=0.0)
         # Not two of them on one host: by what they do these would disturb each other.
-        for host in rng.permutation(4)[:3].tolist():
+        for host in [] if crowded else rng.permutation(4)[:3].tolist():
             number, share = host, rng.uniform(0.05, 0.1)
             if hurt:
                 self.add(f'hammer-{number}', host, {}, reads=400.0, guest=0.45, host=0.2,
                          delay=0.5, throttled=0.0)
             elif rng.random() < 0.5:
-                self.add(f'quota-{number}', host, {'quota:cpu_quota': f'{1e5 * share:.0f}'},
-                         guest=share, delay=0.99 - share, throttled=0.985 - share)
+                self.quota(f'quota-{number}', host, share)
             else:
                 self.add(f'disk-{number}', host, {
                     'quota:disk_read_iops_sec': f'{100 * share:.0f}'}, reads=99 * share,
                     guest=0.02, host=0.005, latency=0.9 / (99 * share), throttled=0.0)
 
+    def quota(self, uuid, place, share):
+        self.add(uuid, place, {'quota:cpu_quota': f'{1e5 * share:.0f}'}, guest=share,
+                 delay=0.99 - share, throttled=0.985 - share)
+
     def add(self, uuid, place, specs, **rates):
         self.source.vm(uuid, **rates)
         self.servers.append(server(uuid, f'h{place}', {'tracon:max_slowdown': '1.5', **specs}))
 
-    def plan(self, blind=False):
-        """Audit it; ``blind``: as if neither quotas were counted nor limits known."""
+    def plan(self, blind=False, free=False):
+        """Audit it.
+
+        :param blind: as if neither quotas were counted nor limits known
+        :param free: as if VMs at their limits suffered what others do
+        """
         known = inventory(*self.servers)
         if blind:
             known = inventory(*(server(one.uuid, one.host, {'tracon:max_slowdown': '1.5'})
@@ -256,6 +304,8 @@ class Cloud:
             known, self.source.now)
         cluster = state.build(known, found.demand, state.Defaults(synthetic.HOST_TYPE), 1,
                               self.source.now, lambda kind, text: None)
+        if free:
+            cluster = dataclasses.replace(cluster, own_wait=np.zeros(len(cluster.uuids)))
         return planning.plan_moves(assessment.Assessor(cluster, MODELS),
                                    parameters=plan.Parameters(noise=0.1), now=self.source.now)
 
@@ -266,11 +316,17 @@ class AuditTestCase(unittest.TestCase):
     CLOUDS = 100
 
     def moves(self, count, **given):
-        blind = given.pop('blind', False)
-        return [len(Cloud(seed, **given).plan(blind).moves) for seed in range(count)]
+        drawn = {name: given.pop(name) for name in ('hurt', 'crowded') if name in given}
+        return [len(Cloud(seed, **drawn).plan(**given).moves) for seed in range(count)]
 
     def test_own_limits_move_nobody(self):
         self.assertEqual([0] * self.CLOUDS, self.moves(self.CLOUDS))
+
+    def test_nor_do_limits_of_several_on_one_host(self):
+        self.assertEqual([0] * self.CLOUDS, self.moves(self.CLOUDS, crowded=True))
+
+    def test_who_would_not_wait_anyway_is_moved(self):
+        self.assertGreater(np.count_nonzero(self.moves(20, crowded=True, free=True)), 10)
 
     def test_real_neighbours_do(self):
         self.assertGreater(np.count_nonzero(self.moves(20, hurt=True)), 17)

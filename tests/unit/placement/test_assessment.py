@@ -35,7 +35,7 @@ MODELS = synthetic.models()
 WILD = synthetic.models(wild=True)
 
 
-def by_hand(state, vm, host, judged_by=None, storage=None):
+def by_hand(state, vm, host, judged_by=None, storage=None, own_wait=0.0):
     """Judge one host the slow way: put the newcomer there and predict everybody again.
 
     Its storage is the host's own where none is given. Returns its exponents, the score, and which
@@ -44,7 +44,8 @@ def by_hand(state, vm, host, judged_by=None, storage=None):
     settings = assessment.Settings()
     models = (judged_by or MODELS)[synthetic.HOST_TYPE]
     after = state.with_residents([(host, 'newcomer', vm, limits.NONE)],
-                                 {'newcomer': storage} if storage else None)
+                                 {'newcomer': storage} if storage else None,
+                                 {'newcomer': own_wait})
     place = after.uuids.index('newcomer')
     score, breaches, own = 0.0, set(), []
     for response, model in enumerate(models):
@@ -76,13 +77,14 @@ def by_hand(state, vm, host, judged_by=None, storage=None):
 class AssessmentProperties(unittest.TestCase):
 
     @hypothesis.given(synthetic.hosts(storage=POOLS), synthetic.profiles(),
-                      strategies.sampled_from((MODELS, WILD)))
+                      strategies.sampled_from((MODELS, WILD)),
+                      strategies.sampled_from((0.0, 0.1, 0.9)))
     @hypothesis.settings(deadline=None, max_examples=150)
-    def test_closed_form_equals_predicting_again(self, hosts, vm, models):
+    def test_closed_form_equals_predicting_again(self, hosts, vm, models, own_wait):
         state = cluster.build(hosts)
-        verdict = assessment.Assessor(state, models).assess(newcomer.own(vm))
+        verdict = assessment.Assessor(state, models).assess(newcomer.own(vm, own_wait))
         for host in range(len(hosts)):
-            own, score, breaches = by_hand(state, vm, host, models)
+            own, score, breaches = by_hand(state, vm, host, models, own_wait=own_wait)
             np.testing.assert_allclose(verdict.exponent[:, host], own, atol=1e-9)
             self.assertAlmostEqual(score, verdict.score[host], places=8)
             if abs(verdict.excess[host]) > 1e-9:
@@ -218,8 +220,8 @@ class AssessmentProperties(unittest.TestCase):
         rows = np.flatnonzero(state.io_domain == domain) if domain >= 0 else []
         hypothesis.assume(len(rows))
         row = data.draw(strategies.sampled_from(list(rows)))
-        profile = state.profiles[row]
-        verdict = assessment.Assessor(state, MODELS).assess(newcomer.own(profile), pool=domain)
+        verdict = assessment.Assessor(state, MODELS).assess(state.resident_profile(row),
+                                                            pool=domain)
         # Also on hosts whose own storage is another one.
         for host in range(len(hosts)):
             if host == state.host[row]:

@@ -26,7 +26,6 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import constraints
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import planning
 from tracon_watcher.scheduling import assignment
@@ -122,10 +121,9 @@ class PromisesTestCase(unittest.TestCase):
                 self.assertGreaterEqual(free[move.destination][kind], 0)
                 free[move.source][kind] += 1
             row = state.resident_index[move.uuid]
-            profile, tolerance = state.profiles[row], state.resident_limits(row)
             target = state.host_index[move.destination]
             judged = assess(state.moved({move.uuid: None}).restricted([target])).assess(
-                newcomer.own(profile), tolerance)
+                state.resident_profile(row), state.resident_limits(row))
             self.assertFalse(judged.refused[0])
             state = state.moved({move.uuid: move.destination})
             new = assess(state)
@@ -207,7 +205,7 @@ class PromisesTestCase(unittest.TestCase):
             row = state.resident_index[uuid]
             for place, name in enumerate(state.hosts):
                 if place == state.host[row] or assess(state.moved({uuid: None})).assess(
-                        newcomer.own(state.profiles[row]),
+                        state.resident_profile(row),
                         state.resident_limits(row)).refused[place]:
                     continue
                 then = state.moved({uuid: name})
