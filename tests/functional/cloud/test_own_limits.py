@@ -36,7 +36,8 @@ FLAVORS = {
     'reads': {'quota:disk_read_iops_sec': '20'},
     'free': MINDS}
 #: Flavor, host (by place) and program of each VM: their owners' limits are all that they wait for.
-CAST = {'capped': ('quota', 0, LOOP), 'throttled': ('reads', 1, READER)}
+#: Both are on one host, and another one is empty, where they would meet nobody.
+CAST = {'capped': ('quota', 0, LOOP), 'throttled': ('reads', 0, READER)}
 NEIGHBOURS = ('other', 'still')
 
 
@@ -121,7 +122,7 @@ class OwnLimitsTestCase(base.CloudCase):
 
     def test_own_limits_move_nobody_and_a_neighbour_does(self):
         self.wait('both limits being reached', self.limits)
-        moved, judged_at = [], None
+        moved, predicted, judged_at = [], [], None
         for _number in range(AUDITS):
             judged_at = self.wait('new data', lambda: self.newer(judged_at))
             moved += self.moves()
@@ -130,7 +131,12 @@ class OwnLimitsTestCase(base.CloudCase):
                 observed = one['slowdown']['observed']
                 self.assertTrue(observed is None or observed < 1.3, (name, one))
                 self.assertFalse(one['in_breach'], (name, one))
+                # Nor is any harm predicted beyond what they wait anyway.
+                predicted.append(one['slowdown']['predicted'])
         self.assertEqual([], moved)
+        known = [slowdown for slowdown in predicted if slowdown is not None]
+        self.assertGreaterEqual(len(known), AUDITS)
+        self.assertLess(max(known), 1.3)
         # Two more want all of the core, and have no limit of their own.
         for name in NEIGHBOURS:
             self.begin(name, 'free', 0, LOOP)

@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
 import unittest
 
 from hypothesis.extra import numpy as arrays
@@ -70,6 +71,18 @@ class SettledTest(unittest.TestCase):
         moved = state(np.array([[301.0] * 4, [500.0] * 4, [101.0] * 4]), ('c', 'new', 'a'))
         found = publication.settled(told, moved)
         self.assertEqual([300.0, 500.0, 100.0], found.profiles[:, 0].tolist())
+
+    def test_so_is_what_vms_wait_for_their_own_limits(self):
+        def waiting(share, kind=0.5):
+            made = state(np.ones((3, 4)), history={'': newcomer.Profile(
+                np.ones(4), np.ones(4), 3, own_wait=kind)})
+            return dataclasses.replace(made, own_wait=np.array([share, 0.5, 0.0]))
+        for before, after, told in ((0.5, 0.51, 0.5), (0.5, 0.6, 0.6), (0.01, 0.0, 0.0),
+                                    (0.0, 0.01, 0.01)):
+            found = publication.settled(waiting(before), waiting(after))
+            self.assertEqual([told, 0.5, 0.0], found.own_wait.tolist())
+        found = publication.settled(waiting(0.5), waiting(0.5, 0.6))
+        self.assertEqual(0.6, found.history[''].own_wait)
 
     def test_history_too_is_told_when_it_changes(self):
         def history(mean):

@@ -75,6 +75,16 @@ class TestOverlay(unittest.TestCase):
         self.assertEqual('victim', changed.breach(1).vm)
         self.assertEqual({'resident slowdown': 3}, changed.reasons(np.arange(3)))
 
+    def test_one_that_comes_waits_for_its_own_limits_there(self):
+        loop = np.array([0.0, 0.0, 0.5, 0.1])
+        assessor = self.pool()
+        for own_wait, refused in ((0.0, True), (0.95, False)):
+            came = residency.Change(frozenset(), {'early': residency.Arrival(
+                'early', newcomer.own(loop, own_wait), limits.Limits(1.05))})
+            found, _ = overlay.assess(assessor, 'vm', newcomer.own(loop), limits.NONE, {1: came},
+                                      {}, 0.0)
+            self.assertEqual(refused, bool(found.refused[1]))
+
     def test_what_is_foreseen_leaves_a_moving_vm_out_as_well(self):
         assessor = self.pool(cluster.Resident('moving', VM))
         found, foreseen = self.assess(

@@ -35,6 +35,14 @@ class TestRecord(unittest.TestCase):
             del record['apart']
             self.assertFalse(pending.Placement.from_record(record).profile.apart)
 
+    def test_a_sibling_hears_how_long_one_waits_for_its_own_limits(self):
+        record = pending.Placement('x', 'host', 'node', newcomer.own(np.ones(4), 0.4),
+                                   limits.NONE, 0.0).to_record()
+        self.assertEqual(0.4, pending.Placement.from_record(record).profile.own_wait)
+        # One of an earlier release does not say.
+        del record['own_wait']
+        self.assertEqual(0.0, pending.Placement.from_record(record).profile.own_wait)
+
 
 class TestExpiry(unittest.TestCase):
 

@@ -12,6 +12,7 @@
 
 """Assessments that are remembered (synthetic hosts and models)."""
 
+import dataclasses
 import unittest
 from unittest import mock
 
@@ -75,6 +76,16 @@ class TestRecall(unittest.TestCase):
         own = newcomer.expected(assessor.cluster.history, 'shop', 'small', 'linux')
         found = [self.recall.assess(assessor, profile, LIMITS, 0.0).score[0]
                  for profile in (own, own.set_apart(), own.set_apart())]
+        self.assertEqual(2, self.judged)
+        self.assertGreater(found[0], found[1])
+        self.assertEqual(found[1], found[2])
+
+    def test_one_that_waits_for_its_own_limits_is_another_kind(self):
+        assessor = self.assessor()
+        own = newcomer.expected(assessor.cluster.history, 'shop', 'small', 'linux')
+        waits = dataclasses.replace(own, own_wait=0.9)
+        found = [self.recall.assess(assessor, profile, LIMITS, 0.0).exponent[0, 0]
+                 for profile in (own, waits, waits)]
         self.assertEqual(2, self.judged)
         self.assertGreater(found[0], found[1])
         self.assertEqual(found[1], found[2])

@@ -49,7 +49,7 @@ def same(test, expected, found):
 
 def described(history):
     """Return history in a form that can be compared."""
-    return {key: (one.mean.tolist(), one.deviation.tolist(), one.count, one.source)
+    return {key: (one.mean.tolist(), one.deviation.tolist(), one.count, one.source, one.own_wait)
             for key, one in history.items()}
 
 
@@ -79,7 +79,8 @@ def built(draw, identity=(3, 7)):
         draw(strategies.sampled_from(TIMES))) for name, vms in residents.items()]
     history = {key: newcomer.Profile(np.full(4, draw(strategies.sampled_from([1.0, 2.5]))),
                                      np.zeros(4), draw(strategies.integers(1, 2)),
-                                     key or 'all VMs')
+                                     key or 'all VMs',
+                                     own_wait=draw(strategies.sampled_from([0.0, 0.5])))
                for key in draw(strategies.sets(strategies.sampled_from(['', 'small', 'p|f|i'])))}
     trust = draw(strategies.dictionaries(strategies.sampled_from([synthetic.HOST_TYPE, 'other']),
                                          strategies.sampled_from([0.25, 1.0])))
@@ -94,4 +95,5 @@ def _vm(draw, uuid):
     limit = draw(strategies.sampled_from([limits.NONE, limits.Limits(1.5, 0.5),
                                           limits.Limits(min_iops_ratio=0.5)]))
     return cluster.Resident(uuid, profile, limit, draw(strategies.sampled_from(
-        [None, cluster.LOCAL, 'pool', cluster.UNKNOWN])))
+        [None, cluster.LOCAL, 'pool', cluster.UNKNOWN])),
+        draw(strategies.sampled_from([0.0, 0.25, 0.7])))

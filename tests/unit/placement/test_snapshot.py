@@ -135,6 +135,7 @@ class Written(unittest.TestCase):
                 (put('profile', [1, 2, 'x', 0.1]), r"vms\[0\].profile\[2\] is 'x'"),
                 (put('max_slowdown', 0.5), r'vms\[0\].max_slowdown is 0.5: .*from 1 to 1000'),
                 (put('min_iops_ratio', 'high'), r"vms\[0\].min_iops_ratio is 'high'"),
+                (put('own_wait', 1.5), r'vms\[0\].own_wait is 1.5: .*from 0 to 1'),
                 (put('uuid', 5), r'vms\[0\].uuid is 5'),
                 (lambda content: content.update(updated_at=None), 'updated_at is None'),
                 (lambda content: content.update(vms='none'), "vms is 'none'")):
