@@ -103,6 +103,7 @@ def plot(record: Mapping[str, Any], path: pathlib.Path) -> None:
     :param path: of a PNG
     """
     from matplotlib import figure
+    from matplotlib import ticker
     rows = record['rows']
     hours = [row['hour'] for row in rows]
     made = figure.Figure(figsize=(10, 11), layout='constrained')
@@ -131,10 +132,14 @@ def plot(record: Mapping[str, Any], path: pathlib.Path) -> None:
         judged.plot(hours, list(column(rows, name)), style, label=label)
     judged.set_ylabel('hosts a request')
     judged.set_xlabel('hours of simulated time')
+    for axes in (request, work):
+        axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter('{x:g}')
+        axes.yaxis.set_minor_formatter('')
     for axes in (memory, request, work, judged):
         axes.axvspan(hours[0], 0, alpha=0.1, color='tab:orange', linewidth=0)
         # Who begins to lead has spent next to no time yet.
-        axes.set_ylim(bottom={work: 0.5, request: 3}.get(axes, 0))
+        axes.set_ylim(bottom={work: 0.2, request: 1}.get(axes, 0))
         axes.grid(alpha=0.3)
         for event in record['events']:
             axes.axvspan(event['begins'], max(event['ends'], event['begins'] + 0.5), alpha=0.15,
