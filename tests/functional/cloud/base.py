@@ -18,8 +18,10 @@ import tempfile
 import time
 import unittest
 
+from tracon_watcher.cmd import cloud_demo
 from tracon_watcher.testcloud import cloud
 from tracon_watcher.testcloud import enclosure
+from tracon_watcher.testcloud import product
 from tracon_watcher.testcloud import requirements
 from tracon_watcher.testcloud import settings
 
@@ -82,3 +84,27 @@ class CloudCase(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, what)
             time.sleep(0.5)
         return found
+
+
+class ProductCase(CloudCase):
+    """A cloud in which the product is installed, with the demonstration's models."""
+
+    @classmethod
+    def configured(cls, made):
+        return product.with_product(made)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        product.start_engine(cls.cloud, cloud_demo.fitted(
+            cls.settings.directory / 'fitted', lambda text: None))
+        cls.servers = {}
+
+    @classmethod
+    def begin(cls, name, unit, place=0, **how):
+        """Boot a VM on a host, by its place, and start its program."""
+        made = cls.cloud.boot(name, cls.cloud.settings.hosts[place], **how)
+        cls.servers[name] = made
+        guest = cls.cloud.guest(made)
+        cls.addClassCleanup(guest.close)
+        guest.begin(unit)

@@ -21,9 +21,7 @@ import os
 import time
 
 from tests.functional.cloud import base
-from tracon_watcher.cmd import cloud_demo
 from tracon_watcher.lab import programs
-from tracon_watcher.testcloud import product
 
 AUDITS = int(os.environ.get('TRACON_AUDITS', 10))
 LOOP = programs.Unit(cpu_seconds=0.005)
@@ -35,46 +33,29 @@ FLAVORS = {
     # since others are to come to its host in the end.
     'reads': {'quota:disk_read_iops_sec': '20'},
     'free': MINDS}
-#: Flavor, host (by place) and program of each VM: their owners' limits are all that they wait for.
-#: Both are on one host, and another one is empty, where they would meet nobody.
-CAST = {'capped': ('quota', 0, LOOP), 'throttled': ('reads', 0, READER)}
+#: Flavor and program of each VM: their owners' limits are all that they wait for. Both are on one
+#: host, and another one is empty, where they would meet nobody.
+CAST = {'capped': ('quota', LOOP), 'throttled': ('reads', READER)}
 NEIGHBOURS = ('other', 'still')
 
 
-class OwnLimitsTestCase(base.CloudCase):
+class OwnLimitsTestCase(base.ProductCase):
 
     port_base = 29800
     patience = 240.0
 
     @classmethod
-    def configured(cls, made):
-        return product.with_product(made)
-
-    @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        product.start_engine(cls.cloud, cloud_demo.fitted(
-            cls.settings.directory / 'fitted', lambda text: None))
         compute = cls.cloud.connection().compute
         usual = compute.find_flavor('tracon.small', ignore_missing=False)
         for name, specs in FLAVORS.items():
             made = compute.create_flavor(name=f'limited.{name}', ram=usual.ram, vcpus=1,
                                          disk=usual.disk)
             compute.create_flavor_extra_specs(made, specs)
-        cls.servers, cls.guests = {}, {}
-        for name, (flavor, place, unit) in CAST.items():
-            cls.begin(name, flavor, place, unit)
+        for name, (flavor, unit) in CAST.items():
+            cls.begin(name, unit, flavor=f'limited.{flavor}')
         cls.session = cls.cloud.connection().session
-
-    @classmethod
-    def begin(cls, name, flavor, place, unit):
-        """Boot a VM, and start its program."""
-        host = cls.cloud.settings.hosts[place]
-        made = cls.cloud.boot(name, host, flavor=f'limited.{flavor}')
-        guest = cls.cloud.guest(made)
-        cls.addClassCleanup(guest.close)
-        guest.begin(unit)
-        cls.servers[name], cls.guests[name] = made, guest
 
     def ask(self, service, path, **how):
         """Return what an API answers."""
@@ -139,7 +120,7 @@ class OwnLimitsTestCase(base.CloudCase):
         self.assertLess(max(known), 1.3)
         # Two more want all of the core, and have no limit of their own.
         for name in NEIGHBOURS:
-            self.begin(name, 'free', 0, LOOP)
+            self.begin(name, LOOP, flavor='limited.free')
         started = time.monotonic()
         found = self.wait('a move', lambda: self.moves() or None)
         print(f'{AUDITS} audits moved no VM; {time.monotonic() - started:.0f} s after a '

@@ -23,7 +23,6 @@ import time
 import requests
 
 from tests.functional.cloud import base
-from tracon_watcher.cmd import cloud_demo
 from tracon_watcher.lab import programs
 from tracon_watcher.testcloud import product
 from tracon_watcher.testcloud import settings
@@ -32,26 +31,16 @@ UNITS = {'one': programs.Unit(cpu_seconds=0.001, reads=3, period=20_000),
          'two': programs.Unit(cpu_seconds=0.002, reads=1, period=20_000)}
 
 
-class TestProduct(base.CloudCase):
+class TestProduct(base.ProductCase):
 
     port_base = 29500
     patience = 180.0
 
     @classmethod
-    def configured(cls, made):
-        return product.with_product(made)
-
-    @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        folder = cls.settings.directory
-        product.start_engine(cls.cloud, cloud_demo.fitted(folder / 'fitted', lambda text: None))
-        host = cls.cloud.settings.hosts[0]
-        cls.servers = {name: cls.cloud.boot(name, host) for name in UNITS}
         for name, unit in UNITS.items():
-            guest = cls.cloud.guest(cls.servers[name])
-            cls.addClassCleanup(guest.close)
-            guest.begin(unit)
+            cls.begin(name, unit)
 
     def run_openstack(self, *arguments, user='admin', project='admin'):
         return subprocess.run(
