@@ -229,6 +229,7 @@ class Estimate:
     :param slowdown: (n,) what the calibration makes of it
     :param slowdown_deviation: (n,) its relative standard error
     :param growth: (n,) f, how much more a closed loop would do; 1 where unknown
+    :param closed: (n,) φ, 1 for a closed loop, towards 0 the more idle time there is
     :param excess: (n,) e, share of the time of its virtual CPUs that its owner leaves it
     """
 
@@ -239,6 +240,7 @@ class Estimate:
     slowdown: FloatArray
     slowdown_deviation: FloatArray
     growth: FloatArray
+    closed: FloatArray
     excess: FloatArray
 
 
@@ -258,15 +260,18 @@ def uncontended(seen: Usage, baseline: Baseline, learnt: documents.Calibrated,
     cores, requests = (unbounded(len(seen)) if bounds is None else bounds).room(seen)
     needed = np.maximum(1 - idle - excess, _TINY)
     stretch = np.where((1 - idle) * allowed >= _LEAST_BUSY, (needed + excess) / needed, np.nan)
-    held = seen.throttled >= THROTTLED * (seen.running + seen.throttled)
-    stretch = np.where(held, np.minimum(stretch, cores), stretch)
     counted = np.isfinite(excess)
+    spare = idle + time.limited / allowed
+    closed = np.where(counted, closedness(excess, spare, learnt.slack), 0.0)
+    # What is forbidden to a closed loop it does not lose to others, be it at its quota or below.
+    held = seen.throttled >= THROTTLED * (seen.running + seen.throttled)
+    part = np.where(np.isfinite(cores), np.where(held, 1.0, closed), 0.0)
+    stretch = np.minimum(stretch, stretch ** (1 - part) * np.where(
+        np.isfinite(cores), cores, 1.0) ** part)
     # There is no more time than there is, however the difference was rounded.
     room = np.maximum(vcpus, seen.running) / np.maximum(seen.running, _TINY)
     growth = np.where(counted, np.minimum.reduce(
         (1 / np.maximum(1 - excess, _TINY), cores, room)), 1.0)
-    spare = idle + time.limited / allowed
-    closed = np.where(counted, closedness(excess, spare, learnt.slack), 0.0)
     # A loop without idle time left has f = τ, hence the curve of τ.
     by_units = np.minimum(learnt.curve.estimate(growth), requests)
     demand, most = (_scaled(seen, growth ** power, by_units ** power, learnt)
@@ -276,7 +281,7 @@ def uncontended(seen: Usage, baseline: Baseline, learnt: documents.Calibrated,
     deviation[~counted] = 1.0
     slowdown = learnt.curve.estimate(stretch)
     return Estimate(demand, most, deviation, stretch, slowdown,
-                    np.hypot(learnt.slowdown_width(slowdown), doubt / needed), growth, excess)
+                    np.hypot(learnt.slowdown_width(slowdown), doubt / needed), growth, closed, excess)
 
 
 def _scaled(seen: Usage, by_time: FloatArray, by_units: FloatArray,

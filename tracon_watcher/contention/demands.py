@@ -233,8 +233,7 @@ class Demands:
                         np.where(expired[:, None], np.nan, last['reached'].astype(np.float64)
                                  / np.maximum(last['watched'], 1e-9)[:, None]),
                         last['at_limit'] & ~expired[:, None], last['unsure'] & ~expired,
-                        np.where(expired, np.nan, last['own_waited'].astype(np.float64)
-                                 / np.maximum(last['done_for'], 1e-9)))
+                        np.where(expired, np.nan, _own_wait(last)))
 
     def _learn(self, rows: IntArray, start: FloatArray, end: FloatArray,
                told: own_limits.Attribution, pools: IntArray) -> None:
@@ -277,10 +276,7 @@ class Demands:
         last['watched'] = fade * last['watched'] + values[:, 0]
         last['reached'] = fade[:, None] * last['reached'] + values[:, :1] * told.each
         last['at_limit'], last['unsure'] = told.reached, unsure
-        # What it did before says nothing of how long this makes it wait.
-        kept = np.where(changed, 0.0, fade)
-        last['done_for'] = kept * last['done_for'] + values[:, 0]
-        last['own_waited'] = kept * last['own_waited'] + values[:, 0] * told.wait(last['vcpus'])
+        self._learn_own_wait(last, told, found, changed, fade, values[:, 0])
         last['end'], last['seconds'] = end, values[:, 0]
         last['usage'], last['most'] = usage.columns, found.most
         last['far'] = far
@@ -288,6 +284,19 @@ class Demands:
         last['baseline'] = np.column_stack(
             [baseline.read_latency, baseline.write_latency, stretch])
         self._state[rows] = last
+
+    @staticmethod
+    def _learn_own_wait(last: npt.NDArray[np.void], told: own_limits.Attribution,
+                        found: demand.Estimate, changed: BoolArray, fade: FloatArray,
+                        seconds: FloatArray) -> None:
+        # While others keep a VM from its limit, nothing is learnt of how long it would be there;
+        # nor does what it did before say how long this makes it wait.
+        telling = told.reached.any(axis=1) | ~(found.slowdown > 1 + _SAME)
+        kept = np.where(changed, 0.0, np.where(telling, fade, 1.0))
+        took = np.where(telling, seconds, 0.0)
+        last['done_for'] = kept * last['done_for'] + took
+        last['own_waited'] = kept * last['own_waited'] + took * told.wait(
+            last['vcpus'], found.closed)
 
     def _signal(self, found: demand.Estimate, told: own_limits.Attribution,
                 baseline: demand.Baseline, vcpus: FloatArray) -> tuple[FloatArray, BoolArray]:
@@ -385,6 +394,11 @@ _STATE = np.dtype([
     ('watched', np.float32), ('reached', np.float32, own_limits.COUNT),
     ('at_limit', np.bool_, 2), ('unsure', np.bool_), ('done_for', np.float32),
     ('own_waited', np.float32)])
+
+
+def _own_wait(last: npt.NDArray[np.void]) -> FloatArray:
+    share = last['own_waited'].astype(np.float64) / np.maximum(last['done_for'], 1e-9)
+    return np.where(share < own_limits.LEAST_WAIT, 0.0, share)
 
 
 def _turns(row: IntArray) -> Iterator[IntArray]:

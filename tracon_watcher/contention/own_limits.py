@@ -42,6 +42,8 @@ from tracon_watcher.contention import demand
 
 #: Share of a limit from which on it is reached.
 REACHED = 0.95
+#: Share of its time below which a VM counts as one that does not wait for limits at all.
+LEAST_WAIT = 0.02
 #: What may be limited, columns of :class:`Limits`.
 CORES, READS, WRITES, REQUESTS, READ_BYTES, WRITE_BYTES, BYTES = range(7)
 COUNT = 7
@@ -101,13 +103,18 @@ class Attribution:
         return Attribution(self.usage.take(index), self.most.take(index),
                            self.reached[index], self.each[index], self.bounds.take(index))
 
-    def wait(self, vcpus: FloatArray) -> FloatArray:
+    def wait(self, vcpus: FloatArray, closed: FloatArray) -> FloatArray:
         """Return the share of its time that each VM would wait for its limits if nobody else
         delayed it, (n,); 0 for one that is at none.
 
-        What it waits for others at a limit, it would wait there.
+        What a closed loop waits for others at a limit, it would wait there; one with idle time
+        left would use that time instead. Of requests that wait at the same time one counts.
+
+        :param closed: (n,) 1 for a closed loop, towards 0 the more idle time there is
         """
-        waited = np.nan_to_num(self.usage.delay) + np.nan_to_num(self.usage.limited)
+        throttled, delay, limited = (np.nan_to_num(one) for one in (
+            self.usage.throttled, self.usage.delay, self.usage.limited))
+        waited = throttled + closed * (delay - throttled) + np.minimum(limited, 1.0)
         cpus = np.maximum(vcpus, _LEAST)
         idle = 1 - np.minimum(np.nan_to_num(self.usage.running) / cpus, 1.0)
         return np.where(self.reached.any(axis=1), np.minimum(waited / cpus, idle), 0.0)

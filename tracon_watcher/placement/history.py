@@ -61,7 +61,8 @@ def learn(mean: FloatArray, deviation: FloatArray, kinds: Sequence[tuple[str, st
         between = np.where(sizes > 1, between / np.maximum(sizes - 1, 1) * (1 + 1 / sizes),
                            centre ** 2)
         spread = np.sqrt(between + within)
-        waited = np.bincount(group, waits) / sizes[:, 0]
+        # Of all VMs together, some have limits and others do not, which their flavors say.
+        waited = np.bincount(group, waits) / sizes[:, 0] * (place < len(keys[0]) - 1)
         for name, index in names.items():
             count = int(sizes[index, 0])
             if count >= least or place >= _FLAVOR:

@@ -163,7 +163,40 @@ class CollectedTestCase(unittest.TestCase):
     def test_what_it_waits_for_others_at_its_limit_it_would_wait_there(self):
         self.source.vm('a', guest=0.25, delay=0.74, throttled=0.05)
         found = self.profiles(5, inventory(server('a', specs=QUOTA)))
-        np.testing.assert_allclose(found.own_wait, [0.74], atol=1e-3)
+        np.testing.assert_allclose(found.own_wait, [0.7], atol=0.05)
+
+    def test_one_with_idle_time_left_would_not(self):
+        self.source.vm('a', guest=0.2, delay=0.5, throttled=0.012)
+        found = self.profiles(10, inventory(server('a', specs=QUOTA)))
+        self.assertTrue(found.at_limit[0, 0])
+        self.assertLess(found.own_wait[0], 0.1)
+        self.assertGreater(found.slowdown[0], 1.3)
+
+    def test_whom_others_keep_from_its_limit(self):
+        known = inventory(server('a', specs=QUOTA))
+        self.source.vm('a', guest=0.302, delay=0.698, throttled=0.69)
+        alone = self.profiles(10, known)
+        self.source.vm('a', guest=0.25, delay=0.745, throttled=0.0)
+        for _hour in range(3):
+            beside = self.profiles(60, known)
+            np.testing.assert_allclose(beside.own_wait, alone.own_wait, rtol=0.01)
+            # Without them it would do 1.2 times as much, and no more.
+            np.testing.assert_allclose(beside.slowdown, [1.2], rtol=0.1)
+
+    def test_several_requests_that_wait_are_one(self):
+        self.source.vm('a', guest=1.0, reads=100.0, latency=0.32, throttled=0.0)
+        found = self.profiles(5, inventory(server(
+            'a', specs={'quota:disk_read_iops_sec': '100'}, vcpus=4)))
+        np.testing.assert_allclose(found.own_wait, [0.25], atol=0.01)
+
+    def test_what_is_next_to_nothing_is_nothing(self):
+        known = inventory(server('a', specs={'quota:disk_read_iops_sec': '100'}))
+        self.source.vm('a', guest=0.1, reads=60.0, latency=0.001, throttled=0.0)
+        self.profiles(30, known)
+        self.source.vm('a', guest=0.1, reads=99.0, latency=0.002, throttled=0.0)
+        self.profiles(1, known)
+        self.source.vm('a', guest=0.1, reads=60.0, latency=0.001, throttled=0.0)
+        self.assertEqual([0.0], self.profiles(1, known).own_wait.tolist())
 
     def test_another_program_waits_as_long_as_it_does_itself(self):
         known = inventory(server('a', specs=QUOTA))
@@ -185,6 +218,8 @@ class CollectedTestCase(unittest.TestCase):
         np.testing.assert_allclose([0.698, 0.0, 0.349], cluster.own_wait[
             [place['a'], place['b'], place['new']]], atol=1e-3)
         np.testing.assert_allclose(0.349, cluster.history['m1'].own_wait, atol=1e-3)
+        # Nor does a VM of another flavor have its limits.
+        self.assertEqual(0.0, cluster.history[''].own_wait)
 
     def test_while_the_limit_of_a_volume_is_unknown_so_is_the_slowdown(self):
         listed = {'v': {'read_iops_sec': 100.0}}
