@@ -281,7 +281,8 @@ def uncontended(seen: Usage, baseline: Baseline, learnt: documents.Calibrated,
     deviation[~counted] = 1.0
     slowdown = learnt.curve.estimate(stretch)
     return Estimate(demand, most, deviation, stretch, slowdown,
-                    np.hypot(learnt.slowdown_width(slowdown), doubt / needed), growth, closed, excess)
+                    np.hypot(learnt.slowdown_width(slowdown), doubt / needed), growth, closed,
+                    excess)
 
 
 def _scaled(seen: Usage, by_time: FloatArray, by_units: FloatArray,
