@@ -66,10 +66,11 @@ class ReconcileCase(unittest.TestCase):
         busy = 0.3 * synthetic.CAPACITY
         self.known = cluster.build([
             cluster.Host('h1', (
-                cluster.Resident('a', busy, limits.Limits(1.5)), cluster.Resident('gone', busy),
+                cluster.Resident('a', busy, limits.Limits(1.5), own_wait=0.4),
+                cluster.Resident('gone', busy),
                 cluster.Resident('left', busy)), synthetic.HOST_TYPE, 'pool', 5.0),
-            cluster.Host('h2', (cluster.Resident('stopped', busy),), synthetic.HOST_TYPE,
-                         cluster.LOCAL, 6.0),
+            cluster.Host('h2', (cluster.Resident('stopped', busy, own_wait=0.4),),
+                         synthetic.HOST_TYPE, cluster.LOCAL, 6.0),
             cluster.Host('far', (cluster.Resident('b', busy),), synthetic.HOST_TYPE),
             cluster.Host('removed', (), synthetic.HOST_TYPE)], version=7)
         self.model = watcher_model({'h1': ['a', 'gone', 'left'], 'h2': ['stopped', 'excluded'],
@@ -94,6 +95,10 @@ class ReconcileTestCase(ReconcileCase):
                           'excluded': 'h2', 'new': 'h3'}, where)
         self.assertNotIn('removed', self.state.hosts)
         self.assertEqual(7, self.state.version)
+
+    def test_what_vms_wait_for_their_own_limits_goes_along(self):
+        self.assertEqual({'a': 0.4}, {
+            uuid: wait for uuid, wait in zip(self.state.uuids, self.state.own_wait) if wait})
 
     def test_vms_that_run_nowhere_make_nobody_unknown(self):
         for state in ('error', 'building'):

@@ -59,6 +59,8 @@ class World:
         self.unknown = set()
         #: VMs that limits of their own hold back.
         self.limited = set()
+        #: By VM, the share of its time that it waits for its own limits.
+        self.own_wait = {}
         self.hurt = ()
         self.times = 3.0
         self.pool = 'ceph' if other_pools else cluster.LOCAL
@@ -69,7 +71,8 @@ class World:
         """Return the view of this moment, as the engine would make it."""
         state = cluster.build([cluster.Host(
             host, tuple(cluster.Resident(
-                vm, self.demand[vm], io_domain=self.storage.get(vm)) for vm in vms),
+                vm, self.demand[vm], io_domain=self.storage.get(vm),
+                own_wait=self.own_wait.get(vm, 0.0)) for vm in vms),
             synthetic.HOST_TYPE, self.pool, self.now) for host, vms in self.hosts.items()],
             generated_at=self.now)
         assessor = assessment.Assessor(state, models, assessment.Settings(maximum_age=900.0))

@@ -56,6 +56,13 @@ class TestSightings(unittest.TestCase):
         self.assertEqual(22, len(found))
         self.assertFalse(self.world.limited & found)
 
+    def test_nor_is_who_waits_for_one_at_times(self):
+        self.world.own_wait = {'vm-1-0': 0.1}
+        self.take()
+        found = {one.vm for one in self.take()}
+        self.assertEqual(23, len(found))
+        self.assertNotIn('vm-1-0', found)
+
     def test_where_polls_were_lost_all_of_the_interval_counts(self):
         def lost(polls):
             return lambda profiles: dataclasses.replace(
