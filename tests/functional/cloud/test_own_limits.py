@@ -33,9 +33,8 @@ FLAVORS = {
     # since others are to come to its host in the end.
     'reads': {'quota:disk_read_iops_sec': '20'},
     'free': MINDS}
-#: Flavor and program of each VM: their owners' limits are all that they wait for. Both are on one
-#: host, and another one is empty, where they would meet nobody.
-CAST = {'capped': ('quota', LOOP), 'throttled': ('reads', READER)}
+#: Flavor, host (by place) and program of each VM: their owners' limits are all that they wait for.
+CAST = {'capped': ('quota', 0, LOOP), 'throttled': ('reads', 1, READER)}
 NEIGHBOURS = ('other', 'still')
 
 
@@ -53,8 +52,8 @@ class OwnLimitsTestCase(base.ProductCase):
             made = compute.create_flavor(name=f'limited.{name}', ram=usual.ram, vcpus=1,
                                          disk=usual.disk)
             compute.create_flavor_extra_specs(made, specs)
-        for name, (flavor, unit) in CAST.items():
-            cls.begin(name, unit, flavor=f'limited.{flavor}')
+        for name, (flavor, place, unit) in CAST.items():
+            cls.begin(name, unit, place, flavor=f'limited.{flavor}')
         cls.session = cls.cloud.connection().session
 
     def ask(self, service, path, **how):
