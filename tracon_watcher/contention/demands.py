@@ -80,8 +80,8 @@ class Profiles:
     :param at_limit: (n, 2) whether it was at its CPU quota, and at a limit of its disks, in the
         last interval
     :param unsure: (n,) whether it is not known how much of its waiting then was the owner's
-    :param own_wait: (n,) share of its time that it waits for its own limits while nobody else
-        delays it, since it began to do what it does; older intervals count less
+    :param own_wait: (n,) share of time that it waits for its own limits when no neighbour delays
+        it, since its demand last changed; older intervals count less
     """
 
     vms: tuple[str, ...]
@@ -289,8 +289,14 @@ class Demands:
     def _learn_own_wait(last: npt.NDArray[np.void], told: own_limits.Attribution,
                         found: demand.Estimate, changed: BoolArray, fade: FloatArray,
                         seconds: FloatArray) -> None:
-        # While others keep a VM from its limit, nothing is learnt of how long it would be there;
-        # nor does what it did before say how long this makes it wait.
+        """Add an interval to what is known of waiting for own limits, in ``last``.
+
+        :param changed: (m,) VMs whose demand has changed: what was learnt before is dropped
+        :param fade: (m,) weight of what was learnt before
+        :param seconds: (m,) length of the interval
+        """
+        # While neighbours keep a VM below its limit, its counters do not show how long it would
+        # wait there without them.
         telling = told.reached.any(axis=1) | ~(found.slowdown > 1 + _SAME)
         kept = np.where(changed, 0.0, np.where(telling, fade, 1.0))
         took = np.where(telling, seconds, 0.0)
@@ -386,7 +392,7 @@ class Demands:
 # what is demanded at most, and where that was far from the window; slowdown, its deviation and
 # stretch; the baseline that it was judged by. What its owner allows; seconds that were watched,
 # and of these at each own limit; whether the last interval was at one, and whether that is
-# unsure. Seconds that it has done what it does, and of these waited for its own limits.
+# unsure. Seconds since its demand changed, and how many of these it waited for its own limits.
 _STATE = np.dtype([
     ('end', np.float64), ('vcpus', np.float32), ('seconds', np.float32),
     ('usage', np.float32, _COLUMNS - 1), ('most', np.float32, COUNT), ('far', np.int8, COUNT),

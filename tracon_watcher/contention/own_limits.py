@@ -104,11 +104,12 @@ class Attribution:
                            self.reached[index], self.each[index], self.bounds.take(index))
 
     def wait(self, vcpus: FloatArray, closed: FloatArray) -> FloatArray:
-        """Return the share of its time that each VM would wait for its limits if nobody else
-        delayed it, (n,); 0 for one that is at none.
+        """Return the share of time that each VM would wait for its own limits without
+        neighbours, (n,) from 0 to 1; 0 for a VM that is at none.
 
-        What a closed loop waits for others at a limit, it would wait there; one with idle time
-        left would use that time instead. Of requests that wait at the same time one counts.
+        At its limit, a closed loop would wait for that limit as long as it now waits for
+        neighbours; a VM with idle time left would be idle instead. Of requests that wait at the
+        same time one counts.
 
         :param closed: (n,) 1 for a closed loop, towards 0 the more idle time there is
         """

@@ -49,7 +49,7 @@ def settled(told: cluster.ClusterState | None,
     profiles[common[near]] = before[near]
     own_wait = state.own_wait.copy()
     waited = told.own_wait[rows[common]]
-    # Nobody has any in most clouds; who comes to a limit, or leaves it, is told at once.
+    # A VM that comes to a limit, or leaves it, is told of at once.
     same = (np.abs(own_wait[common] - waited) <= OWN_WAIT) & (
         (own_wait[common] > 0) == (waited > 0))
     own_wait[common[same]] = waited[same]

@@ -57,8 +57,8 @@ class Demand:
     :param deviation: (n, 4) standard deviations of what is not known of it
     :param updated_at: (n,) seconds since the epoch of each VM's latest sample
     :param rows: row by uuid; a VM that telemetry never told of has none
-    :param own_wait: (n,) share of its time that each waits for its own limits while nobody else
-        delays it; None for none of them
+    :param own_wait: (n,) share of time that each waits for its own limits, NaN where unknown;
+        None where all are 0
     """
 
     profiles: FloatArray

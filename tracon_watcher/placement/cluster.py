@@ -39,8 +39,7 @@ class Resident:
 
     :param profile: (4,) its uncontended demand, or None where unknown
     :param io_domain: storage backend, None for the host's own default
-    :param own_wait: share of its time that it waits for its own limits while nobody else delays
-        it
+    :param own_wait: see :mod:`.own_wait`
     """
 
     uuid: str
@@ -81,8 +80,8 @@ class ClusterState:
     :param profiles: (n, 4), NaN where unknown
     :param max_slowdown: (n,), infinity for none
     :param min_iops_ratio: (n,), 0 for none
-    :param own_wait: (n,) share of its time that each waits for its own limits while nobody else
-        delays it, see :mod:`.own_wait`; 0 for one without
+    :param own_wait: (n,) share of time that each VM waits for its own limits, see
+        :mod:`.own_wait`; 0 for a VM that is at none
     :param io_domains: names of the storage backends
     :param history: profiles of newcomers, see :mod:`tracon_watcher.placement.newcomer`
     :param version: rises with every snapshot

@@ -40,7 +40,7 @@ class Encounter:
         :meth:`tracon_watcher.placement.assessment.Assessor.assess`
     :param felt: whether its I/O is felt there already
     :param apart: whether it shares the CPU alone with whom it meets
-    :param own_wait: share of its time that it waits for its own limits
+    :param own_wait: of the newcomer, see :mod:`.own_wait`
     :param more: by how many standard deviations I/O from other hosts is more than expected
     """
 
@@ -142,8 +142,8 @@ class Encounter:
              places: IntArray | None) -> FloatArray:
         """Return the newcomer's exponents beside residents and I/O from elsewhere."""
         beyond = self.model.parts(self._beyond(sensitivity, profile, places))
-        found = self.model.total(sums[0] + beyond[0], sums[1] + beyond[1])
-        return own_waits.felt(found, self.own_wait) if self.own_wait else found
+        return own_waits.felt(self.model.total(sums[0] + beyond[0], sums[1] + beyond[1]),
+                              self.own_wait or None)
 
     def doubt(self, profile: FloatArray, exponent: FloatArray,
               places: IntArray | None = None) -> FloatArray | float:

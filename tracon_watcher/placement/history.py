@@ -43,7 +43,7 @@ def learn(mean: FloatArray, deviation: FloatArray, kinds: Sequence[tuple[str, st
     :param kinds: (project, flavor, image) of each
     :param least: VMs that a project's key, or an image's, needs: a cloud may have as many of
         them as VMs. Flavors, and all VMs, are always told of
-    :param own_wait: (n,) share of its time that each waits for its own limits; None for none
+    :param own_wait: (n,) share of time that each waits for its own limits; None where all are 0
     """
     known = np.flatnonzero(characteristics.is_known(mean) & characteristics.is_known(deviation))
     mean, variance = mean[known], deviation[known] ** 2
@@ -61,7 +61,7 @@ def learn(mean: FloatArray, deviation: FloatArray, kinds: Sequence[tuple[str, st
         between = np.where(sizes > 1, between / np.maximum(sizes - 1, 1) * (1 + 1 / sizes),
                            centre ** 2)
         spread = np.sqrt(between + within)
-        # Of all VMs together, some have limits and others do not, which their flavors say.
+        # A VM of an unknown flavor must not inherit the limits of other flavors.
         waited = np.bincount(group, waits) / sizes[:, 0] * (place < len(keys[0]) - 1)
         for name, index in names.items():
             count = int(sizes[index, 0])

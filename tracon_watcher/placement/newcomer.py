@@ -38,8 +38,7 @@ class Profile:
     :param source: where it came from, for explanations
     :param apart: whether its storage is another than that of all hosts and residents, as that of
         a volume on a backend that is not known: with whom it meets it shares the CPU alone
-    :param own_wait: share of its time that it waits for its own limits while nobody else delays
-        it, see :mod:`.own_wait`
+    :param own_wait: share of time that it waits for its own limits, see :mod:`.own_wait`
     """
 
     mean: FloatArray

@@ -25,12 +25,15 @@ import numpy as np
 from tracon_watcher.characteristics import FloatArray
 
 
-def felt(exponent: FloatArray, own_wait: FloatArray | float) -> FloatArray:
-    """Return what is left of exponents, log S or −log R; NaN stays unknown.
+def felt(exponent: FloatArray, own_wait: FloatArray | float | None) -> FloatArray:
+    """Return what is left of exponents, log S or −log R, in the shape of ``exponent``.
 
-    :param own_wait: the share w, 0 for a VM that waits for no limit, to which the exponents are
-        what they are
+    NaN stays NaN. Where w is 0 the exponents stay as they are, to the last bit.
+
+    :param own_wait: the shares w, from 0 to 1, in a shape that fits; None where all are 0
     """
+    if own_wait is None:
+        return exponent
     with np.errstate(over='ignore'):
         left = np.log(np.maximum(np.exp(exponent) - own_wait, 1.0))
     return np.asarray(np.where(np.asarray(own_wait) > 0, left, exponent))

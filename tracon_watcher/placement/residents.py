@@ -47,7 +47,7 @@ class Response:
     :param beyond: the parts, (n,) each, that I/O from other hosts on the same storage has in
         these sums
     :param tables: of the residents on storage that other hosts share, see :mod:`.elsewhere`
-    :param own_wait: (n,) share of its time that each waits for its own limits; None: nobody does
+    :param own_wait: (n,) see :mod:`.own_wait`; None where all are 0
     :param exponent: (n,) what each suffers now
     :param doubt: (n,) standard deviations of that due to unknown I/O from elsewhere
     :param counted: (n,) residents that have this response at all, and are known
@@ -103,10 +103,8 @@ class Response:
         :param rows: which residents
         :param axes: the further axes
         """
-        found = self.model.total(single, cross)
-        if self.own_wait is None:
-            return found
-        return own_wait.felt(found, np.expand_dims(self.own_wait[rows], axes))
+        waits = None if self.own_wait is None else np.expand_dims(self.own_wait[rows], axes)
+        return own_wait.felt(self.model.total(single, cross), waits)
 
 
 def _added(one: tuple[FloatArray, FloatArray],
@@ -235,9 +233,7 @@ def _response(model: pairwise.PairwiseModel, here: _Whereabouts, counted: BoolAr
     felt = model.parts(beyond)
     single, cross = _added(sums, felt)
     waits = cluster.own_wait[here.residents] if cluster.own_wait.any() else None
-    exponent = model.total(single, cross)
-    if waits is not None:
-        exponent = own_wait.felt(exponent, waits)
+    exponent = own_wait.felt(model.total(single, cross), waits)
     far = model.far(profiles)
     # An unknown neighbour makes a VM unknown.
     counted = counted & ~far & ~np.isnan(exponent)
@@ -271,9 +267,8 @@ def _doubt(model: pairwise.PairwiseModel, here: _Whereabouts, tables: elsewhere.
         more = model.parts(elsewhere.excess(
             model, tables, some, here.cluster.io_beyond[rows[some]] + doubt[some]))
         at = here.pooled[some]
-        worse = model.total(sums[0][at] + more[0], sums[1][at] + more[1])
-        if waits is not None:
-            worse = own_wait.felt(worse, waits[at])
+        worse = own_wait.felt(model.total(sums[0][at] + more[0], sums[1][at] + more[1]),
+                              None if waits is None else waits[at])
         found[at] = np.nan_to_num(np.abs(worse - exponent[at]))
     return found
 

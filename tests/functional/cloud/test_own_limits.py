@@ -14,7 +14,7 @@
 
 Nova limits the guests as their flavors say, Ceilometer counts, and Watcher audits.
 ``TRACON_AUDITS`` says how many audits are made while own limits are the only cause, each on the
-data of another poll.
+data of another poll. ``TRACON_TOGETHER`` puts both guests on one host, beside an empty one.
 """
 
 import os
@@ -34,7 +34,8 @@ FLAVORS = {
     'reads': {'quota:disk_read_iops_sec': '20'},
     'free': MINDS}
 #: Flavor, host (by place) and program of each VM: their owners' limits are all that they wait for.
-CAST = {'capped': ('quota', 0, LOOP), 'throttled': ('reads', 1, READER)}
+CAST = {'capped': ('quota', 0, LOOP),
+        'throttled': ('reads', 0 if os.environ.get('TRACON_TOGETHER') else 1, READER)}
 NEIGHBOURS = ('other', 'still')
 
 
