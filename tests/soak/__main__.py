@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import pathlib
 import signal
@@ -59,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument('--logs', type=pathlib.Path, metavar='FOLDER',
                         help='a new folder for configurations and logs, which are kept')
     parser.add_argument('--from', type=pathlib.Path, dest='recorded', metavar='FILE',
-                        help='run nothing: show and draw a record')
+                        help='run nothing: show and draw a record, which may be gzipped')
     given = parser.parse_args(arguments)
     # Who is started in the background is deaf to the first; both end with what there is.
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -74,7 +75,10 @@ def main(arguments: list[str] | None = None) -> int:
             creations=given.creations, minutes=given.minutes, candidates=given.candidates,
             polling=given.polling, audit=given.audit, database=given.database), given.logs)
     else:
-        record = json.loads(given.recorded.read_text())
+        content = given.recorded.read_bytes()
+        if given.recorded.suffix == '.gz':
+            content = gzip.decompress(content)
+        record = json.loads(content)
     if given.output is not None:
         given.output.write_text(json.dumps(record, indent=1) + '\n')
     print(report.text(record))
