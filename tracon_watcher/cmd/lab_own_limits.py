@@ -40,6 +40,9 @@ class OwnLimits(lister.Lister):
         parser = super().get_parser(prog_name)
         parser.add_argument('file', nargs='?', metavar='FILE', type=pathlib.Path,
                             help='windows (CSV); by default those that come with the package')
+        parser.add_argument('--slowdowns', action='store_true',
+                            help='show the slowdown by each neighbour, measured and as the '
+                                 'product judged it, rather than the confusion matrix')
         parser.add_argument('--output', metavar='FILE', type=pathlib.Path,
                             help='measure, and write the windows to this file; needs root')
         parser.add_argument('--windows', type=int, default=120, metavar='N',
@@ -60,7 +63,7 @@ class OwnLimits(lister.Lister):
                                                                     list[tuple[typing.Any, ...]]]:
         from tracon_watcher.cmd import packaged
         from tracon_watcher import errors
-        from tracon_watcher.lab import own_limits
+        from tracon_watcher.lab import causes
 
         if parsed_args.windows < 1 or not parsed_args.window > 0:
             raise errors.InvalidOption('--windows', f'{parsed_args.windows}, {parsed_args.window}',
@@ -75,9 +78,12 @@ class OwnLimits(lister.Lister):
             text = source.read_text(encoding='utf-8')
         except OSError as error:
             raise errors.InvalidOption('FILE', str(source), str(error)) from None
-        rows = own_limits.matrix(own_limits.read(text.splitlines(), str(source)))
-        return own_limits.MATRIX, [tuple(packaged.shown(value, parsed_args) for value in row)
-                                   for row in rows]
+        windows = causes.read(text.splitlines(), str(source))
+        columns, rows = (
+            (causes.SLOWDOWNS, causes.slowdowns(windows)) if parsed_args.slowdowns
+            else (causes.MATRIX, causes.matrix(windows)))
+        return columns, [tuple(packaged.shown(value, parsed_args) for value in row)
+                         for row in rows]
 
 
 def _report(line: str) -> None:
@@ -85,6 +91,7 @@ def _report(line: str) -> None:
 
 
 def _measure(parsed_args: argparse.Namespace) -> None:
+    from tracon_watcher.lab import causes
     from tracon_watcher.lab import own_limits
     from tracon_watcher import progress
 
@@ -108,7 +115,7 @@ def _measure(parsed_args: argparse.Namespace) -> None:
             cores[-1] if parsed_args.core is None else parsed_args.core, parsed_args.seed,
             parsed_args.accelerator, parsed_args.cache),
         Product(parsed_args.window), done, _report,
-        lambda facts, taken: own_limits.write(parsed_args.output, {**head, **facts}, taken))
+        lambda facts, taken: causes.write(parsed_args.output, {**head, **facts}, taken))
 
 
 class Product:
@@ -161,10 +168,10 @@ class Product:
     def end(self) -> typing.Any:
         """Poll as it ends, and judge.
 
-        :rtype: tracon_watcher.lab.own_limits.Verdict
+        :rtype: tracon_watcher.lab.causes.Verdict
         """
         from tracon_watcher.inventory import cloud
-        from tracon_watcher.lab import own_limits
+        from tracon_watcher.lab import causes
         from tracon_watcher.telemetry import meters
 
         counted = self._poll()
@@ -178,8 +185,8 @@ class Product:
         self._samples = [one for one in self._samples if one[1] > now - 600.0]
         row = found.vms.index(self._vm) if self._vm in found.vms else None
         if row is None or found.at[row] < now - 1.0:
-            return own_limits.Verdict(None, math.nan)
-        return own_limits.Verdict(bool(found.at_limit[row].any()), float(found.slowdown[row]))
+            return causes.Verdict(None, math.nan)
+        return causes.Verdict(bool(found.at_limit[row].any()), float(found.slowdown[row]))
 
     def read(self, since: float, until: float, names: typing.Sequence[str]) -> typing.Any:
         """Return the samples of a time, as a reader of telemetry does."""

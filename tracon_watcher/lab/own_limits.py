@@ -10,18 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Windows of a guest that a limit of its own holds back, a neighbour, both, or neither.
+"""Takes windows of a guest that a limit of its own holds back, a neighbour, both, or neither.
 
-A guest's program counts what it does, which says what the causes are. A neighbour is one if
-without it, under the same limit, the guest does :data:`HARM` times as much; its own limit is one
-if without that, beside the same neighbour, it does. What is judged is left to whoever is given:
-the product, from what the hypervisor counts.
-
-Thresholds were set before anything was measured with them.
+What the product judges of them is left to whoever is given, which knows what the hypervisor
+counts and no more.
 """
 
 import contextlib
-import csv
 import dataclasses
 import os
 import pathlib
@@ -30,6 +25,7 @@ import statistics
 import time
 import typing
 
+from tracon_watcher.lab import causes
 from tracon_watcher.lab import errors
 from tracon_watcher.lab import host_types
 from tracon_watcher.lab import image
@@ -42,50 +38,12 @@ from tracon_watcher.lab import window
 if typing.TYPE_CHECKING:
     import libvirt
 
-#: How many times as much a guest does without a cause, at least.
-HARM = 1.1
-#: Slowdown that the product says from which on it names neighbours as one; as its API does.
-VISIBLE = 1.1
-#: Foreign CPU on the measured core, as a share of it, at which a window is taken again.
-FOREIGN = 0.1
 ATTEMPTS = 4
 #: Seconds from the start of programs to that of a window.
 SETTLE = 1.5
 #: VMs on the same storage that are seen alone before: what storage is like is known from others.
 PEERS = 6
 DEVICE = 'vda'
-CPU, DISK = 'CPU', 'disk'
-NEITHER, OWN, NEIGHBOUR, BOTH = 'neither', 'own limit', 'neighbour', 'both'
-CAUSES = (NEITHER, OWN, NEIGHBOUR, BOTH)
-OWN_AND_UNKNOWN, UNKNOWN = 'own limit, rest unknown', 'unknown'
-JUDGED = (*CAUSES, OWN_AND_UNKNOWN, UNKNOWN)
-COLUMNS = ('resource', 'setting', 'vm', 'limit', 'neighbour', 'seconds', 'foreign',
-           'units_per_second', 'without_neighbour', 'without_limit', 'reached', 'slowdown',
-           'cause', 'judged')
-MATRIX = ('resource', 'cause', 'windows', *JUDGED, 'right')
-
-
-@dataclasses.dataclass(frozen=True)
-class Setting:
-    """What runs in a window.
-
-    :param vm: by which name its target is known
-    :param share: of what the target does alone, that its own limit allows; None without one
-    :param beside: the program of the neighbour, one of :data:`NEIGHBOURS`; None: there is none
-    """
-
-    resource: str
-    name: str
-    vm: str
-    target: programs.Unit
-    share: float | None
-    beside: str | None
-
-    @property
-    def limited(self) -> bool:
-        return self.share is not None
-
-
 LOOP, BURSTS, READER, READS = 'loop', 'bursts', 'reader', 'bursts of reads'
 #: Programs of neighbours: some take as much as they can, others pause about half of the time.
 NEIGHBOURS = {
@@ -94,43 +52,24 @@ NEIGHBOURS = {
     READS: programs.Unit(reads=45, period=2_000_000)}
 
 
-def settings() -> list[Setting]:
+def settings() -> list[causes.Setting]:
     """All settings, each as often as the others.
 
     The looser limit holds a guest back while its neighbour pauses. The tighter one is below what
     any neighbour leaves: beside one the guest does as much as alone.
     """
     found = []
-    for resource, always, bursts, loose in ((CPU, LOOP, BURSTS, 0.7), (DISK, READER, READS, 0.65)):
+    for resource, always, bursts, loose in (
+            (causes.CPU, LOOP, BURSTS, 0.7), (causes.DISK, READER, READS, 0.65)):
         name, unit = resource.lower(), NEIGHBOURS[always]
-        found += [Setting(resource, setting, f'{name}-free', unit, None, beside)
-                  for setting, beside in ((NEITHER, None), (NEIGHBOUR, always),
-                                          (NEIGHBOUR, bursts))]
+        found += [causes.Setting(resource, setting, f'{name}-free', unit, None, beside)
+                  for setting, beside in ((causes.NEITHER, None), (causes.NEIGHBOUR, always),
+                                          (causes.NEIGHBOUR, bursts))]
         for share, beside in ((loose, bursts), (0.3, always)):
             vm = f'{name}-{100 * share:.0f}'
-            found += [Setting(resource, OWN, vm, unit, share, None),
-                      Setting(resource, BOTH, vm, unit, share, beside)]
+            found += [causes.Setting(resource, causes.OWN, vm, unit, share, None),
+                      causes.Setting(resource, causes.BOTH, vm, unit, share, beside)]
     return found
-
-
-@dataclasses.dataclass(frozen=True)
-class Verdict:
-    """What the product says of a window.
-
-    :param reached: whether a limit of the VM's own was reached; None where it does not know
-    :param slowdown: by neighbours; NaN where it does not know
-    """
-
-    reached: bool | None
-    slowdown: float
-
-    @property
-    def judged(self) -> str:
-        """One of :data:`JUDGED`."""
-        if self.slowdown != self.slowdown or self.reached is None:
-            return OWN_AND_UNKNOWN if self.reached else UNKNOWN
-        hurt = self.slowdown >= VISIBLE
-        return (BOTH if hurt else OWN) if self.reached else (NEIGHBOUR if hurt else NEITHER)
 
 
 class Judge(typing.Protocol):
@@ -139,95 +78,8 @@ class Judge(typing.Protocol):
     def begin(self, vm: str, extra_specs: typing.Mapping[str, str]) -> None:
         """Poll as a window of this VM begins; its flavor has these extra specs."""
 
-    def end(self) -> Verdict:
+    def end(self) -> causes.Verdict:
         """Poll as it ends, and judge."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Taken:
-    """A window.
-
-    :param foreign: CPU of others on the measured core, a share of it
-    :param rate: units of the target's program a second
-    :param alone: what it does without a neighbour, under the same limit
-    :param free: what it does without a limit, beside the same neighbour
-    :param usual: what it does in the windows of this setting, in the median, as the other two:
-        the machine itself is faster or slower from one minute to the next
-    """
-
-    setting: Setting
-    limit: str
-    seconds: float
-    foreign: float
-    rate: float
-    verdict: Verdict
-    alone: float = float('nan')
-    free: float = float('nan')
-    usual: float = float('nan')
-
-    @property
-    def cause(self) -> str:
-        """The true one of :data:`CAUSES`."""
-        hurt = self.setting.beside is not None and self.alone >= HARM * self.usual
-        if self.setting.limited and self.free >= HARM * self.usual:
-            return BOTH if hurt else OWN
-        return NEIGHBOUR if hurt else NEITHER
-
-    def row(self) -> list[typing.Any]:
-        verdict = self.verdict
-        return [self.setting.resource, self.setting.name, self.setting.vm, self.limit,
-                self.setting.beside or 'none', round(self.seconds, 3),
-                round(self.foreign, 4), round(self.rate, 3), round(self.alone, 3),
-                round(self.free, 3), '' if verdict.reached is None else int(verdict.reached),
-                '' if verdict.slowdown != verdict.slowdown else round(verdict.slowdown, 4),
-                self.cause, verdict.judged]
-
-
-def write(path: pathlib.Path, facts: typing.Mapping[str, str],
-          taken: typing.Sequence[Taken]) -> None:
-    """Write windows as CSV, below the facts as comments."""
-    with open(path, 'w', newline='', encoding='utf-8') as out:
-        for name, value in facts.items():
-            out.write(f'# {name}: {value}\n')
-        rows = csv.writer(out, lineterminator='\n')
-        rows.writerow(COLUMNS)
-        rows.writerows(one.row() for one in taken)
-
-
-def read(lines: typing.Iterable[str], source: str) -> list[dict[str, str]]:
-    """Read windows that :func:`write` has written.
-
-    :raises TestbedError: when a column is missing or a cause unknown
-    """
-    rows = csv.DictReader(line for line in lines if not line.startswith('#'))
-    missing = set(COLUMNS) - set(rows.fieldnames or ())
-    if missing:
-        raise errors.TestbedError('%s: column %s is missing; write the file with '
-                                  '`tracon lab own limits --output`' % (source, min(missing)))
-    found = list(rows)
-    for row in found:
-        if row['cause'] not in CAUSES or row['judged'] not in JUDGED:
-            raise errors.TestbedError('%s: cause %r, judged %r: not of this release'
-                                      % (source, row['cause'], row['judged']))
-    return found
-
-
-def matrix(rows: typing.Sequence[typing.Mapping[str, str]]) -> list[tuple[typing.Any, ...]]:
-    """The confusion matrix: a row for each resource and true cause, a column for each verdict.
-
-    The last column is the share that was judged right; who says that it does not know all is not.
-    Windows that foreign load disturbed each time they were taken are left out.
-    """
-    rows = [row for row in rows if float(row['foreign']) <= FOREIGN]
-    found = []
-    for resource in (CPU, DISK):
-        for cause in CAUSES:
-            own = [row['judged'] for row in rows
-                   if row['resource'] == resource and row['cause'] == cause]
-            if own:
-                found.append((resource, cause, len(own), *(own.count(name) for name in JUDGED),
-                              own.count(cause) / len(own)))
-    return found
 
 
 class Run:
@@ -248,7 +100,7 @@ class Run:
 
     def work(self, windows: int, done: typing.Callable[[int, int], None],
              report: typing.Callable[[str], None],
-             keep: typing.Callable[[list[Taken]], None]) -> None:
+             keep: typing.Callable[[list[causes.Taken]], None]) -> None:
         """Take at least so many windows, the settings in a random order again and again.
 
         :param done: called with the number of windows that are done, and that of all
@@ -270,7 +122,7 @@ class Run:
         for one in alone.values():
             self._take(one, self._specs(one), one.vm)
             done(count := count + 1, total)
-        taken: list[Taken] = []
+        taken: list[causes.Taken] = []
         for _turn in range(turns):
             for setting in self._rng.sample(plan, len(plan)):
                 taken.append(self._take(setting, self._specs(setting), setting.vm))
@@ -279,18 +131,19 @@ class Run:
                     setting.vm, setting.name, last.rate, last.verdict.reached,
                     last.verdict.slowdown, last.verdict.judged))
                 done(count := count + 1, total)
-            keep(compared(taken))
+            keep(causes.compared(taken))
 
-    def _specs(self, setting: Setting) -> dict[str, str]:
+    def _specs(self, setting: causes.Setting) -> dict[str, str]:
         """The extra specs of the target's flavor."""
         if setting.share is None:
             return {}
-        if setting.resource == CPU:
+        if setting.resource == causes.CPU:
             return {'quota:cpu_quota': '%d' % (100_000 * setting.share),
                     'quota:cpu_period': '100000'}
         return {'quota:disk_read_iops_sec': '%d' % max(1, self._reads * setting.share)}
 
-    def _take(self, setting: Setting, specs: typing.Mapping[str, str], vm: str) -> Taken:
+    def _take(self, setting: causes.Setting, specs: typing.Mapping[str, str],
+              vm: str) -> causes.Taken:
         found = None
         for attempt in range(ATTEMPTS):
             try:
@@ -301,12 +154,13 @@ class Run:
                 for side in self._bed.sides[:2]:
                     self._bed.boot(side)
                 continue
-            if found.foreign <= FOREIGN:
+            if found.foreign <= causes.FOREIGN:
                 break
         assert found is not None
         return found
 
-    def _attempt(self, setting: Setting, specs: typing.Mapping[str, str], vm: str) -> Taken:
+    def _attempt(self, setting: causes.Setting, specs: typing.Mapping[str, str],
+                 vm: str) -> causes.Taken:
         target, background = (self._bed.guests[side] for side in self._bed.sides[:2])
         apply(target.domain, specs)
         if setting.beside is not None:
@@ -325,8 +179,9 @@ class Run:
         foreign = (self._busy() - busy - (self._used() - used)) / seconds
         for guest in (target, background):
             guest.channel.ask('stop')
-        return Taken(setting, ' '.join(f'{name}={value}' for name, value in specs.items()),
-                     seconds, max(0.0, foreign), progress.units / progress.clock, verdict)
+        limit = ' '.join(f'{name}={value}' for name, value in specs.items())
+        return causes.Taken(setting, limit, seconds, max(0.0, foreign),
+                            progress.units / progress.clock, verdict)
 
     def _busy(self) -> float:
         return observation.host_sample(self._ticks, usage=window.CPUACCT).busy[self._bed.core]
@@ -334,27 +189,6 @@ class Run:
     def _used(self) -> float:
         return sum(observation.process_seconds(guest.pid, self._ticks)
                    for guest in self._bed.guests.values())
-
-
-def compared(taken: typing.Sequence[Taken]) -> list[Taken]:
-    """Give each window the median rates of its target: as it is, alone, and without a limit.
-
-    Windows that foreign load disturbed do not count for these, where there are others.
-    """
-    rates: dict[tuple[str, str | None], list[Taken]] = {}
-    for one in taken:
-        rates.setdefault((one.setting.vm, one.setting.beside), []).append(one)
-
-    def median(vm: str, beside: str | None) -> float:
-        own = rates.get((vm, beside), [])
-        clean = [one for one in own if one.foreign <= FOREIGN] or own
-        return statistics.median(one.rate for one in clean) if own else float('nan')
-
-    return [dataclasses.replace(
-        one, usual=median(one.setting.vm, one.setting.beside),
-        alone=median(one.setting.vm, None),
-        free=median(f'{one.setting.resource.lower()}-free', one.setting.beside))
-        for one in taken]
 
 
 def apply(domain: 'libvirt.virDomain', specs: typing.Mapping[str, str]) -> None:
@@ -387,7 +221,7 @@ class Measurement:
 
 def measure(chosen: Measurement, judge: Judge, done: typing.Callable[[int, int], None],
             report: typing.Callable[[str], None],
-            keep: typing.Callable[[dict[str, str], list[Taken]], None]) -> None:
+            keep: typing.Callable[[dict[str, str], list[causes.Taken]], None]) -> None:
     """Measure on this machine.
 
     :param keep: called now and then with facts and all windows so far
@@ -409,9 +243,9 @@ def measure(chosen: Measurement, judge: Judge, done: typing.Callable[[int, int],
             facts = {**{name: value for name, value in bed.facts().items()
                         if name != 'database_program'},
                      'window_seconds': '%g' % chosen.seconds, 'seed': str(chosen.seed),
-                     'cause_threshold': '%g times as much without it' % HARM,
-                     'judged_threshold': 'slowdown %g' % VISIBLE,
-                     'foreign_load_limit': '%g of the measured core' % FOREIGN}
+                     'cause_threshold': '%g times as much without it' % causes.HARM,
+                     'judged_threshold': 'slowdown %g' % causes.VISIBLE,
+                     'foreign_load_limit': '%g of the measured core' % causes.FOREIGN}
             Run(bed, judge, chosen.seconds, iterations, random.Random(chosen.seed)).work(
                 chosen.windows, done, report, lambda taken: keep(facts, taken))
     finally:

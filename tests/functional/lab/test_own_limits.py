@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 
 from tests.functional.telemetry import guests
 from tracon_watcher.cmd import lab_own_limits
+from tracon_watcher.lab import causes
 from tracon_watcher.lab import own_limits
 from tracon_watcher.telemetry import libvirt
 from tracon_watcher.telemetry import meters
@@ -58,7 +59,7 @@ class OwnLimitsTestCase(unittest.TestCase):
     def test_a_quota_alone_is_subtracted(self):
         found = self.judge(QUOTA, **LOOP)
         self.assertTrue(found.reached)
-        self.assertLess(found.slowdown, own_limits.VISIBLE)
+        self.assertLess(found.slowdown, causes.VISIBLE)
 
     def test_a_neighbour_alone_is_not(self):
         self.neighbour.run(**LOOP)
@@ -70,13 +71,13 @@ class OwnLimitsTestCase(unittest.TestCase):
         self.neighbour.run(**LOOP)
         found = self.judge(QUOTA, **LOOP)
         self.assertTrue(found.reached)
-        self.assertLess(found.slowdown, own_limits.VISIBLE)
+        self.assertLess(found.slowdown, causes.VISIBLE)
 
     def test_a_disk_at_its_limit_is_no_neighbours_doing(self):
         # So few that a guest is at it on a busy machine as well.
         found = self.judge({'quota:disk_read_iops_sec': '20'}, reads=1)
         self.assertTrue(found.reached)
-        self.assertIn(found.judged, (own_limits.OWN, own_limits.OWN_AND_UNKNOWN))
+        self.assertIn(found.judged, (causes.OWN, causes.OWN_AND_UNKNOWN))
 
     def test_each_virtual_cpu_has_the_quota_and_waits_for_it(self):
         guest = self.running.boot(vcpus='<vcpu>2</vcpu>', disks=1)

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Verdicts, true causes and the confusion matrix."""
+"""Verdicts, true causes, the confusion matrix, and slowdowns measured and judged."""
 
 import collections
 import io
@@ -18,6 +18,7 @@ import pathlib
 import tempfile
 import unittest
 
+from tracon_watcher.lab import causes
 from tracon_watcher.lab import errors
 from tracon_watcher.lab import own_limits
 
@@ -26,7 +27,7 @@ SETTINGS = own_limits.settings()
 
 
 def taken(setting, rate, verdict, alone=100.0, free=200.0):
-    return own_limits.Taken(setting, 'a=1', 4.0, 0.01, rate, verdict, alone, free, rate)
+    return causes.Taken(setting, 'a=1', 4.0, 0.01, rate, verdict, alone, free, rate)
 
 
 def setting(resource, name):
@@ -38,7 +39,7 @@ class SettingsTestCase(unittest.TestCase):
     def test_all_causes_of_both_resources(self):
         found = collections.Counter((one.resource, one.name) for one in SETTINGS)
         self.assertEqual({(resource, cause) for resource in ('CPU', 'disk')
-                          for cause in own_limits.CAUSES}, set(found))
+                          for cause in causes.CAUSES}, set(found))
 
     def test_a_vm_has_one_flavor(self):
         shares = {}
@@ -54,7 +55,7 @@ class VerdictTestCase(unittest.TestCase):
                 (False, 1.0, 'neither'), (True, 1.05, 'own limit'), (False, 1.1, 'neighbour'),
                 (True, 2.0, 'both'), (True, NAN, 'own limit, rest unknown'),
                 (False, NAN, 'unknown'), (None, 1.0, 'unknown')):
-            self.assertEqual(judged, own_limits.Verdict(reached, slowdown).judged)
+            self.assertEqual(judged, causes.Verdict(reached, slowdown).judged)
 
 
 class CauseTestCase(unittest.TestCase):
@@ -75,8 +76,8 @@ class ComparedTestCase(unittest.TestCase):
         free, alone, both = (next(
             one for one in SETTINGS if one.vm == vm and one.beside == beside) for vm, beside in (
                 ('cpu-free', 'bursts'), ('cpu-70', None), ('cpu-70', 'bursts')))
-        windows = own_limits.compared([
-            own_limits.Taken(one, '', 4.0, foreign, rate, own_limits.Verdict(True, 1.2))
+        windows = causes.compared([
+            causes.Taken(one, '', 4.0, foreign, rate, causes.Verdict(True, 1.2))
             for one, foreign, rates in ((free, 0.0, (70, 71, 40)), (alone, 0.0, (70, 70, 69)),
                                         (both, 0.0, (58, 90, 57)), (both, 0.5, (10, 10, 10)))
             for rate in rates])
@@ -89,25 +90,47 @@ class ComparedTestCase(unittest.TestCase):
 class FileTestCase(unittest.TestCase):
 
     def test_a_file_comes_back_as_its_matrix(self):
-        windows = [taken(setting('CPU', 'own limit'), 100.0, own_limits.Verdict(True, 1.0)),
-                   taken(setting('CPU', 'own limit'), 99.0, own_limits.Verdict(False, 1.5)),
-                   taken(setting('disk', 'both'), 50.0, own_limits.Verdict(True, NAN))]
+        windows = [taken(setting('CPU', 'own limit'), 100.0, causes.Verdict(True, 1.0)),
+                   taken(setting('CPU', 'own limit'), 99.0, causes.Verdict(False, 1.5)),
+                   taken(setting('disk', 'both'), 50.0, causes.Verdict(True, NAN))]
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / 'windows.csv'
-            own_limits.write(path, {'qemu': '9'}, windows)
+            causes.write(path, {'qemu': '9'}, windows)
             text = path.read_text()
         self.assertTrue(text.startswith('# qemu: 9\nresource,setting,'))
-        rows = own_limits.read(io.StringIO(text), 'windows.csv')
+        rows = causes.read(io.StringIO(text), 'windows.csv')
         self.assertEqual([('CPU', 'own limit', 2, 0, 1, 1, 0, 0, 0, 0.5),
-                          ('disk', 'both', 1, 0, 0, 0, 0, 1, 0, 0.0)], own_limits.matrix(rows))
+                          ('disk', 'both', 1, 0, 0, 0, 0, 1, 0, 0.0)], causes.matrix(rows))
 
     def test_another_file_is_refused(self):
         with self.assertRaisesRegex(errors.TestbedError, 'x.csv: column foreign is miss'):
-            own_limits.read(io.StringIO('resource,cause\nCPU,neither\n'), 'x.csv')
-        good = ','.join(own_limits.COLUMNS)
+            causes.read(io.StringIO('resource,cause\nCPU,neither\n'), 'x.csv')
+        good = ','.join(causes.COLUMNS)
         with self.assertRaisesRegex(errors.TestbedError, "cause 'x'"):
-            own_limits.read(io.StringIO(good + '\n' + ','.join('x' * len(own_limits.COLUMNS))),
-                            'x.csv')
+            causes.read(io.StringIO(good + '\n' + ','.join('x' * len(causes.COLUMNS))), 'x.csv')
+
+
+class SlowdownsTestCase(unittest.TestCase):
+
+    def rows(self, *windows):
+        """Rows as of a file, of (neighbour, foreign load, units a second, slowdown)."""
+        return [{'resource': 'CPU', 'limit': '', 'neighbour': neighbour, 'foreign': foreign,
+                 'units_per_second': rate, 'without_neighbour': '120.0', 'slowdown': slowdown}
+                for neighbour, foreign, rate, slowdown in windows]
+
+    def test_measured_and_judged_beside_each_other(self):
+        found = causes.slowdowns(self.rows(
+            ('loop', '0.01', '60.0', '2.2'), ('loop', '0.01', '40.0', '3.0'),
+            ('loop', '0.01', '30.0', ''), ('loop', '0.5', '1.0', '1.0'),
+            ('loop', '0.01', '0.0', '1.0'), ('none', '0.01', '120.0', '1.0')))
+        self.assertEqual(1, len(found))
+        self.assertEqual(('CPU', '', 'loop', 3, 2, 3.0), found[0][:6])
+        for expected, value in zip((2.6, 0.05, 0.1), found[0][6:], strict=True):
+            self.assertAlmostEqual(expected, value)
+
+    def test_of_unknown_slowdowns_nothing_is_said(self):
+        self.assertEqual([('CPU', '', 'loop', 1, 0, 2.0, None, None, None)],
+                         causes.slowdowns(self.rows(('loop', '0.01', '60.0', ''))))
 
 
 class Domain:
