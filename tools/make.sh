@@ -13,8 +13,8 @@
 #
 # Usage: tools/make.sh demo [arguments of tracon demo]
 #        tools/make.sh cloud-demo [arguments of tracon cloud demo]
-#        tools/make.sh test [environments of tox, such as py3]
-#        tools/make.sh test-all
+#        tools/make.sh test [parts of the checks, see parts.py]
+#        tools/make.sh test-all [parts of the checks]
 #
 # Installs tox into a cache; as root, the system packages of bindep.txt that are missing; then runs
 # tox. Each step is a line with the time that is left; what it prints goes to a log, which is named
@@ -28,8 +28,7 @@ cache=${TRACON_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/tracon-watcher}
 tools=$cache/tools
 work=${1:-}
 log=$cache/log/$work.log
-quick=py3,watcher,in-process
-checks=pep8,py3,watcher,long,lower-constraints,functional,docs
+quick=(unit watcher scheduler)
 
 say() {
     echo "==> $*" >&2
@@ -121,21 +120,23 @@ environment() {
     step "$1" "$2" "$3" "$5" "$tools/bin/tox" run --workdir "$cache/tox" -e "$4" --notest
 }
 
-# counted COMMAND...: runs tests and ends with the sum of them all.
-counted() {
-    local status=0
-    TRACON_COUNTS=$(mktemp -d)
-    export TRACON_COUNTS
-    trap 'rm -rf "$TRACON_COUNTS"' EXIT
-    "$@" || status=$?
-    echo
-    "$tools/bin/python" tools/counts.py "$TRACON_COUNTS" || status=1
-    return "$status"
+# check PART...: runs parts of the checks.
+check() {
+    local needs profile base bases seconds
+    seconds=$((120 * ($# ? $# : 17)))
+    needs=$("$python" tools/parts.py --needs "$@")
+    read -r profile bases <<<"$needs"
+    prepare 4 "$seconds" "$profile" 150
+    for base in $bases; do
+        environment 3/4 90 "$seconds" "$base" "Installing the environment $base with pip"
+    done
+    say "[4/4] The checks"
+    "$python" tools/parts.py --tox "$tools/bin/tox --workdir $cache/tox" "$@" 9>&-
 }
 
 case $work in
     demo | cloud-demo | test | test-all) ;;
-    *) fail "Usage: tools/make.sh demo [arguments] | cloud-demo [arguments] | test [environments] | test-all" ;;
+    *) fail "Usage: tools/make.sh demo [arguments] | cloud-demo [arguments] | test [parts] | test-all [parts]" ;;
 esac
 
 mkdir -p "$cache/log"
@@ -169,14 +170,10 @@ case $work in
         tox exec -qq -e functional -- tracon cloud demo "${@:2}"
         ;;
     test)
-        prepare 4 440 unit 40
-        environment 3/4 80 360 py3 'Installing Nova, Watcher, Ceilometer and this package with pip'
-        say '[4/4] The unit tests, and those with a Nova in their process'
-        counted tox run -q -e "${2:-$quick}"
+        if [[ $# -eq 1 ]]; then
+            set -- test "${quick[@]}"
+        fi
+        check "${@:2}"
         ;;
-    test-all)
-        prepare 3 2600 test 150
-        say '[3/3] Every check'
-        counted tox run -e "$checks"
-        ;;
+    test-all) check "${@:2}" ;;
 esac

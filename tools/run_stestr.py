@@ -25,7 +25,7 @@ import subprocess
 import sys
 import time
 
-import counts as counting
+import parts
 import step
 import subunit
 import testtools
@@ -72,7 +72,7 @@ class Watch:
         now = time.monotonic()
         if now - self._shown >= (0.5 if self._terminal else PERIOD):
             self._shown = now
-            self._say(f'{self._name}: {counting.closing_line(self.counts)} after '
+            self._say(f'{self._name}: {parts.closing_line(self.counts)} after '
                       f'{step.spoken(now - self._started)}', stays=not self._terminal)
 
     def _say(self, text: str, stays: bool = True) -> None:
@@ -96,9 +96,9 @@ def duration(test: dict) -> float:
 
 def everything(details: dict) -> str:
     """Return all that a failed test left: traceback, log, output."""
-    parts = [f'{name}:\n{content.as_text().rstrip()}' for name, content in sorted(details.items())
+    texts = [f'{name}:\n{content.as_text().rstrip()}' for name, content in sorted(details.items())
              if content.content_type.type == 'text']
-    return '\n'.join(f'    {line}' for part in parts for line in part.splitlines())
+    return '\n'.join(f'    {line}' for text in texts for line in text.splitlines())
 
 
 def last_words(details: dict) -> str:
@@ -141,7 +141,7 @@ def main() -> int:
         path = pathlib.Path(folder, f'{options.name}.json')
         path.write_text(json.dumps({'counts': counts, 'failures': watch.failures}),
                         encoding='utf-8')
-    print(counting.closing_line(counts), flush=True)
+    print(parts.closing_line(counts), flush=True)
     return code or int(bool(counts['failed']))
 
 
