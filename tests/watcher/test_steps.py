@@ -36,7 +36,7 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import snapshot
 
 MODELS = synthetic.models(background=12.0)
-SETTINGS = hypothesis.settings(max_examples=300, deadline=None, suppress_health_check=list(
+SETTINGS = hypothesis.settings(max_examples=75, deadline=None, suppress_health_check=list(
     hypothesis.HealthCheck))
 SOFT = ('soft-affinity', 'soft-anti-affinity')
 

@@ -17,3 +17,4 @@ from tests.unit.cmd import test_bench_batches
 
 class LongTestBenchBatches(test_bench_batches.TestBenchBatches):
     cases = 8
+    hosts = 6

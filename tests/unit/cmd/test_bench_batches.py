@@ -19,11 +19,12 @@ from tests.unit.cmd import test_model
 class TestBenchBatches(unittest.TestCase):
     """tests/long has more cases."""
 
-    cases = 3
+    cases = 2
+    hosts = 4
 
     def test_identical_vms_in_turn_are_the_optimum_and_moves_together_are_no_worse(self):
         code, out, err = test_model.run('bench', 'batches', '--cases', str(self.cases),
-                                        '--hosts', '6', '--host-type',
+                                        '--hosts', str(self.hosts), '--host-type',
                                         'same-core-raw-disk', '-f', 'json')
         self.assertEqual(0, code, err)
         rows = {row['where']: row for row in json.loads(out)}

@@ -142,7 +142,7 @@ class TestRefitting(RefittingCase):
         self.assertEqual(self.engine.models()[TYPE].slowdown.to_document(),
                          again.models()[TYPE].slowdown.to_document())
         with self.assertNoLogs(LOGGER, 'WARNING'):
-            again.cycles(50)
+            again.cycles(10)
         # A next refit has the same files as its root.
         self.world.truth = times(0.5)
         with self.assertLogs(LOGGER):

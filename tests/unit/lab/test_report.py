@@ -41,7 +41,7 @@ class TestReport(folder.FolderCase):
 
     def test_all_that_was_measured_and_what_was_not(self):
         measured = self.read('s.csv', synthetic.build(
-            generator=40, backgrounds=40, names=('cpu', 'randread', 'mixed')))
+            generator=12, backgrounds=16, names=('cpu', 'randread', 'mixed')))
         few = self.read('few.csv', synthetic.build(generator=1, backgrounds=3, names=('cpu',)),
                         'too few <to fit>')
         few = dataclasses.replace(few, header=few.header | {

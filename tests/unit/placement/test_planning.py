@@ -33,7 +33,7 @@ from tracon_watcher.scheduling import assignment
 MODELS = synthetic.models(background=12.0)
 NOW = 1000.0
 FREE = plan.Parameters(min_gain=0.02, migration_cost=0.0, max_migrations=4)
-FEW = hypothesis.settings(max_examples=60, deadline=None,
+FEW = hypothesis.settings(max_examples=25, deadline=None,
                           suppress_health_check=[hypothesis.HealthCheck.too_slow])
 CLUSTERS = synthetic.hosts(largest=5)
 POOLED = synthetic.hosts(largest=5, storage=(cluster.LOCAL, 'pool', 'pool'))

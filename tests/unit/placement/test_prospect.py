@@ -52,7 +52,7 @@ def journeys(draw):
 class ProspectTestCase(unittest.TestCase):
 
     @hypothesis.given(journeys())
-    @hypothesis.settings(deadline=None, max_examples=15)
+    @hypothesis.settings(deadline=None, max_examples=6)
     def test_after_every_move_it_is_as_if_predicted_anew(self, journey):
         self.check_journey(journey)
 

@@ -212,7 +212,7 @@ class TestOnMeasuredData(unittest.TestCase):
 
     def test_above_saturation_priced_is_ahead_of_mix_and_of_one_vm_a_host(self):
         for host_type in (HOST_TYPE, 'shared-slow-device'):
-            tasks = {name: self.run_case(name, host_type=host_type, rate=100.0, hours=3.0).tasks
+            tasks = {name: self.run_case(name, host_type=host_type, rate=100.0, hours=1.5).tasks
                      for name in ('FIFO-spread', 'FIFO-single', 'MIX_8-eager', 'PRICED_8')}
             with self.subTest(host_type=host_type, tasks=tasks):
                 self.assertGreater(tasks['PRICED_8'], 1.02 * tasks['MIX_8-eager'])
@@ -230,7 +230,7 @@ class TestOnMeasuredData(unittest.TestCase):
         self.assertAlmostEqual(gain['matching'], gain['matching-spread'], delta=0.02)
 
     def test_migrations_help_where_fifo_packs(self):
-        more = {'rate': 6.0, 'hours': 2.0, 'machines': 24}
+        more = {'rate': 4.0, 'hours': 2.0, 'machines': 16}
         setup = experiment.Setup(self.files, ('shared-slow-device',))
         still, moved = (experiment.run(experiment.Case(
             setup, 'FIFO-packed', audit_minutes=minutes, **more)) for minutes in (0.0, 10.0))
