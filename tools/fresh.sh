@@ -47,6 +47,9 @@ fi
 cache=${TRACON_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/tracon-watcher}/fresh
 bare=$cache/$suite.tar
 mkdir -p "$cache"
+# Two runs at once would fight for apt's lock, and for the file.
+exec 8>"$cache/lock"
+flock 8
 if [[ ! -s $bare ]]; then
     if ! command -v mmdebstrap >/dev/null; then
         apt-get update -q >&2
@@ -58,6 +61,7 @@ if [[ ! -s $bare ]]; then
         --include=ca-certificates,git,make,python3 "$suite" "$bare.part"
     mv "$bare.part" "$bare"
 fi
+exec 8>&-
 
 # A folder of its own for each run; --one-file-system keeps rm out of what is still mounted.
 system=$(mktemp -d "$cache/$suite.XXXXXX")

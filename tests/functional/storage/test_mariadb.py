@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from tests.functional import databases
 from tests.functional.storage import suite
 from tests.unit.engine.storage import base
+from tracon_watcher.engine.storage import schema
 
 globals().update(suite.cases(__name__, databases.MariaDB))
 
@@ -41,3 +42,17 @@ class TestMariaDB(suite.OnServer, base.StorageCase):
                          "'innodb_lock_wait_timeout', 'idle_write_transaction_timeout')")
         self.assertEqual({'wait_timeout': '600', 'innodb_lock_wait_timeout': '20',
                           'idle_write_transaction_timeout': '15'}, dict(map(tuple, found)))
+
+    def test_an_upgrade_keeps_others_out_until_it_is_committed(self):
+        free = []
+
+        def look(_connection):
+            free.append(self.ask("SELECT IS_FREE_LOCK('tracon db upgrade')")[0][0])
+
+        other = self.connect()
+        engine = other._manager.writer.get_engine()
+        sa.event.listen(engine, 'commit', look)
+        self.addCleanup(sa.event.remove, engine, 'commit', look)
+        schema.upgrade(other)
+        # The upgrade is committed first, then the connection that has held the lock.
+        self.assertEqual([0, 1], free)

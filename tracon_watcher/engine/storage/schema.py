@@ -67,7 +67,10 @@ def upgrade(database: databases.Database) -> tuple[str | None, str]:
 
     :raises errors.SchemaOutOfDate: when the database is of a later release
     """
-    with database.connection() as connection, _alone(connection, database.where):
+    with _alone(database), database.connection() as connection:
+        if connection.dialect.name == 'postgresql':
+            connection.execute(sa.text('SET LOCAL statement_timeout = 0'))
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
         before = _revision(connection)
         if before is not None and before not in _known():
             raise errors.SchemaOutOfDate(database.where, before, expected(), _remedy(before))
@@ -100,19 +103,21 @@ def _remedy(found: str | None) -> str:
 
 
 @contextlib.contextmanager
-def _alone(connection: sa.Connection, where: str) -> Iterator[None]:
-    """Keep other upgrades out; SQLite's transaction does so by itself."""
-    name = connection.dialect.name
-    if name == 'postgresql':
-        connection.execute(sa.text('SET LOCAL statement_timeout = 0'))
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
-    if name != 'mysql':
+def _alone(database: databases.Database) -> Iterator[None]:
+    """Keep other upgrades out on MariaDB; elsewhere the upgrade's own transaction does so.
+
+    The lock has a connection of its own, so that it is held until the upgrade is committed. That
+    connection is idle meanwhile, for longer than the others may be.
+    """
+    if database.url.get_backend_name() != 'mysql':
         yield
         return
-    if not connection.scalar(sa.select(sa.func.get_lock(_LOCK_NAME, _LOCK_SECONDS))):
-        raise errors.StorageUnavailable(where, 'another upgrade is under way',
-                                        'wait for its end, then run "tracon db version"')
-    try:
-        yield
-    finally:
-        connection.execute(sa.select(sa.func.release_lock(_LOCK_NAME)))
+    with database.connection() as connection:
+        connection.execute(sa.text('SET SESSION wait_timeout = 28800'))
+        if not connection.scalar(sa.select(sa.func.get_lock(_LOCK_NAME, _LOCK_SECONDS))):
+            raise errors.StorageUnavailable(database.where, 'another upgrade is under way',
+                                            'wait for its end, then run "tracon db version"')
+        try:
+            yield
+        finally:
+            connection.execute(sa.select(sa.func.release_lock(_LOCK_NAME)))
