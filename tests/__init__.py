@@ -12,12 +12,22 @@
 
 import logging
 
-import hypothesis
-
-# No test is timed: machines are busy.
-hypothesis.settings.register_profile(
-    'tracon', deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.load_profile('tracon')
+try:
+    import hypothesis
+    from hypothesis.internal.conjecture import providers
+except ImportError:
+    # Some environments have none, and no tests that need it.
+    pass
+else:
+    # No test is timed: machines are busy. Each run tries the same examples, and keeps none for
+    # the next.
+    hypothesis.settings.register_profile(
+        'tracon', deadline=None, derandomize=True, database=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow])
+    hypothesis.settings.load_profile('tracon')
+    # It would take some values out of whatever modules of ours a worker has loaded so far, so
+    # that examples depended on the tests that came before.
+    providers.is_local_module_file = lambda path: False
 
 # Without any handler logging prints to stderr, and a test that provokes a
 # warning looks like one that fails.

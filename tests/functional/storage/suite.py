@@ -10,13 +10,14 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The tests of the storage that run on SQLite as unit tests, for other databases."""
+"""The tests of the storage that run on SQLite, in tests/unit and tests/realtime, for others."""
 
 import importlib
 import pkgutil
 
 from tests.functional import databases
-from tests.unit.engine import storage as package
+from tests.realtime.engine import storage as realtime
+from tests.unit.engine import storage as unit
 from tests.unit.engine.storage import base
 
 
@@ -38,11 +39,13 @@ def cases(module, kind):
     :param module: name of the module that they shall belong to
     """
     found = {}
-    for info in pkgutil.iter_modules(package.__path__):
-        tests = importlib.import_module(f'{package.__name__}.{info.name}')
-        for name, case in vars(tests).items():
-            if isinstance(case, type) and issubclass(case, base.DatabaseCase) and \
-                    case.__module__ == tests.__name__ and name.startswith('Test'):
-                found[name] = type(name, (OnServer, case),
-                                   {'__module__': module, 'server': kind})
+    for package in (unit, realtime):
+        for info in pkgutil.iter_modules(package.__path__):
+            tests = importlib.import_module(f'{package.__name__}.{info.name}')
+            for name, case in vars(tests).items():
+                if isinstance(case, type) and issubclass(case, base.DatabaseCase) and \
+                        case.__module__ == tests.__name__ and name.startswith('Test'):
+                    assert name not in found, f'two classes are called {name}'
+                    found[name] = type(name, (OnServer, case),
+                                       {'__module__': module, 'server': kind})
     return found

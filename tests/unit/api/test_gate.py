@@ -23,18 +23,18 @@ from tracon_watcher.placement import attribution
 class TestGate(unittest.TestCase):
 
     def test_one_works_one_waits_and_the_others_are_refused(self):
-        one, may_end, worked = gate.Gate(at_once=1), threading.Event(), []
+        one, may_end, worked = gate.Gate(at_once=1, patience=120.0), threading.Event(), []
         working = threading.Event()
 
         def work(name):
             with one.turn():
                 working.set()
-                may_end.wait(20)
+                may_end.wait(120)
                 worked.append(name)
 
         first = threading.Thread(target=work, args=('first',))
         first.start()
-        self.assertTrue(working.wait(20))
+        self.assertTrue(working.wait(120))
         second = threading.Thread(target=work, args=('second',))
         second.start()
         # It has taken the one place there is to wait.
@@ -44,8 +44,8 @@ class TestGate(unittest.TestCase):
             with one.turn():
                 self.fail('a third one has its turn')
         may_end.set()
-        first.join(20)
-        second.join(20)
+        first.join(120)
+        second.join(120)
         self.assertEqual(['first', 'second'], worked)
         with one.turn():
             worked.append('third')

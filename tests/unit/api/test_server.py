@@ -44,16 +44,27 @@ def application(environ, start_response):
 def large(environ, start_response):
     """Answer more than sockets hold, unless asked whether it is ready."""
     start_response('200 OK', [])
-    return [b'x' * (5 if environ['PATH_INFO'] == '/ready' else 10_000_000)]
+    return [b'x' * (5 if environ['PATH_INFO'] == '/ready' else 40_000_000)]
 
 
-def take_slowly(connected, enough):
-    """Read on and on, but not fast."""
+def take_slowly(connected, begun, enough):
+    """Read on and on, but not fast: it would take minutes."""
     try:
-        while connected.recv(6000) and not enough.wait(0.05):
-            pass
+        while connected.recv(6000):
+            begun.set()
+            if enough.wait(0.05):
+                return
     except OSError:
         pass
+
+
+def ended(connected):
+    """Wait until the other side has ended a connection; say whether it said nothing before."""
+    try:
+        return connected.recv(1) == b''
+    except ConnectionResetError:
+        # It had not read yet what it was sent.
+        return True
 
 
 def certify(folder):
@@ -80,21 +91,39 @@ def certify(folder):
 
 class Server(unittest.TestCase):
 
+    def setUp(self):
+        super().setUp()
+        self.now = 0.0
+
     def serve(self, of=application, **options):
-        made = server.Server(of, '127.0.0.1', 0, **options)
+        """Have a server whose patience ends when ``self.now`` is past it, and not before."""
+        made = server.Server(of, '127.0.0.1', 0, **{'timeout': 600.0, **options})
         made.start()
+        made._server._gathering._clock = lambda: self.now
         self.addCleanup(made.stop)
         return made
 
+    def wait_for(self, condition):
+        until = time.monotonic() + 120
+        while not condition():
+            self.assertLess(time.monotonic(), until, 'waited in vain')
+            time.sleep(0.01)
+
+    @staticmethod
+    def gathered(made):
+        """Return how many bytes have come of each head that is not whole yet."""
+        return [len(head) for _deadline, head in list(made._server._gathering._waiting.values())
+                if head is not None]
+
     def test_answers_and_stops(self):
-        made = server.Server(application, '127.0.0.1', 0, threads=2)
+        made = server.Server(application, '127.0.0.1', 0, threads=2, timeout=600.0)
         made.start()
         url = f'http://127.0.0.1:{made.port}/v1'
-        with request.urlopen(url, timeout=10) as response:
+        with request.urlopen(url, timeout=120) as response:
             self.assertEqual({'path': '/v1'}, json.load(response))
             self.assertEqual('tracon', response.headers['Server'])
         made.stop()
-        self.assertRaises(error.URLError, request.urlopen, url, timeout=10)
+        self.assertRaises(error.URLError, request.urlopen, url, timeout=120)
         self.assertFalse(any(thread.name == f'http-{made.port}'
                              for thread in threading.enumerate()))
 
@@ -102,7 +131,7 @@ class Server(unittest.TestCase):
         made, found = self.serve(threads=4), []
 
         def ask(place):
-            with request.urlopen(f'http://127.0.0.1:{made.port}/{place}', timeout=20) as response:
+            with request.urlopen(f'http://127.0.0.1:{made.port}/{place}', timeout=120) as response:
                 found.append(json.load(response)['path'])
 
         threads = [threading.Thread(target=ask, args=(place,)) for place in range(40)]
@@ -118,7 +147,7 @@ class Server(unittest.TestCase):
                                       ({}, b'x' * 70000, 413)):
             asked = request.Request(f'http://127.0.0.1:{made.port}/', data=body, headers=headers)
             with self.assertRaises(error.HTTPError) as caught:
-                request.urlopen(asked, timeout=10)
+                request.urlopen(asked, timeout=120)
             self.assertEqual(status, caught.exception.code)
             caught.exception.close()
 
@@ -126,10 +155,10 @@ class Server(unittest.TestCase):
         for tls in (False, True):
             with self.subTest(tls=tls), tempfile.TemporaryDirectory() as folder:
                 certificate, key = certify(folder) if tls else (None, None)
-                made = self.serve(threads=2, timeout=60.0, certificate=certificate, key=key)
+                made = self.serve(threads=2, certificate=certificate, key=key)
                 trusted = ssl.create_default_context(cafile=certificate) if tls else None
                 for _place in range(6):
-                    one = socket.create_connection(('127.0.0.1', made.port), timeout=10)
+                    one = socket.create_connection(('127.0.0.1', made.port), timeout=120)
                     self.addCleanup(one.close)
                     if tls:
                         one = trusted.wrap_socket(one, server_hostname='127.0.0.1')
@@ -137,27 +166,33 @@ class Server(unittest.TestCase):
                     one.sendall(b'x' * (server._LARGEST_HEADER + 1))
                     self.assertIn(b'413', one.recv(1000))
                 scheme = 'https' if tls else 'http'
-                with request.urlopen(f'{scheme}://127.0.0.1:{made.port}/ready', timeout=20,
+                with request.urlopen(f'{scheme}://127.0.0.1:{made.port}/ready', timeout=120,
                                      context=trusted) as response:
                     self.assertEqual({'path': '/ready'}, json.load(response))
 
     def test_who_was_refused_and_sends_on_is_dropped_in_time(self):
-        made = self.serve(timeout=0.5)
-        with socket.create_connection(('127.0.0.1', made.port), timeout=10) as one:
+        made = self.serve()
+        with socket.create_connection(('127.0.0.1', made.port), timeout=120) as one:
             one.sendall(b'x' * (server._LARGEST_HEADER + 1))
-            began = time.monotonic()
-            with self.assertRaises(OSError):
-                while True:
+            self.assertIn(b'413', one.recv(1000))
+
+            def dropped():
+                try:
                     one.sendall(b'x')
-                    time.sleep(0.05)
-                    self.assertLess(time.monotonic(), began + 10)
+                except OSError:
+                    return True
+                return False
+
+            self.assertFalse(dropped())
+            self.now = 600.0
+            self.wait_for(dropped)
 
     def test_who_takes_an_answer_slowly_keeps_no_thread_busy(self):
         for tls in (False, True):
             with self.subTest(tls=tls), tempfile.TemporaryDirectory() as folder, \
                     self.assertNoLogs('tracon_watcher.api.server', 'WARNING'):
                 certificate, key = certify(folder) if tls else (None, None)
-                made = self.serve(large, threads=1, timeout=1.0, certificate=certificate, key=key)
+                made = self.serve(large, threads=1, certificate=certificate, key=key)
                 trusted = ssl.create_default_context(cafile=certificate) if tls else None
                 # So that each part of the answer is taken in time.
                 made._server.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 40000)
@@ -170,20 +205,26 @@ class Server(unittest.TestCase):
                     one = trusted.wrap_socket(one, server_hostname='127.0.0.1')
                     self.addCleanup(one.close)
                 one.sendall(b'GET / HTTP/1.1\r\nHost: x\r\n\r\n')
-                enough = threading.Event()
-                slow = threading.Thread(target=take_slowly, args=(one, enough))
+                begun, enough = threading.Event(), threading.Event()
+                slow = threading.Thread(target=take_slowly, args=(one, begun, enough))
                 self.addCleanup(slow.join)
                 self.addCleanup(enough.set)
                 slow.start()
+                self.assertTrue(begun.wait(120))
+                # Of the answer it has had a part, and its time is over.
+                self.now += 600.0
                 scheme = 'https' if tls else 'http'
-                with request.urlopen(f'{scheme}://127.0.0.1:{made.port}/ready', timeout=8,
+                with request.urlopen(f'{scheme}://127.0.0.1:{made.port}/ready', timeout=120,
                                      context=trusted) as response:
                     self.assertEqual(b'xxxxx', response.read())
 
     def test_silent_clients_are_dropped(self):
-        made = self.serve(timeout=0.5)
-        with socket.create_connection(('127.0.0.1', made.port), timeout=10) as one:
+        made = self.serve()
+        with socket.create_connection(('127.0.0.1', made.port), timeout=120) as one:
             one.sendall(b'GET / HTTP/1.1\r\nHost')
+            self.wait_for(lambda: self.gathered(made) == [20])
+            self.now = 600.0
+            made._server._gathering._wake()
             said = b''
             while chunk := one.recv(1000):
                 said += chunk
@@ -193,10 +234,10 @@ class Server(unittest.TestCase):
         for tls in (False, True):
             with self.subTest(tls=tls), tempfile.TemporaryDirectory() as folder:
                 certificate, key = certify(folder) if tls else (None, None)
-                made = self.serve(threads=2, timeout=60.0, certificate=certificate, key=key)
+                made = self.serve(threads=2, certificate=certificate, key=key)
                 trusted = ssl.create_default_context(cafile=certificate) if tls else None
                 for place in range(30):
-                    one = socket.create_connection(('127.0.0.1', made.port), timeout=10)
+                    one = socket.create_connection(('127.0.0.1', made.port), timeout=120)
                     self.addCleanup(one.close)
                     if tls and place % 2:
                         one = trusted.wrap_socket(one, server_hostname='127.0.0.1')
@@ -205,7 +246,7 @@ class Server(unittest.TestCase):
                     one.sendall(b'\x16\x03\x01' if tls and not place % 2 else
                                 b'GET / HTTP/1.1\r\nX-Drip: ')
                 scheme = 'https' if tls else 'http'
-                with request.urlopen(f'{scheme}://127.0.0.1:{made.port}/ready', timeout=20,
+                with request.urlopen(f'{scheme}://127.0.0.1:{made.port}/ready', timeout=120,
                                      context=trusted) as response:
                     self.assertEqual({'path': '/ready'}, json.load(response))
 
@@ -220,10 +261,10 @@ class Server(unittest.TestCase):
         fails = mock.patch.object(gathering.Gathering, '_read', autospec=True, side_effect=fail)
         fails.__enter__()
         with self.assertLogs('tracon_watcher.api.gathering', 'ERROR'), \
-                socket.create_connection(('127.0.0.1', made.port), timeout=10) as one:
+                socket.create_connection(('127.0.0.1', made.port), timeout=120) as one:
             self.assertEqual(b'', one.recv(1))
         self.assertIs(real, gathering.Gathering._read)
-        with request.urlopen(f'http://127.0.0.1:{made.port}/', timeout=10) as response:
+        with request.urlopen(f'http://127.0.0.1:{made.port}/', timeout=120) as response:
             self.assertEqual(200, response.status)
 
     def test_one_that_is_closed_already_ends_nobody_elses(self):
@@ -238,29 +279,32 @@ class Server(unittest.TestCase):
         fails = mock.patch.object(gathering.Gathering, '_take', autospec=True, side_effect=closed)
         fails.__enter__()
         with self.assertLogs('tracon_watcher.api.gathering', 'ERROR'), \
-                socket.create_connection(('127.0.0.1', made.port), timeout=10), \
-                request.urlopen(f'http://127.0.0.1:{made.port}/', timeout=10) as response:
+                socket.create_connection(('127.0.0.1', made.port), timeout=120), \
+                request.urlopen(f'http://127.0.0.1:{made.port}/', timeout=120) as response:
             self.assertEqual(200, response.status)
 
     def test_who_waits_longest_makes_room(self):
         with mock.patch.object(server, '_MOST_WAITING', 3):
-            made = self.serve(timeout=60.0)
+            made = self.serve()
         waiting = []
         for _place in range(5):
-            one = socket.create_connection(('127.0.0.1', made.port), timeout=10)
+            one = socket.create_connection(('127.0.0.1', made.port), timeout=120)
             self.addCleanup(one.close)
             one.sendall(b'GET /')
             waiting.append(one)
-        self.assertEqual([b'', b''], [one.recv(1) for one in waiting[:2]])
+        self.assertTrue(all(ended(one) for one in waiting[:2]))
         waiting[4].sendall(b'late HTTP/1.1\r\nHost: x\r\n\r\n')
         self.assertIn(b'200 OK', waiting[4].recv(1000))
 
     def test_a_request_in_pieces_is_read_whole(self):
         made = self.serve()
-        with socket.create_connection(('127.0.0.1', made.port), timeout=10) as one:
-            for piece in (b'GET /in', b'-pieces HTTP/1.1\r\nHo', b'st: x\r\n\r', b'\n'):
+        with socket.create_connection(('127.0.0.1', made.port), timeout=120) as one:
+            sent = 0
+            for piece in (b'GET /in', b'-pieces HTTP/1.1\r\nHo', b'st: x\r\n\r'):
                 one.sendall(piece)
-                time.sleep(0.05)
+                sent += len(piece)
+                self.wait_for(lambda sent=sent: self.gathered(made) == [sent])
+            one.sendall(b'\n')
             said = b''
             while chunk := one.recv(1000):
                 said += chunk
@@ -285,6 +329,6 @@ class Server(unittest.TestCase):
             made = self.serve(certificate=certificate, key=key)
             trusted = ssl.create_default_context(cafile=certificate)
             url = f'https://127.0.0.1:{made.port}/v1'
-            with request.urlopen(url, timeout=10, context=trusted) as response:
+            with request.urlopen(url, timeout=120, context=trusted) as response:
                 self.assertEqual({'path': '/v1'}, json.load(response))
-            self.assertRaises(error.URLError, request.urlopen, url, timeout=10)
+            self.assertRaises(error.URLError, request.urlopen, url, timeout=120)

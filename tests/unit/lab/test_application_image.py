@@ -73,16 +73,18 @@ class TestImage(folder.FolderCase):
             application_image.select(self.root, self.root / 'out')
 
     def test_one_builds_at_a_time(self):
-        said, inside = [], threading.Event()
+        said, waits, inside = [], threading.Event(), threading.Event()
 
         def second():
-            with application_image._only_builder(self.root, said.append):
+            with application_image._only_builder(
+                    self.root, lambda text: (said.append(text), waits.set())):
                 inside.set()
         with application_image._only_builder(self.root, said.append):
             waiting = threading.Thread(target=second)
             waiting.start()
-            self.assertFalse(inside.wait(0.3))
-        waiting.join(10)
+            self.assertTrue(waits.wait(120))
+            self.assertFalse(inside.is_set())
+        waiting.join(120)
         self.assertTrue(inside.is_set())
         self.assertEqual(1, len(said))
         self.assertIn('waiting', said[0])

@@ -15,6 +15,7 @@ import socket
 import tempfile
 import threading
 import unittest
+from unittest import mock
 
 from tracon_watcher.lab import channel
 from tracon_watcher.lab import errors
@@ -42,6 +43,32 @@ class TestProgress(unittest.TestCase):
             channel.parse_progress('ok')
 
 
+class Scripted:
+    """A socket whose other end does not hear the first `lost` lines; it answers others at once."""
+
+    def __init__(self, answers, asked, lost):
+        self.answers, self.asked, self.lost = answers, asked, lost
+        self.said = b''
+
+    def settimeout(self, seconds):
+        pass
+
+    def sendall(self, line):
+        self.asked.append(line.decode().strip())
+        if len(self.asked) > self.lost:
+            answer = self.answers.get(self.asked[-1].split()[0], 'error unknown')
+            self.said += answer.encode() + b'\n'
+
+    def recv(self, most):
+        if not self.said:
+            raise TimeoutError
+        found, self.said = self.said[:most], self.said[most:]
+        return found
+
+    def close(self):
+        pass
+
+
 class TestChannel(unittest.TestCase):
 
     def setUp(self):
@@ -57,38 +84,45 @@ class TestChannel(unittest.TestCase):
         self.channel = channel.Channel(self.path, 'target')
         self.addCleanup(self.channel.close)
 
-    def serve(self, answers, lost=0):
-        """A guest's end of the port; the first `lost` questions come before it listens."""
+    def script(self, answers, lost):
+        """A guest of which the first `lost` questions come before it listens; no time passes."""
+        self.enterContext(mock.patch.object(channel.Channel, '_connect', lambda _self: Scripted(
+            answers, self.asked, lost)))
+        self.enterContext(mock.patch.object(channel, 'time', autospec=True))
+
+    def serve(self, answers):
+        """A guest's end of the port, which answers each question within its turn."""
+        self.enterContext(mock.patch.object(channel, 'TURN', 120.0))
+
         def work():
             end, _address = self.listener.accept()
             with end, end.makefile('rw') as stream:
-                for number, line in enumerate(stream):
-                    self.asked.append(line.strip())
-                    if number >= lost:
-                        stream.write(answers.get(line.split()[0], 'error unknown') + '\n')
-                        stream.flush()
+                for line in stream:
+                    stream.write(answers.get(line.split()[0], 'error unknown') + '\n')
+                    stream.flush()
         thread = threading.Thread(target=work, daemon=True)
         thread.start()
 
     def test_boot_is_waited_for(self):
-        self.serve({'read': FIRST, 'stop': 'ok'}, lost=1)
+        self.script({'read': FIRST, 'stop': 'ok'}, lost=1)
         self.channel.wait_for_boot(10)
-        self.assertGreaterEqual(self.asked.count('read'), 2)
+        self.assertEqual(['read', 'read'], self.asked)
         self.assertEqual('ok', self.channel.ask('stop'))
         self.assertEqual(1153, self.channel.read().units)
 
     def test_no_guest(self):
         os.unlink(self.path)
+        self.enterContext(mock.patch.object(channel, 'time', autospec=True))
         with self.assertRaisesRegex(errors.GuestError, 'target did not answer within'):
             self.channel.wait_for_boot(0.3)
 
     def test_error_answer(self):
         self.serve({'read': FIRST})
-        self.channel.wait_for_boot(10)
+        self.channel.wait_for_boot(120)
         with self.assertRaisesRegex(errors.GuestError, 'error unknown'):
             self.channel.ask('dance')
 
     def test_silence(self):
-        self.serve({}, lost=100)
+        self.script({}, lost=100)
         with self.assertRaisesRegex(errors.GuestError, 'did not answer'):
             self.channel.wait_for_boot(1.5)

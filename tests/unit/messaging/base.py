@@ -51,16 +51,14 @@ class MessagingCase(unittest.TestCase):
 
     url = 'fake://'
     #: Seconds to wait for an answer.
-    timeout = 3.0
+    timeout = 120.0
 
     def setUp(self):
         super().setUp()
         broker = brokers.of_its_own()
         broker.start()
         self.addCleanup(broker.stop)
-        short = mock.patch.object(link.Link.__init__, '__defaults__', (self.timeout,))
-        short.start()
-        self.addCleanup(short.stop)
+        self.enterContext(self.waiting(self.timeout))
         self.decisions = []
         self.settled = []
         self.listeners = []
@@ -89,11 +87,25 @@ class MessagingCase(unittest.TestCase):
             self.wait_for(lambda: made._session._link is not None)
         return made
 
+    @staticmethod
+    def waiting(seconds):
+        """Return a patch under which those who begin wait for answers for so long."""
+        return mock.patch.object(link.Link.__init__, '__defaults__', (seconds,))
+
+    @staticmethod
+    def ask(listener, timeout=None):
+        """Have a listener ask the engine now, and wait for its answer for so long from now on."""
+        session = listener._session
+        if timeout is not None:
+            session._link._timeout = timeout
+        session._look_at = 0.0
+        session.wanted.set()
+
     def said(self):
         """Return what the listeners have reported."""
         return [one.reports for one in self.listeners]
 
-    def wait_for(self, condition, seconds=20.0):
+    def wait_for(self, condition, seconds=120.0):
         """Wait until ``condition()`` holds."""
         end = time.monotonic() + seconds
         while not condition():

@@ -14,9 +14,9 @@
 
 import copy
 import logging
+import math
 import os
 import threading
-import time
 from unittest import mock
 
 import numpy as np
@@ -35,6 +35,8 @@ from tracon_watcher.placement import delta
 
 VM = test_delta.VM
 state = test_delta.state
+#: Seconds without news after which an engine is asked, where it is asked by the test alone.
+NEVER = 3600.0
 
 
 def large(identity, seed):
@@ -48,7 +50,7 @@ def large(identity, seed):
 class FollowTest(base.MessagingCase):
 
     def test_first_the_whole_then_deltas(self):
-        engine, listener = self.engine(), self.listener(period=60.0)
+        engine, listener = self.engine(), self.listener(period=NEVER)
         engine.publish(state((1, 1)))
         self.wait_for(lambda: listener.taken)
         for version in (2, 3):
@@ -67,18 +69,19 @@ class FollowTest(base.MessagingCase):
         snapshots.same(self, state((1, 3), b1=3 * VM), listener.current)
 
     def test_an_announcement_that_was_lost_is_made_up_for_by_deltas(self):
-        engine, listener = self.engine(), self.listener(period=0.3)
+        engine, listener = self.engine(), self.listener(period=NEVER)
         engine.publish(state((1, 1)))
         self.wait_for(lambda: listener.taken)
         with mock.patch.object(engine, '_announce', autospec=True):
             for version in (2, 3):
                 engine.publish(state((1, version), b1=version * VM))
+        self.ask(listener)
         self.wait_for(lambda: listener.identities()[-1] == (1, 3))
         snapshots.same(self, state((1, 3), b1=3 * VM), listener.current)
         self.assertEqual(1, engine.statistics()['chunk'])
 
     def test_an_announcement_that_starts_from_a_lost_one(self):
-        engine, listener = self.engine(), self.listener(period=60.0)
+        engine, listener = self.engine(), self.listener(period=NEVER)
         engine.publish(state((1, 1)))
         self.wait_for(lambda: listener.taken)
         with mock.patch.object(engine, '_announce', autospec=True):
@@ -88,17 +91,18 @@ class FollowTest(base.MessagingCase):
         self.assertEqual((1, 1), (engine.statistics()['chunk'], len(listener.taken) - 1))
 
     def test_too_many_deltas_are_no_shorter_way(self):
-        engine, listener = self.engine(), self.listener(period=0.3)
+        engine, listener = self.engine(), self.listener(period=NEVER)
         engine.publish(state((1, 1)))
         self.wait_for(lambda: listener.taken)
         with mock.patch.object(engine, '_announce', autospec=True):
             for version in range(2, 12):
                 engine.publish(state((1, version)))
+        self.ask(listener)
         self.wait_for(lambda: listener.identities()[-1] == (1, 11))
         self.assertEqual(2, engine.statistics()['chunk'])
 
     def test_large_ones_come_in_pieces(self):
-        engine, listener = self.engine(), self.listener(period=60.0)
+        engine, listener = self.engine(), self.listener(period=NEVER)
         engine.publish(large((1, 1), 1))
         self.wait_for(lambda: listener.taken)
         pieces = engine.statistics()['chunk']
@@ -152,7 +156,7 @@ class LeadTest(base.MessagingCase):
 
     def test_a_newer_epoch_wins_whatever_the_version(self):
         first, second = self.engine('first'), self.engine('second')
-        listener = self.listener(period=60.0)
+        listener = self.listener(period=NEVER)
         first.publish(state((1, 90)))
         self.wait_for(lambda: listener.identities() == [(1, 90)])
         second.publish(state((2, 1), b1=2 * VM))
@@ -163,37 +167,47 @@ class LeadTest(base.MessagingCase):
         first, second = self.engine('first'), self.engine('second')
         first.publish(state((1, 0)))
         second.publish(state((2, 1)))
-        # A leader that is not heard of for three periods would be taken for gone, however busy the
-        # machine is.
-        listener = self.listener(period=0.5)
-        self.wait_for(lambda: listener.current and listener.current.epoch == 2)
+        listener = self.listener(period=NEVER)
+        # Whom it asks at first is the broker's choice, but it hears both.
+        self.wait_for(lambda: listener.current)
+        second.publish(state((2, 2)))
+        self.wait_for(lambda: listener.current.epoch == 2)
         listener.taken.clear()
-        for version in range(1, 30):
+        for version in range(3, 31):
             first.publish(state((1, version)))
             if version % 10 == 0:
                 second.publish(state((2, version), b1=version * VM))
-            time.sleep(0.05)
-        self.wait_for(lambda: listener.identities()[-1] == (2, 20))
-        self.assertEqual({2}, {epoch for epoch, _version in listener.identities()})
-        # It goes on asking, and whom it asks is the broker's choice.
-        self.wait_for(lambda: first.statistics()['head'] > 0)
-        self.assertEqual({2}, {epoch for epoch, _version in listener.identities()})
+                self.wait_for(lambda version=version: listener.current.identity == (2, version))
+        self.assertEqual([(2, 10), (2, 20), (2, 30)], listener.identities())
+        # It is asked, as nobody else is left, and its answer is passed over as well.
+        asked = first.statistics()['head']
+        second.stop()
+        self.ask(listener)
+        self.wait_for(lambda: first.statistics()['head'] > asked)
+        self.wait_for(lambda: listener._session._look_at > 0)
+        self.assertEqual((2, 30), listener.current.identity)
+        self.assertEqual(3, len(listener.taken))
         self.assertEqual([], listener.reports)
 
     def test_that_only_an_older_one_is_left_is_said(self):
         first, second = self.engine('first'), self.engine('second')
         first.publish(state((1, 4)))
         second.publish(state((2, 1)))
-        listener = self.listener(period=0.1)
-        self.wait_for(lambda: listener.current and listener.current.epoch == 2)
+        listener = self.listener(period=NEVER)
+        self.wait_for(lambda: listener.current)
+        second.publish(state((2, 2)))
+        self.wait_for(lambda: listener.current.epoch == 2)
         second.stop()
         first.publish(state((1, 5)))
+        # The leader has not been heard of for three periods.
+        listener.period = 0.0
+        self.ask(listener)
         self.wait_for(lambda: listener.reports)
         self.assertIn('epoch 1, which has lost the lead', listener.reports[0])
-        self.assertEqual((2, 1), listener.current.identity)
+        self.assertEqual((2, 2), listener.current.identity)
 
     def test_an_engine_that_has_listened_hands_out_a_delta(self):
-        first, listener = self.engine('first'), self.listener(period=0.3)
+        first, listener = self.engine('first'), self.listener(period=NEVER)
         first.publish(state((1, 5)))
         self.wait_for(lambda: listener.taken)
         first.stop()
@@ -213,7 +227,7 @@ class DamageTest(base.MessagingCase):
 
     def setUp(self):
         super().setUp()
-        self.publisher, self.subscriber = self.engine(), self.listener(period=60.0)
+        self.publisher, self.subscriber = self.engine(), self.listener(period=NEVER)
         self.publisher.publish(state((1, 1)))
         self.wait_for(lambda: self.subscriber.taken)
 
@@ -243,7 +257,7 @@ class DamageTest(base.MessagingCase):
                              (lambda content: content.update(deltas=[5]), 'deltas'),
                              (lambda content: content.update(epoch='x'), "epoch is 'x'"),
                              (lambda content: content.update(version=1e300), 'version is 1e')):
-            listener = self.listener(name='other', period=60.0)
+            listener = self.listener(name='other', period=NEVER)
             self.wait_for(lambda listener=listener: listener.taken)
             content = {'epoch': 1, 'version': 9, 'server': 'engine', 'deltas': None}
             change(content)
@@ -256,18 +270,26 @@ class DamageTest(base.MessagingCase):
 
     def test_a_damaged_whole_is_refused_and_the_last_good_one_kept(self):
         good = self.subscriber.current
+        # It is asked again by the test.
+        self.enterContext(mock.patch('tracon_watcher.messaging.subscriber._SHORTEST_PAUSE', NEVER))
+        self.enterContext(mock.patch('tracon_watcher.messaging.subscriber._LONGEST_PAUSE', NEVER))
         with mock.patch.object(parcel.Parcel, 'chunk', lambda _self, _index: 'AAAA'):
             self.announce(lambda content: content.update(deltas=None))
             self.wait_for(lambda: len(self.subscriber.reports) == 2)
         for what, said in zip(('a delta', 'the snapshot'), self.subscriber.reports):
             self.assertRegex(said, f'^{what}: the SHA-256 of what has come')
         self.assertIs(good, self.subscriber.current)
+        self.ask(self.subscriber)
         self.wait_for(lambda: self.subscriber.current.identity == (1, 2))
         self.wait_for(lambda: self.subscriber.times_mended == 1)
 
     def test_what_cannot_be_read_is_not_fetched_at_each_announcement(self):
-        fetched = []
-        self.subscriber.period = 0.2
+        fetched, heard = [], []
+        session = self.subscriber._session
+        announced = session.announced
+        session.announced = lambda content: (announced(content), heard.append(content))
+        self.enterContext(mock.patch('tracon_watcher.messaging.subscriber._FIRST_DEAF', NEVER))
+        self.enterContext(mock.patch('tracon_watcher.messaging.subscriber._LONGEST_DEAF', NEVER))
 
         def refuse(*_given):
             fetched.append(1)
@@ -277,10 +299,12 @@ class DamageTest(base.MessagingCase):
                 mock.patch.object(subscriber, '_whole', autospec=True, side_effect=refuse):
             for version in range(2, 30):
                 self.publisher.publish(state((1, version), b1=version * VM))
-                time.sleep(0.1)
-            self.wait_for(lambda: self.subscriber.reports)
+                # Each is worked on before the next one comes.
+                self.wait_for(lambda version=version: len(heard) == version - 1
+                              and not session._announced)
+                self.wait_for(lambda version=version: session._refusals >= min(version - 1, 2))
         # A delta, and the whole; once more, since the first may have been damaged on its way.
-        self.assertLessEqual(len(fetched), 4)
+        self.assertEqual(4, len(fetched))
         self.assertIn('tracon-snapshot/9', self.subscriber.reports[-1])
 
     def test_a_delta_that_leads_elsewhere_is_not_taken(self):
@@ -313,26 +337,26 @@ class DamageTest(base.MessagingCase):
 class LossTest(base.MessagingCase):
     """Nobody answers."""
 
-    timeout = 0.2
-
     def test_it_is_said_once_and_the_last_snapshot_kept(self):
-        engine, listener = self.engine(), self.listener(period=0.1)
+        engine = self.engine()
         engine.publish(state((1, 1)))
+        listener = self.listener(period=NEVER)
         self.wait_for(lambda: listener.taken)
         engine.stop()
-        with mock.patch('tracon_watcher.messaging.subscriber._SHORTEST_PAUSE', 0.05):
+        with mock.patch('tracon_watcher.messaging.subscriber._SHORTEST_PAUSE', 0.01):
+            self.ask(listener, 0.05)
             self.wait_for(lambda: listener._session._failures > 2)
         self.assertEqual(1, len(listener.reports), listener.reports)
-        self.assertIn('no tracon-engine has answered within 0.2 s', listener.reports[0])
+        self.assertIn('no tracon-engine has answered within 0.05 s', listener.reports[0])
         self.assertEqual((1, 1), listener.current.identity)
         again = self.engine('again')
         again.publish(state((2, 2)))
+        self.ask(listener, self.timeout)
         self.wait_for(lambda: listener.current.identity == (2, 2))
         self.wait_for(lambda: listener.times_mended == 1)
 
     def test_it_is_asked_less_and_less_often(self):
-        listener = self.listener(period=60.0)
-        session = listener._session
+        session = subscriber._Session(self.listener(start=False, period=60.0))
         pauses = [session._failed('') for _again in range(12)]
         self.assertTrue(0.8 <= pauses[0] <= 1.2, pauses)
         self.assertTrue(all(48 <= pause <= 72 for pause in pauses[6:]), pauses)
@@ -340,49 +364,55 @@ class LossTest(base.MessagingCase):
             self.assertGreater(later, 1.3 * earlier)
 
     def test_decisions_wait_until_it_answers(self):
-        listener = self.listener(period=0.1)
+        with self.waiting(0.05):
+            listener = self.listener(period=NEVER)
         for number in range(3):
             listener.post(protocol.RECORD_DECISIONS, {'n': number})
         listener.post(protocol.SETTLED, {'vm': 'a'})
         self.wait_for(lambda: listener.reports)
         self.assertEqual(4, len(listener.outbox._waiting))
         self.engine().publish(state((1, 1)))
+        self.ask(listener, self.timeout)
         self.wait_for(lambda: self.settled)
         self.assertEqual(([{'n': 0}, {'n': 1}, {'n': 2}], [{'vm': 'a'}]),
                          (self.decisions, self.settled))
 
     def test_snapshots_come_however_much_there_is_to_tell(self):
-        engine, listener = self.engine(), self.listener(period=5.0)
+        engine, listener = self.engine(), self.listener(period=NEVER)
 
         def more(documents):
             # A scheduler decides faster than the engine's database takes it down.
             for _document in documents:
                 listener.post(protocol.RECORD_DECISIONS, {'again': True})
-            time.sleep(0.05)
 
         engine._endpoint._on_decisions = more
+        self.addCleanup(setattr, engine._endpoint, '_on_decisions', list)
         engine.publish(state((1, 1)))
         self.wait_for(lambda: listener.taken)
         listener.post(protocol.RECORD_DECISIONS, {'first': True})
         self.wait_for(lambda: engine.statistics()['decisions'] > 2)
         for version in (2, 3, 4):
             engine.publish(state((1, version)))
-            self.wait_for(lambda: listener.identities()[-1:] == [(1, version)], 3.0)
+            self.wait_for(lambda: listener.identities()[-1:] == [(1, version)])
         told = engine.statistics()['decisions']
         self.wait_for(lambda: engine.statistics()['decisions'] > told)
 
     def test_those_that_were_dropped_are_counted(self):
-        listener = self.listener(period=0.1)
+        listener = self.listener(start=False, period=NEVER)
         listener.outbox._most = 2
         for number in range(12):
             listener.outbox.put(protocol.RECORD_DECISIONS, {'n': number})
+        with self.waiting(0.05):
+            listener.start()
+            self.wait_for(lambda: listener._session._link is not None)
         self.wait_for(lambda: any('10 records' in text for text in listener.reports))
 
     def test_what_the_engine_cannot_use_is_dropped(self):
-        engine, listener = self.engine(), self.listener(period=0.1)
+        engine = self.engine()
         engine._endpoint._on_decisions = mock.Mock(side_effect=[
             errors.TraconError('no such schema'), None])
         engine.publish(state((1, 1)))
+        listener = self.listener(period=NEVER)
         self.wait_for(lambda: listener.taken)
         listener.post(protocol.RECORD_DECISIONS, {'n': 1})
         self.wait_for(lambda: listener.reports)
@@ -393,8 +423,7 @@ class LossTest(base.MessagingCase):
 
     def test_decisions_wait_while_the_engines_database_does_not_answer(self):
         away = storage_errors.StorageUnavailable('mysql://galera/tracon', 'lost', 'see to it')
-        engine, listener = self.engine(), self.listener(period=0.1)
-        asked = []
+        engine, asked = self.engine(), []
 
         def take(documents):
             asked.append(len(documents))
@@ -404,8 +433,9 @@ class LossTest(base.MessagingCase):
 
         engine._endpoint._on_decisions = take
         engine.publish(state((1, 1)))
+        listener = self.listener(period=NEVER)
         self.wait_for(lambda: listener.taken)
-        with mock.patch('tracon_watcher.messaging.subscriber._SHORTEST_PAUSE', 0.05):
+        with mock.patch('tracon_watcher.messaging.subscriber._SHORTEST_PAUSE', 0.01):
             for number in range(3):
                 listener.post(protocol.RECORD_DECISIONS, {'n': number})
             self.wait_for(lambda: not listener.outbox)
@@ -415,24 +445,25 @@ class LossTest(base.MessagingCase):
         self.assertIn('records of decisions wait', listener.reports[0])
 
     def test_a_busy_engine_is_told_less_and_less_often(self):
-        engine, listener = self.engine(), self.listener(period=60.0)
-        asked = []
-
-        def take(documents):
-            asked.append(time.monotonic())
-            raise storage_errors.StorageUnavailable('mysql://galera/tracon', 'lost', 'see to it')
-
-        engine._endpoint._on_decisions = take
-        engine.publish(state((1, 1)))
-        self.wait_for(lambda: listener.taken)
-        with mock.patch('tracon_watcher.messaging.subscriber._SHORTEST_PAUSE', 0.1):
-            while len(asked) < 4:
-                # New decisions do not make it hurry, nor do snapshots.
-                listener.post(protocol.RECORD_DECISIONS, {})
-                time.sleep(0.01)
-        pauses = np.diff(asked)
-        for pause, least in zip(pauses, (0.08, 0.16, 0.32)):
-            self.assertGreater(pause, least)
+        # Its thread's rounds, one by one.
+        session, asked = subscriber._Session(self.listener(start=False, period=NEVER)), []
+        clock = mock.Mock(monotonic=lambda: clock.now, now=1000.0)
+        self.enterContext(mock.patch.object(subscriber, 'time', clock))
+        session._look_at = math.inf
+        session._link = mock.Mock()
+        session._link.tell = mock.Mock(side_effect=link.EngineBusy('lost'))
+        for least in (0.8, 1.6, 3.2, 6.4):
+            session._owner.outbox.put(protocol.RECORD_DECISIONS, {})
+            pause = session._round()
+            asked.append(1)
+            self.assertEqual(len(asked), session._link.tell.call_count)
+            self.assertTrue(least <= pause <= 1.5 * least + 1e-6, pause)
+            # New decisions do not make it hurry, nor does what wakes it.
+            session._owner.outbox.put(protocol.RECORD_DECISIONS, {})
+            clock.now += 0.9 * pause
+            self.assertAlmostEqual(0.1 * pause, session._round())
+            self.assertEqual(len(asked), session._link.tell.call_count)
+            clock.now += 0.1 * pause + 1e-6
 
     def test_what_may_succeed_later_is_told_from_what_cannot(self):
         client = link.Link(self.connect())
@@ -447,7 +478,7 @@ class LossTest(base.MessagingCase):
 
     def test_documents_that_are_none_are_refused(self):
         self.engine()
-        client = link.Link(self.connect(), 10.0)
+        client = link.Link(self.connect(), 120.0)
         for documents in ('x', [1]):
             with self.assertRaisesRegex(link.EngineRefused, 'list of objects'):
                 client._call(None, protocol.SETTLED, documents=documents)
@@ -468,7 +499,7 @@ class LossTest(base.MessagingCase):
 class ForkTest(base.MessagingCase):
 
     def test_a_child_begins_anew_and_keeps_the_snapshot(self):
-        engine, listener = self.engine(), self.listener(period=60.0)
+        engine, listener = self.engine(), self.listener(period=NEVER)
         engine.publish(state((1, 1)))
         self.wait_for(lambda: listener.taken)
         with listener._lock:        # held by some other thread, as it may be
@@ -486,6 +517,7 @@ class ForkTest(base.MessagingCase):
         self.wait_for(lambda: listener.identities() == [(1, 1), (1, 2)])
 
     def test_starting_from_many_threads_starts_once(self):
+        self.enterContext(self.waiting(0.05))
         listener = self.listener(start=False)
         threads = [threading.Thread(target=listener.start) for _index in range(20)]
         for thread in threads:

@@ -23,14 +23,14 @@ state = test_delta.state
 
 class TestStandby(base.MessagingCase):
 
-    def waiting(self):
+    def second(self):
         made = standby.Standby(self.connect, 'second')
         made.start()
         self.addCleanup(made._subscriber.stop)
         return made
 
     def test_it_goes_on_where_the_first_has_stopped(self):
-        first, waiting, listener = self.engine('first'), self.waiting(), self.listener()
+        first, waiting, listener = self.engine('first'), self.second(), self.listener()
         first.publish(state((1, 1)))
         first.publish(state((1, 2), b1=2 * VM))
         self.wait_for(lambda: listener.identities()[-1:] == [(1, 2)])
@@ -51,4 +51,4 @@ class TestStandby(base.MessagingCase):
         self.assertEqual(0, second.statistics()['chunk'])
 
     def test_nothing_was_heard(self):
-        self.assertIsNone(self.waiting().stop())
+        self.assertIsNone(self.second().stop())

@@ -28,6 +28,7 @@ from nova_filters import judge
 from nova_filters import options
 from tests import synthetic
 from tests.unit import brokers
+from tracon_watcher.messaging import link
 from tracon_watcher.messaging import protocol
 from tracon_watcher.messaging import publisher
 from tracon_watcher.placement import cluster
@@ -78,11 +79,16 @@ class JudgeCase(testtools.TestCase):
         broker = brokers.of_its_own()
         broker.start()
         self.addCleanup(broker.stop)
+        self.patience(120.0)
         objects.register_all()
         self.directory = self.useFixture(fixtures.TempDir()).path
         self.snapshot_file = os.path.join(self.directory, 'snapshot.jsonl')
         self.version = 0
         self.log = self.useFixture(fixtures.FakeLogger('nova_filters', level=logging.INFO))
+
+    def patience(self, seconds):
+        """Have the engine waited for so long by whatever is made from now on."""
+        self.useFixture(fixtures.MockPatchObject(link.Link.__init__, '__defaults__', (seconds,)))
 
     def write(self, hosts, expected=BUSY, age=0.0, trust=None, more=()):
         """Write a snapshot: by host name, the residents' limits on the slowdown by uuid.
@@ -123,7 +129,7 @@ class JudgeCase(testtools.TestCase):
 
     def judge(self, **changes):
         """Return a judge; ``mode`` is enforce unless said otherwise."""
-        values = {'snapshot_refresh_seconds': 0.05, 'initial_wait_seconds': 10.0,
+        values = {'snapshot_refresh_seconds': 0.05, 'initial_wait_seconds': 120.0,
                   'mode': 'enforce', 'pending_directory': os.path.join(self.directory, 'p'),
                   **changes}
         found = judge.Judge(options.Options(self.snapshot_file, self.source, **values), LOG,
@@ -133,7 +139,7 @@ class JudgeCase(testtools.TestCase):
 
     def wait_for(self, condition):
         """Wait until ``condition()`` holds."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + 120
         while not condition():
             self.assertLess(time.monotonic(), end, 'waited in vain')
             time.sleep(0.01)

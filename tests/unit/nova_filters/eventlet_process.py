@@ -47,25 +47,40 @@ from tracon_watcher.placement import snapshot  # noqa: E402
 log = logging.getLogger('eventlet_process')
 
 
+class _Noted:
+    """A lock that notes when somebody finds it taken, and is about to wait for it."""
+
+    def __init__(self, lock, noted):
+        self._lock, self._noted = lock, noted
+
+    def __enter__(self):
+        if not self._lock.acquire(False):
+            self._noted.append(1)
+            self._lock.acquire()
+
+    def __exit__(self, *_error):
+        self._lock.release()
+
+
 def contend():
     remembered = recall.Recall()
     at_the_lock = []
 
     def ready(prepared):
-        at_the_lock.append(threading.get_ident())
         remembered.prepare(prepared.assessor, limits.NONE, time.time())
 
     client = snapshot_client.SnapshotClient(
         snapshot_client.Wishes(), faults.FaultLog(log), log, ready)
     taken = threading.Thread(target=client.take, args=(test_delta.state(), 'it'), daemon=True)
     # As if the system had stopped the request's thread while it holds the lock.
-    with remembered._lock:
+    lock = remembered._lock
+    remembered._lock = _Noted(lock, at_the_lock)
+    with lock:
         taken.start()
-        end = time.monotonic() + 30.0
+        end = time.monotonic() + 60.0
         while not at_the_lock and time.monotonic() < end:
             time.sleep(0.01)
-        time.sleep(0.5)
-    taken.join(10.0)
+    taken.join(60.0)
     print('prepared' if client.current is not None else 'hung',
           'green' if background.patched() else 'native', flush=True)
 
@@ -96,7 +111,7 @@ def locks():
         content = test_delta.state()
         snapshot.write(path, content.cluster, content.models)
         judge = judges.Judge(options.Options(
-            path, mode='weigh', initial_wait_seconds=10.0, pending_directory=folder,
+            path, mode='weigh', initial_wait_seconds=60.0, pending_directory=folder,
             maximum_age_seconds=1e12), log)
         told = []
         judge._decisions = decisions.Decisions(

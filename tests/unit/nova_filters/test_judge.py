@@ -76,9 +76,11 @@ class InFlightTest(base.JudgeCase):
         self.assertEqual(['a', 'b'], self.passing(judge))
 
     def test_it_is_forgotten_after_a_time(self):
-        judge = self.judge(pending_expiry_seconds=0.2)
+        judge = self.judge(pending_expiry_seconds=600.0)
         self.place(judge, 'a')
         self.passing(judge)
+        self.assertTrue(judge.pending.all())
+        judge._clock = lambda: time.time() + 650.0
         self.wait_for(lambda: not judge.pending.all())
         self.assertEqual(['a', 'b'], self.passing(judge))
 
@@ -241,6 +243,9 @@ class ExpectedTest(base.JudgeCase):
 
     def setUp(self):
         super().setUp()
+        # Nobody is forgotten while a busy machine takes its time.
+        self.useFixture(fixtures.MockPatchObject(pending, '_LONGEST_CLAIM', 600.0))
+        self.useFixture(fixtures.MockPatchObject(choices, '_LONGEST_REQUEST', 600.0))
         self.write({name: {} for name in 'abc'})
         self.specs = []
 
@@ -308,8 +313,8 @@ class ExpectedTest(base.JudgeCase):
         self.weigh(judge)
         now = time.time()
         self.assertEqual([self.specs[0].instance_uuid],
-                         [one.uuid for one in judge.pending.expected(now + 5)])
-        self.assertEqual([], judge.pending.expected(now + 15))
+                         [one.uuid for one in judge.pending.expected(now + 300)])
+        self.assertEqual([], judge.pending.expected(now + 900))
 
     def test_one_that_the_snapshot_shows_counts_once(self):
         judge = self.judge(mode='weigh')
@@ -536,7 +541,7 @@ class LastingFaultTest(base.JudgeCase):
 
     def test_placements_are_forgotten_though_the_snapshot_cannot_be_looked_at(self):
         self.write({'a': {}, 'b': {}})
-        judge = self.judge(pending_expiry_seconds=0.2)
+        judge = self.judge(pending_expiry_seconds=600.0)
         spec = base.request_spec()
         states = [base.host_state(name) for name in 'ab']
         judge.passing(states, spec)
@@ -544,24 +549,26 @@ class LastingFaultTest(base.JudgeCase):
         base.consume(states[0])
         judge.passing([base.host_state(name) for name in 'ab'], base.request_spec())
         del spec
+        judge._clock = lambda: time.time() + 650.0
         self.wait_for(lambda: judge.source.refresh.called and not judge.pending.all()
                       and not judge._choices.waiting)
         self.assertEqual(1, self.log.output.count('The snapshot was not looked at'))
 
     def test_a_directory_that_never_answers_keeps_nothing_from_being_forgotten(self):
         self.write({'a': {}, 'b': {}})
-        judge = self.judge(pending_expiry_seconds=0.2)
+        judge = self.judge(pending_expiry_seconds=600.0)
         asked, answer = threading.Event(), threading.Event()
         self.addCleanup(answer.set)
-        judge._exchange._collect = lambda: (asked.set(), answer.wait(20), ([], []))[-1]
+        judge._exchange._collect = lambda: (asked.set(), answer.wait(120), ([], []))[-1]
         spec = base.request_spec()
         states = [base.host_state(name) for name in 'ab']
         judge.passing(states, spec)
-        self.assertTrue(asked.wait(10))
+        self.assertTrue(asked.wait(120))
         base.consume(states[0])
         del spec, states
         gc.collect()
         self.wait_for(lambda: not judge._choices.waiting)
+        judge._clock = lambda: time.time() + 650.0
         self.wait_for(lambda: not judge.pending.all())
         self.write({'a': {}})
         self.wait_for(lambda: judge.snapshots.current.cluster.version == 2)
@@ -571,7 +578,7 @@ class LastingFaultTest(base.JudgeCase):
         judge = self.judge()
         answer = threading.Event()
         self.addCleanup(answer.set)
-        judge._exchange._collect = lambda: (answer.wait(20), ([], []))[-1]
+        judge._exchange._collect = lambda: (answer.wait(120), ([], []))[-1]
         for number in range(3):
             judge._on_superseded([f'vm-{number}-{index}' for index in range(1000)])
         self.assertLessEqual(len(judge._cancelled), pending.MOST)

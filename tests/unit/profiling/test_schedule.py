@@ -12,19 +12,13 @@
 
 import gzip
 import pathlib
-import re
-import shutil
-import subprocess
 import tempfile
-import time
 import unittest
 
 import hypothesis
 from hypothesis import strategies
 
-from tracon_watcher.lab import image
 from tracon_watcher.lab import programs
-from tracon_watcher.profiling import console
 from tracon_watcher.profiling import schedule
 
 
@@ -63,38 +57,3 @@ class TestSchedule(unittest.TestCase):
         found = schedule.ramdisk(initramfs, 'calibrate\n')
         self.assertTrue(found.startswith(initramfs.read_bytes()))
         self.assertIn(b'calibrate\n', gzip.decompress(found))
-
-    @unittest.skipUnless(shutil.which('gcc'), 'gcc is not installed')
-    def test_the_guest_says_what_it_does(self):
-        """The guest's program itself, on a file in the place of its disk."""
-        guest, disk, lines = (self.folder / name for name in ('guest', 'disk', 'schedule'))
-        image.compile_c(image.HERE / 'guest/workload.c', guest,
-                        str(image.HERE / 'guest/schedule.c'), '-pthread')
-        disk.write_bytes(bytes(16 << 20))
-        start = time.time() + 1.5
-        timing = schedule.Timing(1.0, 3)
-        lines.write_text(schedule.text(start, timing, [
-            programs.Unit(cpu_seconds=0.001).command(1e8, 1), None,
-            programs.Unit(reads=2, writes=1).command(1e8, 1)]))
-        process = subprocess.Popen([str(guest), 'schedule', str(lines), str(disk)],
-                                   stdout=subprocess.PIPE, text=True)
-        self.addCleanup(process.stdout.close)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        told = console.Told()
-        for line in process.stdout:
-            told.add(line)
-            if re.match('tracon end', line):
-                break
-        self.assertLess(abs(told.ready - start + 1.5), 2.0)
-        self.assertEqual({0, 2}, set(told.windows))
-        first, last = told.windows[0], told.windows[2]
-        self.assertAlmostEqual(start + 2 * timing.length, last.begin, places=2)
-        self.assertAlmostEqual(timing.length - timing.settle, first.seconds, delta=0.5)
-        self.assertGreater(first.units, 10)
-        self.assertEqual((0, 0), (first.reads, first.writes))
-        self.assertAlmostEqual(2 * last.units, last.reads, delta=4)
-        self.assertAlmostEqual(last.units, last.writes, delta=2)
-        self.assertLessEqual(last.service, last.seconds + 0.5)
-        # What was never written is written by now.
-        self.assertNotEqual(bytes(4096), disk.read_bytes()[-4096:])

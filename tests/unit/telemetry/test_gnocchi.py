@@ -14,6 +14,7 @@
 
 import datetime
 import unittest
+from unittest import mock
 import uuid
 
 import numpy as np
@@ -27,9 +28,9 @@ from tracon_watcher.telemetry import pages
 from tracon_watcher.telemetry import readings
 from tracon_watcher.telemetry import rest
 
-PATIENT = rest.Patience(seconds=10.0, connecting=10.0, attempts=2, pause=0.0)
+PATIENT = rest.Patience(seconds=120.0, connecting=120.0, attempts=2, pause=0.0)
 # For those who are not answered; a test machine may be busy.
-IMPATIENT = rest.Patience(seconds=1.0, connecting=1.0, attempts=2, pause=0.0)
+IMPATIENT = rest.Patience(seconds=0.2, connecting=0.2, attempts=2, pause=0.0)
 START = 1_800_000_000
 CLOCK, GUEST = meters.CLOCK.name, meters.CPU_GUEST.name
 BUSY = meters.HOST_BUSY.name
@@ -227,14 +228,14 @@ class TestGnocchiReader(unittest.TestCase):
         for spoil, said in (
                 (lambda request: Answer(b'', 500), '500 came'),
                 (lambda request: Answer(b'', 401), '401 came'),
-                (lambda request: Answer([], delay=30), 'timed out'),
+                (lambda request: Answer([], delay=3600), 'timed out'),
                 (lambda request: Answer(b''), 'empty body'),
                 (lambda request: Answer(b'<html></html>'), 'HTML'),
                 (lambda request: Answer(reset=True), 'Connection aborted|no connection'),
                 (lambda request: {'versions': []}, "came {'versions'"),
                 (lambda request: Answer(b'', 302, {'Location': 'http://elsewhere/'}), 'sent on')):
             self.gnocchi.spoil = spoil
-            reader = self.reader(IMPATIENT)
+            reader = self.reader(IMPATIENT if said == 'timed out' else PATIENT)
             with self.assertRaisesRegex(readings.TelemetryUnavailable, said) as caught:
                 self.read(reader)
             self.assertIn(self.server.url, str(caught.exception))
@@ -311,11 +312,18 @@ class TestGnocchiReader(unittest.TestCase):
         for number in range(1, 11):
             self.gnocchi.add(number)
         slow = str(uuid.UUID(int=7))
-        self.gnocchi.spoil = lambda request: Answer([0] * 999, drip=0.05) if (
-            '/aggregates' in request.path and slow in request.body['search']['in']['id']) else None
-        with self.assertLogs(gnocchi.LOG, 'WARNING'):
-            found = self.read(self.reader(IMPATIENT, page=2))
+        clock = http_server.Hurrying()
+
+        def spoil(request):
+            if '/aggregates' in request.path and slow in request.body['search']['in']['id']:
+                clock.now += 2 * PATIENT.seconds
+
+        self.gnocchi.spoil = spoil
+        with mock.patch.object(rest, 'time', clock), \
+                self.assertLogs(gnocchi.LOG, 'WARNING') as logs:
+            found = self.read(self.reader(page=2, requests_at_once=1))
         self.assertEqual(8, len(found.resources))
+        self.assertIn('only a part came in', logs.output[0])
 
     def test_a_resource_that_spoils_its_page_is_found_and_left_out(self):
         for number in range(1, 101):

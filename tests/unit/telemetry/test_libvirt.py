@@ -10,9 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import queue
 import threading
-import time
 import unittest
+from unittest import mock
 
 import libvirt as vendor
 
@@ -32,6 +33,37 @@ class Clock:
         return self.now
 
 
+class Outcome:
+    """Brings what a call has brought; patience ends as soon as the call says that it hangs."""
+
+    latest = None
+    HANGS = object()
+
+    def __init__(self):
+        self._queue = queue.SimpleQueue()
+        self.put = self._queue.put
+        Outcome.latest = self
+
+    def get(self, timeout):
+        found = self._queue.get(timeout=120)
+        if found is self.HANGS:
+            raise queue.Empty
+        return found
+
+
+class Hanging(replay.Connection):
+    """Does not answer until it is let go."""
+
+    def __init__(self, held, *polls):
+        super().__init__(*polls)
+        self._held = held
+
+    def getAllDomainStats(self, *arguments):
+        Outcome.latest.put(Outcome.HANGS)
+        self._held.wait()
+        return super().getAllDomainStats(*arguments)
+
+
 class TestSource(unittest.TestCase):
 
     def source(self, *connections, **named):
@@ -45,7 +77,7 @@ class TestSource(unittest.TestCase):
                 raise found
             self.opened.append(found)
             return found
-        return libvirt.Source(connect, monotonic=Clock(), **named)
+        return libvirt.Source(connect, monotonic=Clock(), **{'patience': 120.0, **named})
 
     def test_one_call_a_poll_and_one_connection(self):
         connection = replay.Connection(*replay.polls())
@@ -101,17 +133,18 @@ class TestSource(unittest.TestCase):
             self.assertIsInstance(raised.exception.__cause__, vendor.libvirtError)
         self.assertEqual(3, len(source.poll()))
 
-    def test_a_call_that_hangs_is_given_up(self):
+    def hanging(self, *polls):
+        """Return connections that hang until an event is set, and that event."""
+        self.enterContext(mock.patch.object(
+            libvirt, 'queue', mock.Mock(SimpleQueue=Outcome, Empty=queue.Empty)))
         held = threading.Event()
         self.addCleanup(held.set)
+        return [Hanging(held, poll) for poll in polls], held
 
-        class Hanging(replay.Connection):
-            def getAllDomainStats(self, *arguments):
-                held.wait()
-                return super().getAllDomainStats(*arguments)
-
+    def test_a_call_that_hangs_is_given_up(self):
+        (first, *others), _held = self.hanging([], [], [])
         well = replay.Connection(*replay.polls())
-        source = self.source(Hanging([]), well, Hanging([]), Hanging([]), patience=0.2)
+        source = self.source(first, well, *others, patience=0.2)
         with self.assertRaisesRegex(libvirt.StatisticsUnavailable, 'within 0.2 s'):
             source.poll()
         self.assertEqual(3, len(source.poll()))
@@ -126,40 +159,36 @@ class TestSource(unittest.TestCase):
         self.assertEqual(4, len(self.opened))
 
     def test_when_calls_come_back_there_are_new_ones(self):
-        held = threading.Event()
-
-        class Hanging(replay.Connection):
-            def getAllDomainStats(self, *arguments):
-                held.wait()
-                return super().getAllDomainStats(*arguments)
-
-        source = self.source(*(Hanging(replay.polls()[0]) for _call in range(3)),
-                             replay.Connection(*replay.polls()), patience=0.05)
+        connections, held = self.hanging(*[replay.polls()[0]] * 3)
+        source = self.source(*connections, replay.Connection(*replay.polls()))
         for _poll in range(4):
             with self.assertRaises(libvirt.StatisticsUnavailable):
                 source.poll()
         held.set()
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline:
-            try:
-                found = source.poll()
-                break
-            except libvirt.StatisticsUnavailable:
-                time.sleep(0.01)
-        self.assertEqual(3, len(found))
+        for thread in source._given_up:
+            thread.join(120)
+        self.assertEqual(3, len(source.poll()))
 
     def test_polls_of_several_threads_take_turns(self):
         inside, most = [], []
+        arrived = threading.Semaphore(0)
 
         class Slow(replay.Connection):
             def getAllDomainStats(self, *arguments):
                 inside.append(1)
                 most.append(len(inside))
-                time.sleep(0.02)
+                if len(most) == 1:
+                    # Until all want theirs.
+                    for _thread in threads:
+                        arrived.acquire(timeout=120)
                 inside.pop()
                 return super().getAllDomainStats(*arguments)
 
-        source = self.source(Slow(*replay.polls()))
+        source = self.source(Slow(*replay.polls()), patience=600.0)
+        lock = source._lock
+        source._lock = mock.MagicMock()
+        source._lock.__enter__.side_effect = lambda: (arrived.release(), lock.acquire())
+        source._lock.__exit__.side_effect = lambda *_error: lock.release()
         threads = [threading.Thread(target=source.poll) for _number in range(4)]
         for thread in threads:
             thread.start()
@@ -178,13 +207,13 @@ class TestTestDriver(unittest.TestCase):
             opened.append(vendor.openReadOnly('test:///default'))
             return opened[-1]
 
-        source = libvirt.Source(connect)
+        source = libvirt.Source(connect, patience=120.0)
         self.assertEqual({}, source.poll())
         opened[0].close()
         self.assertEqual({}, source.poll())
         self.assertEqual(2, len(opened))
 
     def test_a_driver_that_is_not_there(self):
-        source = libvirt.Source(lambda: vendor.openReadOnly('nowhere:///'))
+        source = libvirt.Source(lambda: vendor.openReadOnly('nowhere:///'), patience=120.0)
         with self.assertRaisesRegex(libvirt.StatisticsUnavailable, 'libvirt: .+ running'):
             source.poll()

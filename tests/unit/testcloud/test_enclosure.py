@@ -14,7 +14,6 @@
 
 import pathlib
 import tempfile
-import threading
 import unittest
 from unittest import mock
 
@@ -69,8 +68,7 @@ class TestGroups(unittest.TestCase):
 
     def test_a_process_that_is_about_to_end_is_waited_for(self):
         self.process.touch()
-        ending = threading.Timer(0.3, self.process.unlink)
-        ending.start()
-        self.addCleanup(ending.join)
-        enclosure.remove_groups(self.group.name, 60.0)
+        clock = mock.Mock(monotonic=lambda: 0.0, sleep=lambda _seconds: self.process.unlink())
+        with mock.patch.object(enclosure, 'time', clock):
+            enclosure.remove_groups(self.group.name, 60.0)
         self.assertFalse(self.group.exists())

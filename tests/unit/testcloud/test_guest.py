@@ -15,7 +15,9 @@
 import socketserver
 import threading
 import unittest
+from unittest import mock
 
+from tracon_watcher.lab import channel
 from tracon_watcher.lab import programs
 from tracon_watcher.testcloud import errors
 from tracon_watcher.testcloud import guest
@@ -57,9 +59,11 @@ class TestGuest(unittest.TestCase):
         thread.start()
         self.addCleanup(thread.join)
         self.addCleanup(server.shutdown)
+        # Within that time it answers each question, so that none is asked twice.
+        self.enterContext(mock.patch.object(channel, 'TURN', 120.0))
         found = guest.Guest(server.server_address, 'vm')
         self.addCleanup(found.close)
-        found.wait_for_boot(5)
+        found.wait_for_boot(120)
         # 5 million iterations in half a second
         self.assertEqual(1e7, found.iterations_per_second)
         found.begin(programs.Unit(cpu_seconds=0.01), seed=7)

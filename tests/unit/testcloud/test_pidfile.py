@@ -25,15 +25,15 @@ import unittest
 from tracon_watcher.testcloud import pidfile
 
 FAMILY = ('import subprocess, sys, time\n'
-          'child = subprocess.Popen(["sleep", "60"])\n'
+          'child = subprocess.Popen(["sleep", "600"])\n'
           'print(child.pid, flush=True)\n'
-          'time.sleep(60)\n')
+          'time.sleep(600)\n')
 
 
 class TestPidfile(unittest.TestCase):
 
     def start(self, *command, **more):
-        child = subprocess.Popen(command or ('sleep', '60'), start_new_session=True, **more)
+        child = subprocess.Popen(command or ('sleep', '600'), start_new_session=True, **more)
         self.addCleanup(child.wait)
         self.addCleanup(child.kill)
         return child
@@ -90,7 +90,7 @@ class TestPidfile(unittest.TestCase):
         grandchild = int(child.stdout.readline())
         found = pidfile.Recorded.of(child.pid)
         self.assertEqual({child.pid, grandchild}, set(found.session()))
-        found.end(5.0)
+        found.end(120.0, 120.0)
         self.assertEqual(-signal.SIGTERM, child.wait())
         self.assertEqual({}, found.session())
 
@@ -103,15 +103,15 @@ class TestPidfile(unittest.TestCase):
         child.wait()
         self.assertFalse(found.alive)
         self.assertEqual({grandchild}, set(found.session()))
-        found.end(0.0)
+        found.end(0.0, 120.0)
         self.assertEqual({}, found.session())
 
     def test_one_that_will_not_end_is_killed(self):
         child = self.start(sys.executable, '-c', 'import signal, time\n'
                            'signal.signal(signal.SIGTERM, signal.SIG_IGN)\n'
-                           'print("x", flush=True)\ntime.sleep(60)\n',
+                           'print("x", flush=True)\ntime.sleep(600)\n',
                            stdout=subprocess.PIPE, text=True)
         self.addCleanup(child.stdout.close)
         child.stdout.readline()
-        pidfile.Recorded.of(child.pid).end(0.2, 0.2)
+        pidfile.Recorded.of(child.pid).end(0.0, 0.0)
         self.assertEqual(-signal.SIGKILL, child.wait())

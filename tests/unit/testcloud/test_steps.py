@@ -12,8 +12,10 @@
 
 """Steps wait for what they need, and a failure ends it all in order."""
 
+import concurrent.futures
 import threading
 import unittest
+from unittest import mock
 
 from tracon_watcher.testcloud import steps
 
@@ -32,7 +34,7 @@ class TestSteps(unittest.TestCase):
         self.assertEqual(order, told)
 
     def test_several_run_at_a_time_and_no_more(self):
-        together = threading.Barrier(2, timeout=5)
+        together = threading.Barrier(2, timeout=120)
         running, most = [], []
         lock = threading.Lock()
 
@@ -47,16 +49,23 @@ class TestSteps(unittest.TestCase):
         self.assertEqual(2, max(most))
 
     def test_after_a_failure_nothing_is_begun_and_what_runs_is_waited_for(self):
-        begun, failed, ended = [], threading.Event(), []
+        begun, noticed, ended = [], threading.Event(), []
+        real, waits = concurrent.futures.wait, []
 
         def slow():
-            self.assertTrue(failed.wait(5))
+            self.assertTrue(noticed.wait(120))
             ended.append('slow')
 
         def fail():
-            failed.set()
             raise LookupError('x')
-        with self.assertRaises(LookupError):
+
+        def wait(*arguments, **more):
+            # The first time it is the failure that is waited for, since nothing else can end.
+            if waits:
+                noticed.set()
+            waits.append(1)
+            return real(*arguments, **more)
+        with mock.patch.object(concurrent.futures, 'wait', wait), self.assertRaises(LookupError):
             steps.perform([steps.Step('slow', slow), steps.Step('fail', fail),
                            steps.Step('next', lambda: begun.append(1)),
                            steps.Step('last', lambda: begun.append(1), ('slow',))], 2)

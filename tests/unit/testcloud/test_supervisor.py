@@ -40,13 +40,13 @@ class TestSupervisor(unittest.TestCase):
 
     def stop_all(self):
         for name in self.supervisor.names():
-            self.supervisor.stop(name, 1.0)
+            self.supervisor.stop(name, 120.0)
 
     def python(self, text, **more):
         return service.Service('it', (sys.executable, '-u', '-c', text), **more)
 
     def test_it_is_started_once_by_whoever_comes(self):
-        sleeper = service.Service('it', ('sleep', '60'))
+        sleeper = service.Service('it', ('sleep', '600'))
         self.assertTrue(self.supervisor.start(sleeper))
         pid = self.supervisor.recorded('it').pid
         self.assertFalse(self.supervisor.start(sleeper))
@@ -56,31 +56,31 @@ class TestSupervisor(unittest.TestCase):
         found, = other.status(['it'])
         self.assertEqual(('running', pid, 1), (found.state, found.pid, found.processes))
         # The kernel counts a new process's pages with a delay.
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 120
         while not other.status(['it'])[0].resident_bytes:
             self.assertLess(time.monotonic(), deadline)
-        other.stop('it')
+        other.stop('it', 120.0)
         self.assertFalse(self.supervisor.running('it'))
         self.assertEqual('stopped', self.supervisor.status(['it'])[0].state)
 
     def test_with_other_files_it_is_started_anew(self):
         path = self.folder / 'it.conf'
         path.write_text('a')
-        made = service.Service('it', ('sleep', '60'), reads=(path,))
+        made = service.Service('it', ('sleep', '600'), reads=(path,))
         self.supervisor.start(made)
         pid = self.supervisor.recorded('it').pid
         path.write_text('b')
         self.assertTrue(self.supervisor.start(made))
         self.assertNotEqual(pid, self.supervisor.recorded('it').pid)
-        lasting = service.Service('it', ('sleep', '61'), lasting=True)
+        lasting = service.Service('it', ('sleep', '601'), lasting=True)
         self.supervisor.start(lasting)
         self.assertFalse(self.supervisor.start(
-            service.Service('it', ('sleep', '62'), lasting=True)))
+            service.Service('it', ('sleep', '602'), lasting=True)))
 
     def test_one_that_died_is_told_from_one_that_was_stopped(self):
-        self.supervisor.start(service.Service('it', ('sleep', '60')))
+        self.supervisor.start(service.Service('it', ('sleep', '600')))
         self.supervisor.kill('it')
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 120
         while self.supervisor.running('it') and time.monotonic() < deadline:
             time.sleep(0.01)
         self.assertEqual('died', self.supervisor.status(['it'])[0].state)
@@ -99,7 +99,7 @@ class TestSupervisor(unittest.TestCase):
         self.assertIn(str(self.supervisor.log('it')), text)
 
     def test_one_that_takes_too_long_is_an_error(self):
-        made = service.Service('it', ('sleep', '60'), ready=lambda: False, patience=0.2)
+        made = service.Service('it', ('sleep', '600'), ready=lambda: False, patience=0.0)
         self.supervisor.start(made)
         with self.assertRaisesRegex(errors.ServiceFailed, 'was not up within 0 s'):
             self.supervisor.wait(made)

@@ -31,7 +31,7 @@ class TestStep(unittest.TestCase):
     def run_step(self, *arguments):
         return subprocess.run(
             [sys.executable, str(STEP), '--log', str(self.log), *arguments],
-            capture_output=True, text=True, timeout=60, check=False)
+            capture_output=True, text=True, timeout=120, check=False)
 
     def test_output_goes_to_the_log_and_the_time_left_to_the_screen(self):
         done = self.run_step('--place', '2/3', '--seconds', '30', '--after', '65', 'Installing',

@@ -20,6 +20,7 @@ import math
 import pathlib
 import tempfile
 import unittest
+from unittest import mock
 import uuid
 
 from tracon_watcher.engine.storage import database
@@ -50,6 +51,8 @@ class DatabaseCase(SQLite, unittest.TestCase):
 
     def setUp(self):
         super().setUp()
+        # Several that write wait for each other, however busy the machine is.
+        self.enterContext(mock.patch.object(database, '_BUSY_MILLISECONDS', 120000))
         self.address = self.new_address()
 
     def connect(self, address=None, **options):

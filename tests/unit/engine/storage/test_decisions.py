@@ -61,7 +61,7 @@ class TestDecisions(base.StorageCase):
         processes = [context.Process(target=tell, args=(seed,)) for seed in range(2)]
         for process in processes:
             process.start()
-        self.assertEqual(200, sum(results.get(timeout=60) for _process in processes))
+        self.assertEqual(200, sum(results.get(timeout=120) for _process in processes))
         for process in processes:
             process.join()
         self.assertEqual(200, len(self.decisions.find(limit=1000)))

@@ -10,9 +10,6 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-import threading
-import time
-
 from tests.unit.engine.storage import base
 from tracon_watcher.engine.storage import errors
 from tracon_watcher.engine.storage import lease
@@ -80,31 +77,6 @@ class TestLease(base.StorageCase):
             self.storage.close()
         self.assertEqual([(1, 1), (1, 2), (1, 3), (2, 4), (2, 5), (2, 6), (3, 7), (3, 8), (3, 9)],
                          told)
-
-    def test_no_term_begins_while_a_fenced_write_is_under_way(self):
-        term = self.lead('a')
-        sight = self.lease.look()
-        fenced, order = threading.Event(), []
-
-        def write(connection):
-            lease.fence(connection, term)
-            fenced.set()
-            # Enough for the other to arrive at the row, and wait.
-            time.sleep(0.5)
-            order.append('written')
-
-        def take():
-            fenced.wait()
-            self.lease.take(sight, 'b')
-            order.append('asked')
-
-        thread = threading.Thread(target=take)
-        thread.start()
-        self.database.write(write)
-        thread.join()
-        self.assertEqual(['written', 'asked'], order)
-        # What it waited for was a sign of life.
-        self.assertEqual('a', self.lease.look().holder)
 
     def test_what_is_fenced_is_undone_with_the_rest(self):
         term = self.lead('a')

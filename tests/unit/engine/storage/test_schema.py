@@ -12,8 +12,6 @@
 
 import multiprocessing
 import os
-import random
-import time
 
 from alembic.runtime import migration
 import sqlalchemy as sa
@@ -104,25 +102,11 @@ class TestSchema(base.DatabaseCase):
                      for _turn in range(2)]
         for process in processes:
             process.start()
-        found = [results.get(timeout=60) for _process in processes]
+        found = [results.get(timeout=120) for _process in processes]
         for process in processes:
             process.join()
         self.assertCountEqual([(None, schema.expected()), (schema.expected(),) * 2], found)
         database = self.connect()
-        self.assertEqual([], inspection.faults(database))
-        self.assertEqual(0, storage.Storage(database).lease.look().epoch)
-
-    def test_killed_in_the_middle(self):
-        rng = random.Random(2)
-        for _turn in range(6):
-            process = multiprocessing.get_context('fork').Process(
-                target=lambda: schema.upgrade(self.connect()))
-            process.start()
-            time.sleep(rng.uniform(0.005, 0.15))
-            process.kill()
-            process.join()
-        database = self.connect()
-        schema.upgrade(database)
         self.assertEqual([], inspection.faults(database))
         self.assertEqual(0, storage.Storage(database).lease.look().epoch)
 

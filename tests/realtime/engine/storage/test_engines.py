@@ -124,7 +124,7 @@ class TestEngines(base.StorageCase):
 
     synchronous = True
 
-    def wait_for(self, what, found, seconds=60.0):
+    def wait_for(self, what, found, seconds=120.0):
         """Return what ``found`` returns as soon as it is not empty."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -235,7 +235,7 @@ class TestSlowStorage(base.StorageCase):
         process = FORK.Process(target=hold, daemon=True)
         process.start()
         self.addCleanup(process.kill)
-        self.assertTrue(ready.wait(30))
+        self.assertTrue(ready.wait(120))
         process.kill()
         process.join()
         self.assertEqual(0, self.storage.lease.look().beat)
