@@ -171,13 +171,14 @@ class LeadTest(base.MessagingCase):
         # Whom it asks at first is the broker's choice, but it hears both.
         self.wait_for(lambda: listener.current)
         second.publish(state((2, 2)))
-        self.wait_for(lambda: listener.current.epoch == 2)
+        self.wait_for(lambda: listener.identities()[-1:] == [(2, 2)])
         listener.taken.clear()
         for version in range(3, 31):
             first.publish(state((1, version)))
             if version % 10 == 0:
                 second.publish(state((2, version), b1=version * VM))
-                self.wait_for(lambda version=version: listener.current.identity == (2, version))
+                self.wait_for(lambda version=version:
+                              listener.identities()[-1:] == [(2, version)])
         self.assertEqual([(2, 10), (2, 20), (2, 30)], listener.identities())
         # It is asked, as nobody else is left, and its answer is passed over as well.
         asked = first.statistics()['head']
