@@ -26,6 +26,7 @@ import numpy as np
 import sqlalchemy.exc
 
 from nova_filters import worker
+from tests.functional import patient
 from tests import synthetic
 from tracon_watcher.conf import nova_filters as conf_module
 from tracon_watcher.demo import idle_threads
@@ -53,7 +54,7 @@ def host(name, *residents, age=0.0, storage=cluster.LOCAL):
     return cluster.Host(name, residents, synthetic.HOST_TYPE, storage, time.time() - age)
 
 
-class InterferenceTestCase(integrated_helpers.ProviderUsageBaseTestCase):
+class InterferenceTestCase(patient.Patient, integrated_helpers.ProviderUsageBaseTestCase):
     """Stock options only; the snapshot is a file that the test writes, unless said otherwise."""
 
     compute_driver = 'fake.MediumFakeDriver'
@@ -125,7 +126,7 @@ class InterferenceTestCase(integrated_helpers.ProviderUsageBaseTestCase):
         """Return the schedulers that the test has started."""
         return [self.scheduler_service]
 
-    def wait_for(self, condition, seconds=20.0, pause=0.05):
+    def wait_for(self, condition, seconds=patient.SECONDS, pause=0.05):
         """Wait until ``condition()`` holds."""
         end = time.monotonic() + seconds
         while not condition():

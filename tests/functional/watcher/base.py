@@ -27,6 +27,7 @@ from nova import objects
 from nova.tests.functional import integrated_helpers
 import sqlalchemy.exc
 
+from tests.functional import patient
 from tests import synthetic
 from tracon_watcher.demo import door
 from tracon_watcher.demo import idle_threads
@@ -41,7 +42,7 @@ LIGHT = (0.05, 0.05, 0.05, 0.05)
 IDLE = (0.0, 0.0, 0.0, 0.0)
 
 
-class WatcherTestCase(integrated_helpers.ProviderUsageBaseTestCase):
+class WatcherTestCase(patient.Patient, integrated_helpers.ProviderUsageBaseTestCase):
     """Nova with a few computes, and a Watcher that reaches it over HTTP.
 
     :cvar HOSTS: names of the computes
