@@ -37,6 +37,9 @@ class TestCpus(kernels.KernelsCase):
         self.assertEqual(['kept', 'rescaled'], [found['chosen_models'][name] for name in (
             'adapted to the same', 'adapted to twice')])
 
+    def test_the_law_of_queueing_gives_the_same_bits(self):
+        self.assertTrue(self.check('tests.unit.queueing.bits'))
+
     def test_schedulers_choose_the_same(self):
         self.assertTrue(self.check('tests.unit.scheduling.choices'))
 

@@ -1,0 +1,423 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Hosts and their VMs as closed networks of queues, and how much each VM is slowed down.
+
+A vCPU works on the CPU for a part a of its time alone, on other resources r for a_r, and thinks
+for the rest. Beside others, what it does at r takes s_r times as long, and a unit of work
+
+    S = 1 + (waits for the CPU) + Σ_r a_r (s_r − 1) + wδ min(1, m / c)
+
+where w are the times a second that it wakes up alone, δ what each costs while the cores are busy,
+m the mean number of ready vCPUs of others and c the cores. The loop is closed: who waits asks
+less. So states and stretches are a fixed point, and a VM meets the others as they are without it
+(arrival theorem; Reiser & Lavenberg, J. ACM 27(2), 1980).
+
+How the others would be without it is not solved again for each VM. They are solved once beside all
+others, and once beside one of them less, by a part of their sums for each. The difference is
+scaled by what the VM itself takes (as linearizers do; Chandy & Neuse, CACM 25(2), 1982).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.characteristics import IntArray
+from tracon_watcher.queueing import capacity
+from tracon_watcher.queueing import cores
+
+#: What a wake-up costs while the cores are busy, in seconds, until a host type has taught it.
+WAKE_UP = 40e-6
+_MOST_USED = 0.9999
+_LEAST_OTHER = 1e-4
+_TINY = 1e-12
+_ROUNDS = 50
+_TIMES = 2
+_TOLERANCE = 1e-4
+#: So many VMs are worked on at once: their arrays stay in the CPU's cache.
+_AT_ONCE = 2000
+
+
+@dataclasses.dataclass(frozen=True)
+class Hosts:
+    """Hosts whose VMs share cores.
+
+    :ivar cores: (hosts,), how many threads VMs share; at least 1
+    :ivar physical: (hosts,), cores that these threads are of; as many, if not given
+    :ivar gain: (hosts,), by which waits are longer than the law says; 1 if not given
+    """
+
+    cores: FloatArray
+    physical: FloatArray | None = None
+    gain: FloatArray | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class VMs:
+    """VMs on hosts.
+
+    :ivar host: (VMs,), in ascending order
+    :ivar vcpus: (VMs,), whole numbers of at least 1
+    :ivar used: (VMs,), part of its time alone in which each vCPU is on the CPU, 0 … 1
+    :ivar weight: (VMs,), of which only ratios matter; 1 if not given
+    :ivar wake_ups: (VMs,), a second of each vCPU alone; none if not given
+    """
+
+    host: IntArray
+    vcpus: IntArray
+    used: FloatArray
+    weight: FloatArray | None = None
+    wake_ups: FloatArray | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Uses:
+    """What VMs use of resources other than cores, a row for each VM and resource.
+
+    A resource belongs to one host here. Where several hosts use it, each has a row of its own for
+    it, and what VMs of other hosts do there is given by its mean and variance.
+
+    :ivar vm: (uses,), index
+    :ivar resource: (uses,), index
+    :ivar used: (uses,), part of its time alone that each vCPU of the VM spends there
+    :ivar capacities: (resources, depths), see :func:`capacity.table`
+    :ivar gain: (resources,), by which waits are longer than the law says; 1 if not given
+    :ivar outside: (resources, 2), mean and variance of the loops of other hosts that are ready
+        there; none if not given
+    """
+
+    vm: IntArray
+    resource: IntArray
+    used: FloatArray
+    capacities: FloatArray
+    gain: FloatArray | None = None
+    outside: FloatArray | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Newcomer:
+    """A VM that could be placed on each of some hosts.
+
+    :ivar vcpus: at least 1
+    :ivar used: part of its time alone in which each vCPU is on the CPU, 0 … 1
+    :ivar resource: (hosts, uses), index of each resource that it would use on each host
+    :ivar resource_used: (uses,), part of its time alone that each vCPU spends there
+    """
+
+    vcpus: int
+    used: float
+    weight: float = 1.0
+    wake_ups: float = 0.0
+    resource: IntArray | None = None
+    resource_used: FloatArray | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Effects:
+    """How much VMs are slowed down.
+
+    :ivar slowdown: (VMs,), time for a unit of work over that alone on the host, at least 1; its
+        inverse is the IOPS ratio
+    :ivar stretch: (VMs,), time that work on the CPU takes over that alone, at least 1
+    :ivar resource_stretch: (uses,), the same of each use of a resource
+    :ivar by_itself: (VMs,), how much the VM's own vCPUs slow each other down while it is alone,
+        at least 1; no part of the others
+    """
+
+    slowdown: FloatArray
+    stretch: FloatArray
+    resource_stretch: FloatArray
+    by_itself: FloatArray
+
+
+def effects(hosts: Hosts, vms: VMs, uses: Uses | None = None) -> Effects:
+    """Return how much the VMs of hosts slow each other down.
+
+    :raises ValueError: on a number that is none, or out of its range
+    """
+    if uses is None:
+        uses = nothing()
+    _check(hosts, vms, uses)
+    if not len(vms.host):
+        return Effects(*(np.ones(0) for _field in dataclasses.fields(Effects)))
+    cuts = _cuts(vms.host)
+    if len(cuts) <= 2:
+        return _Network(hosts, vms, uses).solve()
+    order = np.argsort(uses.vm, kind='stable')
+    bounds = np.searchsorted(uses.vm[order], cuts)
+    found = []
+    for begin, end, first, last in zip(cuts, cuts[1:], bounds, bounds[1:]):
+        rows = order[first:last]
+        found.append(_Network(hosts, _some(vms, slice(begin, end)), dataclasses.replace(
+            uses, vm=uses.vm[rows] - begin, resource=uses.resource[rows],
+            used=uses.used[rows])).solve())
+    resource_stretch = np.empty(len(order))
+    resource_stretch[order] = np.concatenate([one.resource_stretch for one in found])
+    return Effects(np.concatenate([one.slowdown for one in found]),
+                   np.concatenate([one.stretch for one in found]), resource_stretch,
+                   np.concatenate([one.by_itself for one in found]))
+
+
+def with_newcomer(hosts: Hosts, vms: VMs, newcomer: Newcomer,
+                  uses: Uses | None = None) -> tuple[FloatArray, FloatArray]:
+    """Return the slowdowns if a newcomer were placed, on each host for itself.
+
+    :returns: those of the newcomer (hosts,), and those of the VMs (VMs,), each of them beside the
+        newcomer on its own host
+    """
+    uses = nothing() if uses is None else uses
+    count, residents = len(hosts.cores), len(vms.host)
+    host = np.concatenate([vms.host, np.arange(count)])
+    order = np.argsort(host, kind='stable')
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.arange(len(order))
+
+    def joined(values: FloatArray | None, missing: float, value: float) -> FloatArray:
+        whole = np.full(residents, missing) if values is None else values
+        return np.concatenate([whole, np.full(count, value)])[order]
+
+    vcpus = np.concatenate([vms.vcpus, np.full(count, newcomer.vcpus)])[order]
+    both = VMs(host[order], vcpus, joined(vms.used, 0.0, newcomer.used),
+               joined(vms.weight, 1.0, newcomer.weight),
+               joined(vms.wake_ups, 0.0, newcomer.wake_ups))
+    vm, resource, used = place[uses.vm], uses.resource, uses.used
+    if newcomer.resource is not None and newcomer.resource_used is not None:
+        kinds = len(newcomer.resource_used)
+        vm = np.concatenate([vm, np.repeat(place[residents:], kinds)])
+        resource = np.concatenate([resource, newcomer.resource.ravel()])
+        used = np.concatenate([used, np.tile(newcomer.resource_used, count)])
+    found = effects(hosts, both, dataclasses.replace(uses, vm=vm, resource=resource, used=used))
+    return found.slowdown[place[residents:]], found.slowdown[place[:residents]]
+
+
+def without(hosts: Hosts, vms: VMs, left_out: IntArray,
+            uses: Uses | None = None) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return the slowdowns that the other VMs of a host would have without one of them.
+
+    :param left_out: (cases,), the VM that is left out in each
+    :returns: (rows,) arrays, a row for each case and other VM of its host: the case, the VM, and
+        its slowdown
+    """
+    uses = nothing() if uses is None else uses
+    begin = np.searchsorted(vms.host, vms.host[left_out], side='left')
+    size = np.searchsorted(vms.host, vms.host[left_out], side='right') - begin
+    case = np.repeat(np.arange(len(left_out)), size)
+    vm = _ranges(begin, size)
+    kept = vm != left_out[case]
+    case, vm = case[kept], vm[kept]
+    # Each case is a host of its own, with resources of its own.
+    number = vms.host[left_out]
+    copies = Hosts(hosts.cores[number], None if hosts.physical is None else hosts.physical[number],
+                   None if hosts.gain is None else hosts.gain[number])
+    order = np.argsort(uses.vm, kind='stable')
+    first = np.searchsorted(uses.vm[order], vm, side='left')
+    each = np.searchsorted(uses.vm[order], vm, side='right') - first
+    row = order[_ranges(first, each)]
+    owner = np.repeat(np.arange(len(vm)), each)
+    named, resource = np.unique(case[owner] * len(uses.capacities) + uses.resource[row],
+                                return_inverse=True)
+    source = named % max(len(uses.capacities), 1)
+    found = effects(copies, dataclasses.replace(_some(vms, vm), host=case), Uses(
+        owner, resource, uses.used[row], uses.capacities[source],
+        None if uses.gain is None else uses.gain[source],
+        None if uses.outside is None else uses.outside[source]))
+    return case, vm, found.slowdown
+
+
+def nothing() -> Uses:
+    """Return that VMs use nothing but cores."""
+    none = np.zeros(0, dtype=np.intp)
+    return Uses(none, none, np.zeros(0), capacity.table([]))
+
+
+class _Network:
+    """Some hosts' VMs, and the resources they use."""
+
+    def __init__(self, hosts: Hosts, vms: VMs, uses: Uses) -> None:
+        self._vms, self._uses = vms, uses
+        self._vcpus = vms.vcpus.astype(np.intp)
+        self._used = np.clip(vms.used, _TINY, _MOST_USED)
+        self._cores = hosts.cores[vms.host]
+        ones = np.ones(len(hosts.cores))
+        self._sharing = cores.Sharing(
+            hosts.cores, hosts.cores if hosts.physical is None else hosts.physical, vms.host,
+            self._vcpus, np.ones(len(vms.host)) if vms.weight is None else vms.weight,
+            self._used, ones if hosts.gain is None else hosts.gain)
+        self._wake_ups = (np.zeros(len(vms.host)) if vms.wake_ups is None
+                          else vms.wake_ups * WAKE_UP)
+        count = len(uses.capacities)
+        named, self._resource = np.unique(uses.resource, return_inverse=True)
+        self._capacities = uses.capacities[named]
+        self._gain = np.ones(count)[named] if uses.gain is None else uses.gain[named]
+        self._outside = (np.zeros((len(named), 2)) if uses.outside is None
+                         else uses.outside[named])
+        self._loops = self._vcpus[uses.vm].astype(float)
+        busy = self._on_vm(uses.used)
+        self._think = np.maximum(1.0 - self._used - busy, 0.0)
+
+    def solve(self) -> Effects:
+        size = self._vcpus * self._used
+        others = self._sharing.total(size) - size
+        squares = self._sharing.total(size * size) - size * size
+        part = np.clip(squares / np.maximum(others * others, _TINY), 1e-3, 1.0)[:, np.newaxis]
+        less = 1.0 - part
+        loops = self._on_resource(self._loops)
+        loops_less = np.where(loops > 1.0, (loops - 2.0) / np.maximum(loops - 1.0, 1.0), 0.0)
+
+        quiet, quiet_stretch = self._alone()
+        self._most = self._sharing.total(self._sharing.most) - self._sharing.most
+        every, stretch = quiet, quiet_stretch
+        lost = np.zeros((2, *quiet.mean.shape))
+        for _time in range(_TIMES):
+            every, _found = self._rounds(1.0, 1.0, lost, every, stretch)
+            fewer, stretch = self._rounds(less, loops_less, lost, every, stretch)
+            seen = np.maximum(self._sharing.total(every.mean) - every.mean, _TINY)
+            # What each takes less, by what is left out of its others.
+            lost = np.stack([every.mean - fewer.mean,
+                             every.variance - fewer.variance]) / (part * seen)
+        stretch = self._waits(fewer, stretch, 1.0)
+        background = self._others(every, lost)
+        found = self._sharing.beside(*background, self._other(stretch, background[0]))
+        each = self._vcpus * self._used
+        on_cpu = found.mean[:, -1] / found.served / (quiet.mean[:, -1] / quiet.served)
+        return Effects(np.maximum(quiet.served / found.served, 1.0), np.maximum(on_cpu, 1.0),
+                       np.maximum(stretch / quiet_stretch, 1.0),
+                       np.maximum(each / quiet.served, 1.0))
+
+    def _alone(self) -> tuple[cores.State, FloatArray]:
+        """Return the state of each VM alone, and the stretches by its own other vCPUs."""
+        stretch = np.ones(len(self._uses.vm))
+        nobody = np.zeros((len(self._vcpus), 1))
+        state = self._sharing.alone(self._other(stretch, nobody))
+        more = self._loops > 1
+        if not more.any():
+            return state, stretch
+        less = np.where(more, (self._loops - 2.0) / np.maximum(self._loops - 1.0, 1.0), 0.0)
+        for _round in range(_ROUNDS):
+            ready = self._ready(state, stretch)
+            found = self._stretch((self._loops - 1.0) * ready * less,
+                                  (self._loops - 1.0) * ready * (1.0 - ready) * less)
+            change = np.abs(found - stretch).max()
+            stretch = found
+            state = self._sharing.alone(self._other(stretch, nobody))
+            if change < _TOLERANCE:
+                break
+        ready = self._ready(state, stretch)
+        stretch = self._stretch((self._loops - 1.0) * ready,
+                                (self._loops - 1.0) * ready * (1.0 - ready))
+        return self._sharing.alone(self._other(stretch, nobody)), stretch
+
+    def _others(self, state: cores.State, lost: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of what the others of each VM take, as they are without it."""
+        total = self._sharing.total
+        mean, variance = (total(all_of) - all_of - state.mean * (total(less) - less)
+                          for all_of, less in zip((state.mean, state.variance), lost))
+        return np.clip(mean, 0.0, self._most), np.maximum(variance, 0.0)
+
+    def _rounds(self, less: FloatArray | float, loops_less: FloatArray | float,
+                lost: FloatArray, state: cores.State,
+                stretch: FloatArray) -> tuple[cores.State, FloatArray]:
+        """Return the fixed point beside a part of the others, and the stretches."""
+        for number in range(_ROUNDS):
+            mean, variance = self._others(state, lost)
+            new = self._sharing.beside(mean * less, variance * less, self._other(stretch, mean))
+            change = np.abs(new.mean - state.mean).max(initial=0.0)
+            state = new
+            if len(stretch):
+                found = self._waits(state, stretch, loops_less)
+                change = max(change, np.abs(found - stretch).max())
+                # Who waits at one resource is less at another: rounds could swing.
+                stretch = found if number < 4 else (found + stretch) / 2.0
+            if change < _TOLERANCE:
+                break
+        return state, stretch
+
+    def _other(self, stretch: FloatArray, mean: FloatArray) -> FloatArray:
+        """Return what each vCPU does besides its work on the CPU, in a unit of work."""
+        found = self._think + self._on_vm(self._uses.used * stretch)
+        found += self._wake_ups * np.minimum(mean[:, -1] / self._cores, 1.0)
+        return np.maximum(found, _LEAST_OTHER)
+
+    def _ready(self, state: cores.State, stretch: FloatArray) -> FloatArray:
+        """Return the part of its time that each loop is ready for the resource of a use."""
+        rate = state.served / (self._vcpus * self._used)
+        found: FloatArray = np.minimum(self._uses.used * stretch * rate[self._uses.vm], 1.0)
+        return found
+
+    def _waits(self, state: cores.State, stretch: FloatArray,
+               less: FloatArray | float) -> FloatArray:
+        """Return the stretch of each use beside a part of the other loops at its resource."""
+        ready = self._ready(state, stretch)
+        spread = ready * (1.0 - ready)
+        mean, variance = ((self._on_resource(self._loops * one) - one) * less
+                          + self._outside[self._resource, place]
+                          for place, one in enumerate((ready, spread)))
+        return self._stretch(mean, variance)
+
+    def _stretch(self, mean: FloatArray, variance: FloatArray) -> FloatArray:
+        deviation = np.sqrt(np.maximum(variance, _TINY))
+        found = capacity.stretch(self._capacities[self._resource], np.maximum(mean, 0.0),
+                                 deviation)
+        return 1.0 + self._gain[self._resource] * (found - 1.0)
+
+    def _on_vm(self, values: FloatArray) -> FloatArray:
+        found: FloatArray = np.bincount(
+            self._uses.vm, values, len(self._vcpus)).astype(float)
+        return found
+
+    def _on_resource(self, values: FloatArray) -> FloatArray:
+        found: FloatArray = np.bincount(
+            self._resource, values, len(self._capacities)).astype(float)
+        return found[self._resource]
+
+
+def _ranges(begin: IntArray, size: IntArray) -> IntArray:
+    """Return begin, begin + 1, … of each, size numbers, one after another."""
+    ends = np.cumsum(size)
+    found: IntArray = np.arange(ends[-1] if len(ends) else 0) \
+        + np.repeat(begin - ends + size, size)
+    return found
+
+
+def _some(vms: VMs, rows: IntArray | slice) -> VMs:
+    return VMs(vms.host[rows], vms.vcpus[rows], vms.used[rows],
+               None if vms.weight is None else vms.weight[rows],
+               None if vms.wake_ups is None else vms.wake_ups[rows])
+
+
+def _cuts(host: IntArray) -> IntArray:
+    """Return where VMs are divided, between hosts."""
+    begin = np.append(np.flatnonzero(np.diff(host, prepend=-1)), len(host))
+    wanted = np.searchsorted(begin, np.arange(0, len(host) + _AT_ONCE, _AT_ONCE))
+    cuts: IntArray = begin[np.unique(wanted.clip(0, len(begin) - 1))]
+    return cuts
+
+
+def _check(hosts: Hosts, vms: VMs, uses: Uses) -> None:
+    for what, values, least, most in (
+            ('cores', hosts.cores, 1.0, np.inf), ('physical', hosts.physical, 1.0, np.inf),
+            ('gain', hosts.gain, 0.0, np.inf), ('vcpus', vms.vcpus, 1, np.inf),
+            ('used', vms.used, 0.0, 1.0), ('weight', vms.weight, _TINY, np.inf),
+            ('wake_ups', vms.wake_ups, 0.0, np.inf), ('used of a resource', uses.used, 0.0, 1.0),
+            ('capacities', uses.capacities, _TINY, np.inf),
+            ('gain of a resource', uses.gain, 0.0, np.inf),
+            ('outside', uses.outside, 0.0, np.inf)):
+        if values is None:
+            continue
+        wrong = ~((values >= least) & (values <= most) & np.isfinite(values))
+        if wrong.any():
+            raise ValueError(f'{what}: {values[wrong][0]} is not a number from {least} to {most}')
+    if (np.diff(vms.host) < 0).any():
+        raise ValueError('host: VMs are not in the order of their hosts')
