@@ -125,7 +125,8 @@ def document(captured: Captured) -> dict[str, Any]:
                      'deviation': [_number(value) for value in made.newcomer.deviation],
                      **({'apart': True} if made.newcomer.apart else {}),
                      **({'own_wait': _number(made.newcomer.own_wait)}
-                        if made.newcomer.own_wait else {})},
+                        if made.newcomer.own_wait else {}),
+                     **({'vcpus': made.newcomer.vcpus} if made.newcomer.vcpus > 1 else {})},
         'considered': len(judged.rows), 'refused': int(out.sum()),
         'unknown': int((status != assessment.Status.KNOWN).sum()), 'outcome': captured.outcome,
         'hosts': [_host(captured, int(position), int(status[position]), bool(out[position]),

@@ -18,6 +18,7 @@ siblings' are handled in the background.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import threading
 import time
@@ -216,8 +217,9 @@ class Judge:
             # On storage that nobody could tell, it is not known on which host its I/O is felt.
             found = cluster.resident_profile(row)
             return storage.felt(cluster, found, cluster.io_domain[row] < 0)
-        return storage.felt(cluster, newcomer.expected(cluster.history, *operation.kind(spec)),
-                            operation.boots_from_volume(spec))
+        expected = newcomer.expected(cluster.history, *operation.kind(spec))
+        expected = dataclasses.replace(expected, vcpus=operation.vcpus(spec.flavor))
+        return storage.felt(cluster, expected, operation.boots_from_volume(spec))
 
     def _limits(self, policy: policies.Policy, spec, rows, count: int,
                 options: options_module.Options):

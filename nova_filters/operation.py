@@ -70,6 +70,11 @@ def kind_of_instance(instance) -> tuple[str, str, str] | None:
     return instance.project_id or '', instance.flavor.name, instance.image_ref or ''
 
 
+def vcpus(flavor) -> int:
+    """Return how many virtual CPUs a flavor has, 1 where that is not loaded."""
+    return _value(flavor, 'vcpus') or 1
+
+
 def _value(thing, name: str):
     """Return a field of a Nova object, None when it is not set; never loads it."""
     return getattr(thing, name) if name in thing else None

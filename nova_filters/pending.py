@@ -52,6 +52,7 @@ class Placement:
                 'mean': _numbers(self.profile.mean), 'deviation': _numbers(self.profile.deviation),
                 'count': self.profile.count, 'source': self.profile.source,
                 'apart': self.profile.apart, 'own_wait': self.profile.own_wait,
+                'vcpus': self.profile.vcpus,
                 'max_slowdown': (None if np.isinf(self.limits.max_slowdown)
                                  else self.limits.max_slowdown),
                 'min_iops_ratio': self.limits.min_iops_ratio, 'at': self.at}
@@ -66,7 +67,8 @@ class Placement:
         profile = newcomer.Profile(_array(record['mean']), _array(record['deviation']),
                                    int(record['count']), str(record['source']),
                                    bool(record.get('apart', False)),
-                                   float(record.get('own_wait', 0.0)))
+                                   float(record.get('own_wait', 0.0)),
+                                   int(record.get('vcpus', 1)))
         return cls(str(record['uuid']), str(record['host']), str(record['node']), profile,
                    limits_module.Limits(np.inf if slowdown is None else float(slowdown),
                                         float(record['min_iops_ratio'])), float(record['at']))

@@ -280,6 +280,8 @@ class Residency:
         instance = state.instances.get(uuid)
         kind = operation.kind_of_instance(instance) if instance is not None else None
         profile = newcomer.expected(cluster.history, *(kind or ('', '', '')))
+        if kind is not None:
+            profile = dataclasses.replace(profile, vcpus=operation.vcpus(instance.flavor))
         return Arrival(uuid, storage.felt(
             cluster, profile, kind is not None and newcomer.on_volume(kind[-1])))
 

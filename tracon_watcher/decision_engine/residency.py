@@ -75,7 +75,8 @@ def _resident(known: cluster.ClusterState, uuid: str, state: str) -> cluster.Res
     if row is None:
         return cluster.Resident(uuid, profile)
     return cluster.Resident(uuid, profile, known.resident_limits(row), _pool(known, row),
-                            0.0 if state in vm_states.IDLE else float(known.own_wait[row]))
+                            0.0 if state in vm_states.IDLE else float(known.own_wait[row]),
+                            int(known.vcpus[row]))
 
 
 def _pool(known: cluster.ClusterState, row: int) -> str | None:
@@ -99,4 +100,5 @@ def _host(known: cluster.ClusterState, name: str,
     if storage == f'{cluster.LOCAL}:{name}':
         storage = cluster.LOCAL
     return cluster.Host(name, tuple(residents), known.host_type[index], storage,
-                        float(known.updated_at[index]))
+                        float(known.updated_at[index]),
+                        None if np.isnan(known.cores[index]) else int(known.cores[index]))

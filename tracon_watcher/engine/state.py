@@ -118,14 +118,15 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
         stated = flavors[key].or_else(rules[server.host].limits).or_else(defaults.limits)
         profile, own_wait = _profile(server, row, demand, history)
         residents[server.host].append(cluster.Resident(
-            uuid, profile, stated, _known(_backend(server, inventory.backends), lost), own_wait))
+            uuid, profile, stated, _known(_backend(server, inventory.backends), lost), own_wait,
+            max(server.vcpus, 1)))
     return cluster.build([
         cluster.Host(host, tuple(vms), rules[host].host_type,
                      _known(rules[host].storage, lost),
                      # VMs that stand still report nothing; where none runs, that is all there
                      # is to know, unless Nova does not know either who is there.
                      latest[host] if host in running or not inventory.hypervisors[host].reachable
-                     else now)
+                     else now, inventory.hypervisors[host].cores)
         for host, vms in residents.items()], history, version, now)
 
 

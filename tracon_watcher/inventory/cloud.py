@@ -13,8 +13,9 @@
 """Who runs where, what tenants and operators stated of it, and on which storage it is.
 
 The number of requests depends on nothing but the size of a page: servers, compute services,
-aggregates and volumes, one kind of request each. None of them makes Nova ask a compute host;
-a listing of hypervisors does, host after host, in microversion 2.88 and later.
+hypervisors, aggregates and volumes, one kind of request each. None of them makes Nova ask a
+compute host; a listing of hypervisors does, host after host, in microversion 2.88 and later,
+which do not tell the number of its cores either.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from tracon_watcher.inventory import listing
 from tracon_watcher.inventory import volume_limits as limits_module
 
 _QUOTA = 'quota:'
+#: The last in which a listing of hypervisors comes from Nova's database, with their CPUs.
+_HYPERVISORS = '2.87'
 _NONE: Mapping[str, str] = {}
 
 
@@ -79,12 +82,14 @@ class Hypervisor:
 
     :param host: of its compute service
     :param reachable: whether the cell it belongs to answers; nothing else is known where not
+    :param cores: threads of its CPU that VMs share, None where Nova does not tell
     """
 
     host: str
     enabled: bool
     up: bool
     reachable: bool = True
+    cores: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,14 +160,17 @@ def collect(connection: Any, clock: Callable[[], float] = time.time,
     began = clock()
     nova = listing.Service('Nova', connection.compute, listing.MICROVERSION, "the engine's user")
     before = _hypervisors(nova)
+    cores = _cores(dataclasses.replace(nova, microversion=_HYPERVISORS))
     # Of a cell that is down, Nova lists no servers, or records with hardly anything in them.
     servers = {one.uuid: one for one in (
         server(entry) for entry in nova.pages(
             '/servers/detail', 'servers', {'all_tenants': 'True'})
         if not listing.is_partial(entry))}
     # A cell may have come back, or gone, while servers were listed.
-    hypervisors = {host: one if before.get(host, one).reachable else before[host]
-                   for host, one in _hypervisors(nova).items()}
+    hypervisors = {
+        host: dataclasses.replace(one if before.get(host, one).reachable else before[host],
+                                  cores=cores.get(host))
+        for host, one in _hypervisors(nova).items()}
     aggregates = tuple(
         Aggregate(entry['name'], frozenset(entry['hosts']), entry['metadata'])
         for entry in nova.pages('/os-aggregates', 'aggregates', {}, limited=False))
@@ -240,6 +248,20 @@ def _hypervisor(entry: Mapping[str, Any]) -> Hypervisor:
     reachable = entry.get('state') is not None
     return Hypervisor(entry['host'], entry.get('status') == 'enabled',
                       entry.get('state') == 'up', reachable)
+
+
+def _cores(nova: listing.Service) -> dict[str, int]:
+    """Return by host how many threads of its CPU are for virtual CPUs that share them."""
+    found: dict[str, int] = {}
+    try:
+        for entry in nova.pages('/os-hypervisors/detail', 'hypervisors', {}):
+            host, count = (entry.get('service') or {}).get('host'), entry.get('vcpus')
+            if host and isinstance(count, int) and count > 0:
+                found[host] = count
+    except listing.Forbidden:
+        # Everything else is known without.
+        return {}
+    return found
 
 
 def _volumes(cinder: listing.Service, servers: Mapping[str, Server]

@@ -40,6 +40,7 @@ class Resident:
     :param profile: (4,) its uncontended demand, or None where unknown
     :param io_domain: storage backend, None for the host's own default
     :param own_wait: see :mod:`.own_wait`
+    :param vcpus: how many virtual CPUs it has
     """
 
     uuid: str
@@ -47,6 +48,7 @@ class Resident:
     limits: limits_module.Limits = limits_module.NONE
     io_domain: str | None = None
     own_wait: float = 0.0
+    vcpus: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Host:
     :param io_domain: the storage backend of its VMs: ``local`` for a disk of its own, another
         name for a pool that hosts share, None where unknown
     :param updated_at: when its data was taken, seconds since the epoch
+    :param cores: threads of its CPU that VMs share, None where unknown
     """
 
     name: str
@@ -64,6 +67,7 @@ class Host:
     host_type: str | None = None
     io_domain: str | None = LOCAL
     updated_at: float = 0.0
+    cores: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +78,7 @@ class ClusterState:
     :param host_type: h names of host types, None where unknown
     :param host_io_domain: (h,) index of each host's storage backend, -1 where unknown
     :param updated_at: (h,) seconds since the epoch
+    :param cores: (h,) threads of each host's CPU that VMs share, NaN where unknown
     :param uuids: n residents, all different
     :param host: (n,) index of each resident's host, not falling
     :param io_domain: (n,) index of each resident's storage backend, -1 where unknown
@@ -82,6 +87,7 @@ class ClusterState:
     :param min_iops_ratio: (n,), 0 for none
     :param own_wait: (n,) share of time that each VM waits for its own limits, see
         :mod:`.own_wait`; 0 for a VM that is at none
+    :param vcpus: (n,) virtual CPUs of each
     :param io_domains: names of the storage backends
     :param history: profiles of newcomers, see :mod:`tracon_watcher.placement.newcomer`
     :param version: rises with every snapshot
@@ -98,6 +104,7 @@ class ClusterState:
     host_type: tuple[str | None, ...]
     host_io_domain: IntArray
     updated_at: FloatArray
+    cores: FloatArray
     uuids: tuple[str, ...]
     host: IntArray
     io_domain: IntArray
@@ -105,6 +112,7 @@ class ClusterState:
     max_slowdown: FloatArray
     min_iops_ratio: FloatArray
     own_wait: FloatArray
+    vcpus: IntArray
     io_domains: tuple[str, ...]
     history: Mapping[str, newcomer.Profile]
     version: int = 0
@@ -246,7 +254,8 @@ class ClusterState:
 
     def resident_profile(self, index: int) -> newcomer.Profile:
         """Return what resident ``index`` demands wherever it comes to."""
-        return newcomer.own(self.profiles[index], float(self.own_wait[index]))
+        return newcomer.own(self.profiles[index], float(self.own_wait[index]),
+                            int(self.vcpus[index]))
 
     def resident_limits(self, index: int) -> limits_module.Limits:
         """Return the limits of resident ``index``."""
@@ -318,7 +327,7 @@ class ClusterState:
             io_domains=tuple(self.io_domains[index] for index in used),
             hosts=tuple(self.hosts[index] for index in chosen),
             host_type=tuple(self.host_type[index] for index in chosen),
-            updated_at=self.updated_at[chosen])
+            updated_at=self.updated_at[chosen], cores=self.cores[chosen])
 
     @functools.cached_property
     def io_residents(self) -> tuple[FloatArray, IntArray]:
@@ -355,12 +364,14 @@ class ClusterState:
 
     def with_residents(self, arrived: Sequence[tuple[int, str, FloatArray, limits_module.Limits]],
                        storage: Mapping[str, str] | None = None,
-                       own_wait: Mapping[str, float] | None = None) -> ClusterState:
+                       own_wait: Mapping[str, float] | None = None,
+                       vcpus: Mapping[str, int] | None = None) -> ClusterState:
         """Return the state with more residents: host index, uuid, profile and limits of each.
 
         :param storage: names of storage backends by uuid, of those that are not on their host's
             default one
         :param own_wait: by uuid, of those that wait for their own limits
+        :param vcpus: by uuid, of those that have more than one
         """
         if not arrived:
             return self
@@ -386,14 +397,15 @@ class ClusterState:
             min_iops_ratio=np.insert(self.min_iops_ratio, at,
                                      [one[3].min_iops_ratio for one in listed]),
             own_wait=np.insert(self.own_wait, at,
-                               [(own_wait or {}).get(one[1], 0.0) for one in listed]))
+                               [(own_wait or {}).get(one[1], 0.0) for one in listed]),
+            vcpus=np.insert(self.vcpus, at, [(vcpus or {}).get(one[1], 1) for one in listed]))
 
     def _with_residents(self, rows: IntArray, host: IntArray, io_domain: IntArray) -> ClusterState:
         return dataclasses.replace(
             self, uuids=tuple(self.uuids[row] for row in rows), host=host[rows],
             io_domain=io_domain[rows], profiles=self.profiles[rows],
             max_slowdown=self.max_slowdown[rows], min_iops_ratio=self.min_iops_ratio[rows],
-            own_wait=self.own_wait[rows])
+            own_wait=self.own_wait[rows], vcpus=self.vcpus[rows])
 
 
 def build(hosts: Iterable[Host], history: Mapping[str, newcomer.Profile] | None = None,
@@ -421,6 +433,7 @@ def build(hosts: Iterable[Host], history: Mapping[str, newcomer.Profile] | None 
     state = ClusterState(
         tuple(host.name for host in listed), tuple(host.host_type for host in listed), host_io,
         np.array([host.updated_at for host in listed], dtype=np.float64),
+        np.array([np.nan if host.cores is None else host.cores for host in listed], dtype=float),
         tuple(vm.uuid for _place, _host, vm in everyone),
         np.array([place for place, _host, _vm in everyone], dtype=np.intp),
         np.array([host_io[place] if vm.io_domain is None else domain(vm.io_domain, host.name)
@@ -429,6 +442,7 @@ def build(hosts: Iterable[Host], history: Mapping[str, newcomer.Profile] | None 
         np.array([vm.limits.max_slowdown for _place, _host, vm in everyone], dtype=np.float64),
         np.array([vm.limits.min_iops_ratio for _place, _host, vm in everyone], dtype=np.float64),
         np.array([vm.own_wait for _place, _host, vm in everyone], dtype=np.float64),
+        np.array([vm.vcpus for _place, _host, vm in everyone], dtype=np.intp),
         tuple(domains), dict(history or {}), version, generated_at)
     check_names(state)
     return state

@@ -32,6 +32,8 @@ from tracon_watcher.prediction import document
 
 _NUMBERS = frozenset((float, int))
 _LARGEST = sys.float_info.max
+#: Virtual CPUs of a VM, or cores of a host.
+MOST = 65536
 _UNKNOWN = [math.nan] * COUNT
 
 
@@ -43,6 +45,7 @@ class Columns:
         self._types: list[str | None] = []
         self._host_domains: list[int] = []
         self._updated_at: list[float] = []
+        self._cores: list[float] = []
         self._uuids: list[str] = []
         self._counts: list[int] = []
         self._vm_domains: list[int] = []
@@ -50,6 +53,7 @@ class Columns:
         self._slowdowns: list[float] = []
         self._ratios: list[float] = []
         self._own_waits: list[float] = []
+        self._vcpus: list[int] = []
         self._domains: dict[str, int] = {}
 
     @property
@@ -75,6 +79,7 @@ class Columns:
         self._types.append(fields.string('type') if fields.has('type') else None)
         self._host_domains.append(own)
         self._updated_at.append(fields.number('updated_at', 0))
+        self._cores.append(_whole(fields, 'cores') if fields.has('cores') else math.nan)
         self._counts.append(len(vms))
 
     def state(self, history: Mapping[str, newcomer.Profile] | None = None, version: int = 0,
@@ -86,11 +91,13 @@ class Columns:
         profiles = np.concatenate(self._profiles) if self._profiles else np.empty((0, COUNT))
         return cluster_module.ClusterState(
             tuple(self._hosts), tuple(self._types), host_domain,
-            np.array(self._updated_at, dtype=np.float64), tuple(self._uuids),
+            np.array(self._updated_at, dtype=np.float64),
+            np.array(self._cores, dtype=np.float64), tuple(self._uuids),
             np.repeat(np.arange(len(self._hosts)), np.array(self._counts, dtype=np.intp)),
             domain, profiles, np.array(self._slowdowns, dtype=np.float64),
             np.array(self._ratios, dtype=np.float64),
-            np.array(self._own_waits, dtype=np.float64), names, dict(history or {}), version,
+            np.array(self._own_waits, dtype=np.float64),
+            np.array(self._vcpus, dtype=np.intp), names, dict(history or {}), version,
             generated_at)
 
     def _domain(self, name: str | None, host: str) -> int:
@@ -120,11 +127,21 @@ class Columns:
         self._ratios.append(ratio)
         self._own_waits.append(0.0 if 'own_wait' not in vm else document.Fields(
             fields.source, vm, f'vms[{index}]').number('own_wait', 0.0, 1.0))
+        self._vcpus.append(1 if 'vcpus' not in vm else _whole(document.Fields(
+            fields.source, vm, f'vms[{index}]'), 'vcpus'))
         backend = vm.get('storage')
         if backend is not None and (type(backend) is not str or not backend):
             fields.refuse(f'vms[{index}].storage', backend,
                           'expected the name of a storage backend')
         self._vm_domains.append(own if backend is None else self._domain(backend, host))
+
+
+def _whole(fields: document.Fields, name: str) -> int:
+    """Return a number of virtual CPUs or cores."""
+    found = fields.number(name, 1, MOST)
+    if found != int(found):
+        fields.refuse(name, found, 'expected a whole number')
+    return int(found)
 
 
 def renumbered(host_domain: IntArray, domain: IntArray,

@@ -85,7 +85,7 @@ def apply(base: snapshot.Snapshot, lines: Iterable[str], source: str) -> snapsho
 
 def changed_hosts(old: cluster_module.ClusterState,
                   new: cluster_module.ClusterState) -> tuple[IntArray, BoolArray]:
-    """Compare the hosts of two states: their type, storage and residents, not their times.
+    """Compare the hosts of two states: their type, cores, storage and residents, not their times.
 
     :returns: (h,) the index in the old state of each host of the new one, -1 where it had none,
         and (h,) whether it is new or its content has changed
@@ -101,7 +101,8 @@ def changed_hosts(old: cluster_module.ClusterState,
         np.array([*(domains.setdefault(name, len(domains)) for name in state.io_domains), -1],
                  dtype=np.intp) for state in (old, new))
     differs = (_objects(old.host_type)[was] != _objects(new.host_type)[kept]) | (
-        old_domains[old.host_io_domain[was]] != new_domains[new.host_io_domain[kept]])
+        old_domains[old.host_io_domain[was]] != new_domains[new.host_io_domain[kept]]) | (
+        np.nan_to_num(old.cores[was]) != np.nan_to_num(new.cores[kept]))
     counts = np.diff(new.first)[kept]
     differs |= np.diff(old.first)[was] != counts
     changed[kept] = differs
@@ -112,6 +113,7 @@ def changed_hosts(old: cluster_module.ClusterState,
                  | (old.max_slowdown[old_rows] != new.max_slowdown[rows])
                  | (old.min_iops_ratio[old_rows] != new.min_iops_ratio[rows])
                  | (old.own_wait[old_rows] != new.own_wait[rows])
+                 | (old.vcpus[old_rows] != new.vcpus[rows])
                  | _profiles_differ(old.profiles[old_rows], new.profiles[rows]))
     changed[new.host[rows[different]]] = True
     return before, changed

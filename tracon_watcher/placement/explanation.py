@@ -104,7 +104,8 @@ def of_now(assessor: assessment.Assessor, uuid: str, now: float | None = None) -
         'operation': 'now', 'snapshot': None,
         'newcomer': {'source': profile.source, 'mean': _plain(profile.mean),
                      'deviation': _plain(profile.deviation), 'limits': _limits_document(limits),
-                     **({'own_wait': profile.own_wait} if profile.own_wait else {})},
+                     **({'own_wait': profile.own_wait} if profile.own_wait else {}),
+                     **({'vcpus': profile.vcpus} if profile.vcpus > 1 else {})},
         'considered': len(candidates), 'refused': int(judged.refused[candidates].sum()),
         'unknown': int((~judged.known[candidates]).sum()), 'outcome': 'judged now, not decided',
         'chosen': cluster.hosts[own],
@@ -255,7 +256,8 @@ def _profile(content: object) -> newcomers.Profile | None:
     return newcomers.Profile(values[0], np.zeros(COUNT) if values[1] is None else values[1],
                              source=str(content.get('source')),
                              apart=content.get('apart') is True,
-                             own_wait=_number(content.get('own_wait')) or 0.0)
+                             own_wait=_number(content.get('own_wait')) or 0.0,
+                             vcpus=int(_number(content.get('vcpus')) or 1))
 
 
 def _array(content: object) -> FloatArray | None:

@@ -113,10 +113,11 @@ def of_host(cluster: cluster_module.ClusterState, index: int) -> dict[str, Any]:
     profiles = cluster.profiles[rows]
     unknown: BoolArray = np.asarray(np.isnan(profiles).any(axis=1))
     vms = []
-    for uuid, profile, missing, slowdown, ratio, own_wait, domain in zip(
+    for uuid, profile, missing, slowdown, ratio, own_wait, vcpus, domain in zip(
             cluster.uuids[rows], profiles.tolist(), unknown.tolist(),
             cluster.max_slowdown[rows].tolist(), cluster.min_iops_ratio[rows].tolist(),
-            cluster.own_wait[rows].tolist(), cluster.io_domain[rows].tolist()):
+            cluster.own_wait[rows].tolist(), cluster.vcpus[rows].tolist(),
+            cluster.io_domain[rows].tolist()):
         vm: dict[str, Any] = {'uuid': uuid, 'profile': None if missing else profile}
         if math.isfinite(slowdown):
             vm['max_slowdown'] = slowdown
@@ -124,13 +125,16 @@ def of_host(cluster: cluster_module.ClusterState, index: int) -> dict[str, Any]:
             vm['min_iops_ratio'] = ratio
         if own_wait > 0:
             vm['own_wait'] = own_wait
+        if vcpus > 1:
+            vm['vcpus'] = vcpus
         if domain != own:
             # What is not said is the host's own, so what is not known must be.
             vm['storage'] = _storage(cluster, domain, name) or cluster_module.UNKNOWN
         vms.append(vm)
+    cores = ({} if math.isnan(cluster.cores[index]) else {'cores': int(cluster.cores[index])})
     return {'host': name, 'type': cluster.host_type[index],
             'storage': _storage(cluster, own, name),
-            'updated_at': float(cluster.updated_at[index]), 'vms': vms}
+            'updated_at': float(cluster.updated_at[index]), **cores, 'vms': vms}
 
 
 def of_history(key: str, profile: newcomer.Profile) -> dict[str, Any]:

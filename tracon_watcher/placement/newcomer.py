@@ -39,6 +39,7 @@ class Profile:
     :param apart: whether its storage is another than that of all hosts and residents, as that of
         a volume on a backend that is not known: with whom it meets it shares the CPU alone
     :param own_wait: share of time that it waits for its own limits, see :mod:`.own_wait`
+    :param vcpus: how many virtual CPUs it has
     """
 
     mean: FloatArray
@@ -47,6 +48,7 @@ class Profile:
     source: str = 'own'
     apart: bool = False
     own_wait: float = 0.0
+    vcpus: int = 1
 
     @property
     def known(self) -> bool:
@@ -61,10 +63,10 @@ class Profile:
 UNKNOWN = Profile(np.full(COUNT, np.nan), np.zeros(COUNT), 0, 'nothing known')
 
 
-def own(values: FloatArray, own_wait: float = 0.0) -> Profile:
+def own(values: FloatArray, own_wait: float = 0.0, vcpus: int = 1) -> Profile:
     """Return the profile of a VM that brings its own, as one that moves does."""
     return Profile(characteristics.as_characteristics(values)[0], np.zeros(COUNT),
-                   own_wait=own_wait)
+                   own_wait=own_wait, vcpus=vcpus)
 
 
 def keys(project: str, flavor: str, image: str) -> tuple[str, ...]:

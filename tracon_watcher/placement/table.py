@@ -30,12 +30,13 @@ import numpy as np
 from tracon_watcher import errors
 from tracon_watcher.characteristics import COUNT, NAMES
 from tracon_watcher.placement import cluster
+from tracon_watcher.placement import columns as columns_module
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
 
 REQUIRED = ('host', 'uuid') + NAMES
-OPTIONAL = ('host_type', 'storage', 'updated_at', 'project', 'flavor', 'image', 'max_slowdown',
-            'min_iops_ratio')
+OPTIONAL = ('host_type', 'storage', 'updated_at', 'cores', 'vcpus', 'project', 'flavor', 'image',
+            'max_slowdown', 'min_iops_ratio')
 
 
 def read(lines: Iterable[str], source: str, now: float, host_type: str | None = None,
@@ -66,10 +67,11 @@ def read(lines: Iterable[str], source: str, now: float, host_type: str | None = 
         if not name:
             line.refuse('host', 'a row names its host')
         facts = cluster.Host(name, (), line.text('host_type') or host_type,
-                             line.text('storage') or cluster.LOCAL, line.time('updated_at', now))
+                             line.text('storage') or cluster.LOCAL, line.time('updated_at', now),
+                             line.whole('cores'))
         if hosts.setdefault(name, facts) != facts:
-            line.refuse('host', 'its type, storage and time differ from an earlier row of this '
-                        'host')
+            line.refuse('host', 'its type, storage, time and cores differ from an earlier row of '
+                        'this host')
         vm = line.resident()
         residents.setdefault(name, [])
         if vm is not None:
@@ -115,6 +117,14 @@ class _Line:
             self.refuse(name, f'expected a finite number from {low:g}{until}')
         return value
 
+    def whole(self, name: str) -> int | None:
+        if not self.text(name):
+            return None
+        value = self.number(name, 1, columns_module.MOST)
+        if value != int(value):
+            self.refuse(name, 'expected a whole number')
+        return int(value)
+
     def time(self, name: str, default: float) -> float:
         text = self.text(name)
         if not text:
@@ -139,4 +149,5 @@ class _Line:
             profile = np.array([self.number(name, 0, math.inf) for name in NAMES])
         values = {key: self.number(key, *limits.RANGES[f'tracon:{key}'])
                   for key in ('max_slowdown', 'min_iops_ratio') if self.text(key)}
-        return cluster.Resident(uuid, profile, limits.Limits(**values))
+        return cluster.Resident(uuid, profile, limits.Limits(**values),
+                                vcpus=self.whole('vcpus') or 1)

@@ -34,7 +34,8 @@ class StateTest(unittest.TestCase):
         self.backends = {}
         self.strangers = {}
         self.remembered = frozenset()
-        self.hypervisors = {name: cloud.Hypervisor(name, True, True) for name in ('h1', 'h2')}
+        self.hypervisors = {name: cloud.Hypervisor(name, True, True, cores=cores)
+                            for name, cores in (('h1', 48), ('h2', None))}
 
     def build(self, *servers, demand=state.NOTHING, defaults=state.Defaults('type', 'local')):
         inventory = cloud.Inventory(
@@ -58,6 +59,7 @@ class StateTest(unittest.TestCase):
         self.assertEqual(('h1', 'h2'), found.hosts)
         np.testing.assert_array_equal([[1.0] * 4, [2.0] * 4, [3.0] * 4], found.profiles)
         np.testing.assert_array_equal([900.0, 902.0], found.updated_at)
+        np.testing.assert_array_equal([48, np.nan], found.cores)
         self.assertEqual(7, found.version)
 
     def test_a_host_without_vms_is_known_to_be_idle(self):

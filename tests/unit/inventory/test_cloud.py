@@ -47,10 +47,12 @@ class Cloud:
     def __init__(self, answers):
         self.answers = answers
         self.asked = []
+        self.microversions = {}
         self.compute = self.block_storage = self
 
     def get(self, path, params=None, microversion=None):
         self.asked.append(path)
+        self.microversions[path] = microversion
         body = self.answers.get(path)
         if isinstance(body, list):
             body = body.pop(0) if len(body) > 1 else body[0]
@@ -75,6 +77,8 @@ def answers(services=None, servers=None):
     return {
         '/os-services': services or {'services': [service('h1'), service('h2', state='down')]},
         '/servers/detail': {'servers': servers or [server('a')]},
+        '/os-hypervisors/detail': {'hypervisors': [
+            {'service': {'host': 'h1'}, 'vcpus': 48}, {'service': {'host': 'h2'}, 'vcpus': 0}]},
         '/os-aggregates': {'aggregates': []},
         '/volumes/detail': {'volumes': [{'id': 'v1', 'os-vol-host-attr:host': 'ceph'}]}}
 
@@ -85,11 +89,21 @@ class CollectTest(unittest.TestCase):
         found = Cloud(answers())
         inventory = cloud.collect(found)
         # From 2.88 on a listing of hypervisors asks each of them how long it has been up.
-        self.assertEqual([], [path for path in found.asked if 'hypervisor' in path])
+        self.assertEqual({'2.87'}, {version for path, version in found.microversions.items()
+                                    if 'hypervisor' in path})
         self.assertEqual({'h1': True, 'h2': False},
                          {name: one.up for name, one in inventory.hypervisors.items()})
         self.assertEqual(frozenset(), inventory.unreachable)
         self.assertEqual(1767225610.0, inventory.servers['a'].launched_at)
+
+    def test_cores_are_those_that_nova_shares(self):
+        found = cloud.collect(Cloud(answers())).hypervisors
+        self.assertEqual({'h1': 48, 'h2': None}, {name: one.cores for name, one in found.items()})
+
+    def test_who_may_not_list_hypervisors_does_not_know_their_cores(self):
+        found = cloud.collect(Cloud({**answers(), '/os-hypervisors/detail': 403}))
+        self.assertEqual([None, None], [one.cores for one in found.hypervisors.values()])
+        self.assertEqual(['a'], list(found.servers))
 
     def test_a_cell_that_is_down_does_not_fail_the_listing(self):
         inventory = cloud.collect(Cloud(answers(

@@ -76,7 +76,8 @@ def built(draw, identity=(3, 7)):
     hosts = [cluster.Host(
         name, tuple(vms), draw(strategies.sampled_from([None, synthetic.HOST_TYPE, 'other'])),
         draw(strategies.sampled_from([None, cluster.LOCAL, 'pool', 'other pool'])),
-        draw(strategies.sampled_from(TIMES))) for name, vms in residents.items()]
+        draw(strategies.sampled_from(TIMES)),
+        draw(strategies.sampled_from([None, 2, 64]))) for name, vms in residents.items()]
     history = {key: newcomer.Profile(np.full(4, draw(strategies.sampled_from([1.0, 2.5]))),
                                      np.zeros(4), draw(strategies.integers(1, 2)),
                                      key or 'all VMs',
@@ -96,4 +97,4 @@ def _vm(draw, uuid):
                                           limits.Limits(min_iops_ratio=0.5)]))
     return cluster.Resident(uuid, profile, limit, draw(strategies.sampled_from(
         [None, cluster.LOCAL, 'pool', cluster.UNKNOWN])),
-        draw(strategies.sampled_from([0.0, 0.25, 0.7])))
+        draw(strategies.sampled_from([0.0, 0.25, 0.7])), draw(strategies.sampled_from([1, 4])))

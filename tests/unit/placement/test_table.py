@@ -42,6 +42,16 @@ class Read(unittest.TestCase):
         self.assertEqual([50.0, 50.0], state.updated_at.tolist())
         self.assertEqual(1, newcomer.expected(state.history, 'any', 'small', 'any').count)
 
+    def test_cores_and_vcpus(self):
+        heading = f'{HEADING},cores,vcpus'
+        state = read('a,t,,vm1,1,2,0.5,0.1,,,48,4', 'b,t,,vm2,1,2,0.5,0.1,,,,', heading=heading)
+        np.testing.assert_array_equal([48, np.nan], state.cores)
+        self.assertEqual([4, 1], state.vcpus.tolist())
+        for row, expected in (('a,t,,vm1,1,2,0.5,0.1,,,0,1', "cores is '0'"),
+                              ('a,t,,vm1,1,2,0.5,0.1,,,2,1.5', "vcpus is '1.5': .*whole"),):
+            with self.subTest(expected), self.assertRaisesRegex(errors.InvalidDocument, expected):
+                read(row, heading=heading)
+
     def test_faults_are_named(self):
         good = 'a,t,,vm1,10,20,0.5,0.1,small,1.5'
         for rows, expected in (
