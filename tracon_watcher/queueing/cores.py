@@ -52,6 +52,7 @@ LEVELS = 17
 #: How many times as often as alone a VM may be ready beside others.
 _OFTEN = 20.0
 _TINY = 1e-12
+_NOBODY = 1e-9
 #: Numbers beyond it are scaled down before they overflow.
 _LARGE = 1e100
 
@@ -75,7 +76,7 @@ class Sharing:
 
     def __init__(self, cores: FloatArray, physical: FloatArray, host: IntArray,
                  vcpus: IntArray, weight: FloatArray, used: FloatArray,
-                 gain: FloatArray) -> None:
+                 gain: FloatArray, residents: Sharing | None = None) -> None:
         """Prepare what does not change with the state.
 
         :param cores: (hosts,), threads that VMs share
@@ -85,6 +86,7 @@ class Sharing:
         :param weight: (VMs,), of which only the ratio on a host matters
         :param used: (VMs,), time on the CPU of each vCPU, 0 … 1
         :param gain: (hosts,), by which the wait is longer than the law says
+        :param residents: if each of these VMs is one more on its host, the VMs that are there
         """
         self._host, self._vcpus, self._weight, self._used = host, vcpus, weight, used
         self._begin = np.flatnonzero(np.diff(host, prepend=-1))
@@ -94,11 +96,22 @@ class Sharing:
         self._most = int(vcpus.max(initial=1))
         self._count = np.arange(1.0, self._most + 1.0)
 
-        # Whoever is hardly there does not move the levels of the others.
-        there = np.minimum(_OFTEN * vcpus * used, 1.0)
-        lowest = self._cores / np.maximum(self.total(weight * there), self._greatest(weight))
-        highest = np.maximum(self._greatest(np.maximum(vcpus * there, 1.0) / weight), lowest)
-        self._levels = _spread(lowest, highest)
+        if residents is None:
+            # Whoever is hardly there does not move the levels of the others.
+            there = np.minimum(_OFTEN * vcpus * used, 1.0)
+            greatest = self._greatest(weight)
+            # There is room for a newcomer.
+            lowest = self._cores / (np.maximum(self.total(weight * there), greatest) + greatest)
+            highest = np.maximum(self._greatest(np.maximum(vcpus * there, 1.0) / weight), lowest)
+            self._levels = _spread(lowest, highest)
+            others = self.total(vcpus * used) - vcpus * used
+            weights = self.total(weight * vcpus * used) - weight * vcpus * used
+        else:
+            levels = residents._levels[residents._begin]
+            # Beyond theirs, all of them are served whole.
+            self._levels = np.column_stack([levels, np.maximum(vcpus / weight, levels[:, -1])])
+            lowest, highest = self._levels[:, 0], self._levels[:, -1]
+            others, weights = residents._size[residents._begin].T
         self._taken = weight[:, np.newaxis] * self._levels
         self._room = self._cores[:, np.newaxis] - self._taken
         self._width = np.diff(self._levels, axis=1)
@@ -108,7 +121,7 @@ class Sharing:
         self._top = top
         inside = np.clip(top, lowest[:, np.newaxis], highest[:, np.newaxis])
         self._place = np.minimum((self._levels[:, np.newaxis, :] <= inside[:, :, np.newaxis])
-                                 .sum(axis=2) - 1, LEVELS - 2)
+                                 .sum(axis=2) - 1, self._levels.shape[1] - 2)
         below = np.take_along_axis(self._levels, self._place, axis=1)
         self._part = inside - below
         self._widths = np.maximum(np.take_along_axis(self._width, self._place, axis=1), _TINY)
@@ -117,8 +130,8 @@ class Sharing:
             np.take_along_axis(self._inverse, self._place, axis=1), _TINY)
         self._assured = np.minimum(top, lowest[:, np.newaxis])
 
-        others = self.total(vcpus * used) - vcpus * used
-        weights = self.total(weight * vcpus * used) - weight * vcpus * used
+        self._size: FloatArray = np.column_stack([self.total(vcpus * used),
+                                      self.total(weight * vcpus * used)])
         self._even = np.minimum(weight * others / np.maximum(weights, _TINY), 1.0)[:, np.newaxis]
 
         whole = np.minimum(self._taken, vcpus[:, np.newaxis])
@@ -126,6 +139,36 @@ class Sharing:
         self._whole = whole.astype(np.intp)
         self._rest = whole - self._whole
         self._rest_square = whole ** 2 - self._whole ** 2
+
+    def __len__(self) -> int:
+        return len(self._host)
+
+    def newcomers(self, vcpus: int, weight: float, used: float) -> Sharing:
+        """Return what is one more VM on each host that has any, each beside the VMs there.
+
+        It has one level more than these; there, as at their last, they are served whole.
+        """
+        count = len(self._begin)
+        hosts = np.arange(count)
+        return Sharing(self._cores[self._begin], self._physical[self._begin], hosts,
+                       np.full(count, vcpus), np.full(count, weight), np.full(count, used),
+                       self._gain[self._begin, 0], self)
+
+    def of_hosts(self, values: FloatArray) -> FloatArray:
+        """Return the sum over the VMs of each host that has any.
+
+        :param values: (VMs, …)
+        """
+        found: FloatArray = np.add.reduceat(values, self._begin, axis=0)
+        return found
+
+    def on_hosts(self, values: FloatArray) -> FloatArray:
+        """Return for each VM what is given for its host, of those that have any.
+
+        :param values: (hosts with VMs, …)
+        """
+        found: FloatArray = values[self._segment]
+        return found
 
     def _greatest(self, values: FloatArray) -> FloatArray:
         found: FloatArray = np.maximum.reduceat(values, self._begin)[self._segment]
@@ -136,8 +179,7 @@ class Sharing:
 
         :param values: (VMs, …)
         """
-        found: FloatArray = np.add.reduceat(values, self._begin, axis=0)[self._segment]
-        return found
+        return self.on_hosts(self.of_hosts(values))
 
     def alone(self, other: FloatArray) -> State:
         """Return the state of VMs each of which is alone.
@@ -174,6 +216,8 @@ class Sharing:
         frozen = self._count / (1.0 + self._top * (
             tail + self._up_to(steps * self._inverse) + last * self._inverse_part))
         served = np.minimum(self._even * frozen + (1.0 - self._even) * fluid, self._count)
+        # Beside nobody, whoever fills the cores just so does not exceed them.
+        served = np.where(mean[:, -1:] < _NOBODY, self._count, served)
         served = np.minimum(served, self._cores[:, np.newaxis])
         served = self._count / (1.0 + self._gain * (self._count / served - 1.0))
         busy = np.clip(mean[:, -1:] + self._count, 1.0, self._cores[:, np.newaxis])

@@ -40,6 +40,8 @@ from tracon_watcher.queueing import cores
 
 #: What a wake-up costs while the cores are busy, in seconds, until a host type has taught it.
 WAKE_UP = 40e-6
+#: From what was solved without a newcomer, so many lead to what is with it, within some per cent.
+ROUNDS = 2
 _MOST_USED = 0.9999
 _LEAST_OTHER = 1e-4
 _TINY = 1e-12
@@ -142,32 +144,55 @@ class Effects:
     by_itself: FloatArray
 
 
+class Prepared:
+    """Hosts and their VMs, ready for one more VM.
+
+    :ivar effects: how much the VMs slow each other down now
+    """
+
+    def __init__(self, hosts: Hosts, vms: VMs, uses: Uses | None = None) -> None:
+        """Find out how much VMs slow each other down.
+
+        :raises ValueError: on a number that is none, or out of its range
+        """
+        uses = nothing() if uses is None else uses
+        _check(hosts, vms, uses)
+        self._hosts, self._host = len(hosts.cores), vms.host
+        self._cuts = _cuts(vms.host)
+        order = np.argsort(uses.vm, kind='stable')
+        bounds = np.searchsorted(uses.vm[order], self._cuts)
+        self._parts = []
+        for begin, end, first, last in zip(self._cuts, self._cuts[1:], bounds, bounds[1:]):
+            rows = order[first:last]
+            self._parts.append(_Network(hosts, _some(vms, slice(begin, end)), dataclasses.replace(
+                uses, vm=uses.vm[rows] - begin, resource=uses.resource[rows],
+                used=uses.used[rows])))
+        found = [part.solve() for part in self._parts]
+        slowdown, stretch, by_itself = (
+            np.concatenate([np.ones(0), *(getattr(one, name) for one in found)])
+            for name in ('slowdown', 'stretch', 'by_itself'))
+        resource_stretch = np.ones(len(order))
+        resource_stretch[order] = np.concatenate(
+            [np.ones(0), *(one.resource_stretch for one in found)])
+        self.effects = Effects(slowdown, stretch, resource_stretch, by_itself)
+
+    def with_newcomer(self, newcomer: Newcomer) -> tuple[FloatArray, FloatArray]:
+        """Return the slowdowns if a newcomer that uses the CPU alone came, by :data:`ROUNDS`.
+
+        :returns: as :func:`with_newcomer`, which works them out as if nothing were known
+        """
+        own, others = np.ones(self._hosts), np.ones(len(self._host))
+        for part, begin, end in zip(self._parts, self._cuts, self._cuts[1:]):
+            own[np.unique(self._host[begin:end])], others[begin:end] = part.with_newcomer(newcomer)
+        return own, others
+
+
 def effects(hosts: Hosts, vms: VMs, uses: Uses | None = None) -> Effects:
     """Return how much the VMs of hosts slow each other down.
 
     :raises ValueError: on a number that is none, or out of its range
     """
-    if uses is None:
-        uses = nothing()
-    _check(hosts, vms, uses)
-    if not len(vms.host):
-        return Effects(*(np.ones(0) for _field in dataclasses.fields(Effects)))
-    cuts = _cuts(vms.host)
-    if len(cuts) <= 2:
-        return _Network(hosts, vms, uses).solve()
-    order = np.argsort(uses.vm, kind='stable')
-    bounds = np.searchsorted(uses.vm[order], cuts)
-    found = []
-    for begin, end, first, last in zip(cuts, cuts[1:], bounds, bounds[1:]):
-        rows = order[first:last]
-        found.append(_Network(hosts, _some(vms, slice(begin, end)), dataclasses.replace(
-            uses, vm=uses.vm[rows] - begin, resource=uses.resource[rows],
-            used=uses.used[rows])).solve())
-    resource_stretch = np.empty(len(order))
-    resource_stretch[order] = np.concatenate([one.resource_stretch for one in found])
-    return Effects(np.concatenate([one.slowdown for one in found]),
-                   np.concatenate([one.stretch for one in found]), resource_stretch,
-                   np.concatenate([one.by_itself for one in found]))
+    return Prepared(hosts, vms, uses).effects
 
 
 def with_newcomer(hosts: Hosts, vms: VMs, newcomer: Newcomer,
@@ -268,6 +293,7 @@ class _Network:
         self._think = np.maximum(1.0 - self._used - busy, 0.0)
 
     def solve(self) -> Effects:
+        """Find the fixed point, and say what it means for each VM."""
         size = self._vcpus * self._used
         others = self._sharing.total(size) - size
         squares = self._sharing.total(size * size) - size * size
@@ -288,6 +314,7 @@ class _Network:
             lost = np.stack([every.mean - fewer.mean,
                              every.variance - fewer.variance]) / (part * seen)
         stretch = self._waits(fewer, stretch, 1.0)
+        self._solved = every, lost, stretch, quiet
         background = self._others(every, lost)
         found = self._sharing.beside(*background, self._other(stretch, background[0]))
         each = self._vcpus * self._used
@@ -295,6 +322,30 @@ class _Network:
         return Effects(np.maximum(quiet.served / found.served, 1.0), np.maximum(on_cpu, 1.0),
                        np.maximum(stretch / quiet_stretch, 1.0),
                        np.maximum(each / quiet.served, 1.0))
+
+    def with_newcomer(self, newcomer: Newcomer) -> tuple[FloatArray, FloatArray]:
+        """Return the slowdowns of a newcomer on each host that has VMs, and of these VMs.
+
+        By a few rounds from what was solved.
+        """
+        every, lost, stretch, quiet = self._solved
+        used = float(np.clip(newcomer.used, _TINY, _MOST_USED))
+        new = self._sharing.newcomers(newcomer.vcpus, newcomer.weight, used)
+        other = np.full(len(new), max(1.0 - used, _LEAST_OTHER))
+        alone = new.alone(other).served
+        own, state = np.ones(len(new)), every
+        for number in range(ROUNDS):
+            there = [self._sharing.of_hosts(one) for one in (state.mean, state.variance)]
+            mean, variance = (np.column_stack([one, one[:, -1]]) for one in there)
+            came = new.beside(mean, variance, other)
+            if not number:
+                # It meets the others as they are without it.
+                own = np.maximum(alone / came.served, 1.0)
+            mean, variance = (
+                one + self._sharing.on_hosts(more[:, :-1]) for one, more in zip(
+                    self._others(state, lost), (came.mean, came.variance)))
+            state = self._sharing.beside(mean, variance, self._other(stretch, mean))
+        return own, np.maximum(quiet.served / state.served, 1.0)
 
     def _alone(self) -> tuple[cores.State, FloatArray]:
         """Return the state of each VM alone, and the stretches by its own other vCPUs."""

@@ -59,7 +59,7 @@ class PropertyTest(unittest.TestCase):
     @settings()
     @hypothesis.given(CORES, vm())
     def test_whoever_is_alone_is_not_slowed_down(self, cores, one):
-        self.assertEqual(1.0, slowdowns(cores, [one])[0])
+        self.assertAlmostEqual(1.0, slowdowns(cores, [one])[0], places=12)
 
     @settings(150)
     @hypothesis.given(CORES, strategies.lists(vm(), min_size=2, max_size=12))
@@ -206,12 +206,27 @@ class NewcomerTest(unittest.TestCase):
         np.testing.assert_allclose([own[0], *others[:2]], [there[2], there[0], there[1]],
                                    rtol=1e-3)
 
+    def test_a_few_rounds_lead_there(self):
+        rng = np.random.default_rng(1)
+        for load in (0.3, 0.8, 1.5, 3.0):
+            host = np.repeat(np.arange(3), [int(load * 3), int(load * 12), int(load * 40)])
+            vms = network.VMs(host, rng.choice([1, 2], len(host)), rng.beta(1, 2, len(host)))
+            hosts = network.Hosts(np.array([1.0, 4.0, 16.0]))
+            prepared = network.Prepared(hosts, vms)
+            for newcomer in (network.Newcomer(1, 0.5), network.Newcomer(4, 0.9)):
+                for one, other in zip(prepared.with_newcomer(newcomer),
+                                      network.with_newcomer(hosts, vms, newcomer)):
+                    self.assertLess(np.abs(one / other - 1.0).max(), 0.1)
+                    self.assertLess(np.abs(one / other - 1.0).mean(), 0.03)
+
     def test_an_empty_host_slows_nobody_down(self):
         own, others = network.with_newcomer(
             self.hosts, network.VMs(*(np.zeros(0, dtype=int),) * 2, np.zeros(0)),
             network.Newcomer(4, 0.9))
-        self.assertEqual([1.0] * 3, own.tolist())
+        np.testing.assert_allclose(own, 1.0, rtol=1e-12)
         self.assertEqual(0, len(others))
+        own = network.Prepared(self.hosts, self.vms).with_newcomer(network.Newcomer(4, 0.9))[0]
+        self.assertEqual([False, True, False], (own < 1.0 + 1e-12).tolist())
 
     def test_others_without_a_vm_are_as_if_it_had_never_been(self):
         case, vm_, slowdown = network.without(self.hosts, self.vms, np.array([0, 3, 2]), self.uses)
