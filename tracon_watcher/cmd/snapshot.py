@@ -36,8 +36,9 @@ class Build(command.Command):
         parser.add_argument('state', metavar='STATE.csv',
                             help=f'table with columns {", ".join(table.REQUIRED)} and optionally '
                             f'{", ".join(table.OPTIONAL)}')
-        parser.add_argument('--models', required=True, metavar='DIRECTORY',
-                            help='where "tracon model fit" wrote the models')
+        parser.add_argument('--models', metavar='DIRECTORY',
+                            help='where "tracon model fit" wrote the models; without one, hosts '
+                            'are judged by their cores alone, which the table then states')
         parser.add_argument('--output', required=True, metavar='FILE',
                             help='the snapshot; [tracon] snapshot_file of nova.conf names it')
         parser.add_argument('--host-type', help='of hosts for which the table names none')
@@ -57,15 +58,22 @@ class Build(command.Command):
         except (OSError, UnicodeDecodeError) as error:
             raise errors.InvalidDocument(parsed_args.state, 'the file', str(error),
                                          'cannot be read') from None
-        models = load_models(parsed_args.models)
+        models = load_models(parsed_args.models) if parsed_args.models else {}
         snapshot.write(parsed_args.output, state, models, parsed_args.maximum_age)
-        lost = sorted({str(name) for name in state.host_type if name not in models})
         self.app.stdout.write(
             f'{parsed_args.output}: {len(state.hosts)} hosts, {len(state.uuids)} VMs, models of '
-            f'{", ".join(sorted(models))}\n')
+            f'{", ".join(sorted(models)) or "no host type"}\n')
+        without = [name not in models for name in state.host_type]
+        lost = [host for host, cores, one in zip(state.hosts, state.cores, without)
+                if one and np.isnan(cores)]
+        if any(without):
+            self.app.LOG.warning(
+                'no model for host type %s: these hosts are judged by their cores alone, without '
+                'storage', ', '.join(sorted({name or '"none stated"' for name, one in zip(
+                    state.host_type, without) if one})))
         if lost:
-            self.app.LOG.warning('no model for host type %s: these hosts are unknown',
-                                 ', '.join(lost))
+            self.app.LOG.warning('no model and no cores for %d hosts, such as %s: they are '
+                                 'unknown; state column cores', len(lost), lost[0])
 
 
 class Check(lister.Lister):

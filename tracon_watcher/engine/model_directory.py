@@ -24,6 +24,7 @@ from tracon_watcher.prediction import pairwise
 from tracon_watcher.prediction import store
 
 _RESPONSES = ('slowdown', 'iops_ratio')
+_WITHOUT = 'hosts are judged by their cores alone, without storage'
 
 
 class ModelDirectory:
@@ -50,8 +51,8 @@ class ModelDirectory:
                 (path, path.stat()) for path in sorted(self._path.glob('*.json')))}
         except OSError as error:
             seen = {}
-            self._texts = [f'{self._path}: {error.strerror}: all hosts are unknown; make it '
-                           'readable, or set [engine] models_directory']
+            self._texts = [f'{self._path}: {error.strerror}: {_WITHOUT}; make it readable, or '
+                           'set [engine] models_directory']
         else:
             if seen != self._seen or not seen:
                 self._texts = []
@@ -63,8 +64,8 @@ class ModelDirectory:
 
     def _read(self, paths: list[pathlib.Path]) -> dict[str, assessment.Models]:
         if not paths:
-            self._texts.append(f'{self._path}: there is no model: all hosts are unknown; write '
-                               'models there with "tracon model fit"')
+            self._texts.append(f'{self._path}: there is no model: {_WITHOUT}; write models there '
+                               'with "tracon model fit"')
         found: dict[str, dict[str, tuple[pathlib.Path, pairwise.PairwiseModel]]] = {}
         for path in paths:
             try:
@@ -84,7 +85,7 @@ class ModelDirectory:
             missing = [name for name in _RESPONSES if name not in pair]
             if missing:
                 self._texts.append(f'{self._path}: host type {host_type} has no {missing[0]} '
-                                   'model: its hosts are unknown')
+                                   f'model: {_WITHOUT}')
             else:
                 made = assessment.Models(*(pair[name][1] for name in _RESPONSES))
                 old = self._models.get(host_type)

@@ -40,7 +40,7 @@ _LEAST_OF_A_KIND = 2
 class Defaults:
     """What holds where no aggregate and no flavor says otherwise.
 
-    :param host_type: None: hosts are unknown
+    :param host_type: None: hosts have no model
     :param storage: backend of ephemeral disks; ``local`` for each host's own
     """
 

@@ -35,6 +35,7 @@ from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import encounter
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer as newcomers
+from tracon_watcher.placement import queues
 from tracon_watcher.placement import residents
 from tracon_watcher.placement import verdict
 from tracon_watcher.prediction import pairwise
@@ -94,6 +95,10 @@ class Assessor:
         self.models = models
         self.settings = settings
         self.status = self._host_status()
+        by_law = queues.judged(cluster, self.status == Status.NO_MODEL)
+        #: Hosts without a model, None where there are none that can be judged without.
+        self.queues = queues.Queues(cluster, by_law) if len(by_law) else None
+        self.status[by_law] = Status.KNOWN
         shared = residents.shared_domains(cluster)
         self.groups = tuple(
             residents.group(cluster, name, tuple(models[name]), shared, settings.confidence,
@@ -137,6 +142,8 @@ class Assessor:
                 self._assess_group(group, newcomer, (slow_limit, ratio_limit), pool, felt, result)
                 if elsewhere and len(group.pooled):
                     self._assess_pool(group, newcomer, pool, stale, result)
+            if self.queues is not None:
+                self._assess_queues(self.queues, newcomer, (slow_limit, ratio_limit), result)
         else:
             result.forget(result.known, Status.UNKNOWN_PROFILE)
         result.forget(stale & result.known, Status.STALE)
@@ -165,6 +172,8 @@ class Assessor:
         for group in self.groups:
             for out, response in zip((slow, ratio), group.responses):
                 out[group.residents] = np.where(response.counted, response.exponent, np.nan)
+        if self.queues is not None:
+            slow[self.queues.residents], ratio[self.queues.residents] = self.queues.exponent
         return slow, ratio
 
     def breaches(self) -> BoolArray:
@@ -177,6 +186,8 @@ class Assessor:
         for group in self.groups:
             for index, response in enumerate(group.responses):
                 result[index, group.residents[response.limited[response.breached]]] = True
+        if self.queues is not None:
+            result[:, self.queues.residents] = self._breached(self.queues)
         return result
 
     def lower(self, model: pairwise.PairwiseModel, exponent: FloatArray,
@@ -191,6 +202,48 @@ class Assessor:
               spread: FloatArray | float = 0.0) -> FloatArray:
         """Return the one-sided upper confidence bound of exponents, (n,)."""
         return bounds.upper(model, exponent, spread, self.settings.confidence)
+
+    def _breached(self, law: queues.Queues) -> BoolArray:
+        """Return which limits of residents of hosts without a model are breached, (2, n)."""
+        return np.asarray(queues.bound(law.exponent, 1 - self.settings.confidence) > law.limit)
+
+    def _assess_queues(self, law: queues.Queues, newcomer: newcomers.Profile,
+                       limits: tuple[FloatArray, FloatArray], result: verdict.Assessment) -> None:
+        """Judge the hosts without a model."""
+        confidence = self.settings.confidence
+        own, after = law.beside(newcomer)
+        rise = after - law.exponent
+        result.score[law.hosts] += law.harm(rise)
+        spread = law.spread(newcomer, own)
+        responses = [0]
+        if newcomer.mean[IO].sum() >= characteristics.MINIMUM_IOPS:
+            responses.append(1)
+        for index in responses:
+            result.exponent[index, law.hosts] = own
+            result.score[law.hosts] += own
+            lower, limit = queues.bound(own, 1 - confidence, spread), limits[index][law.hosts]
+            over = np.flatnonzero(lower > limit)
+            result.note(verdict.Found(index, law.hosts[over], np.full(len(over), -1),
+                                      lower[over] - limit[over], lower[over], limit[over]))
+
+        def fill(lower: FloatArray, upper: FloatArray) -> None:
+            for found, level in ((lower, 1 - confidence), (upper, confidence)):
+                found[:, law.hosts] = queues.bound(own, level, spread)
+        result.postpone(fill)
+        allowance = np.where(self._breached(law), residents.least_rise(self.settings.margin),
+                             queues.allowed(law.limit, confidence) - law.exponent)
+        if not (rise > allowance).any():
+            return
+        if newcomer.deviation.any():
+            # What is in breach is so beside the least that the newcomer may well demand.
+            after = law.harmed_for_sure(newcomer, confidence)
+            rise = after - law.exponent
+        for index, row in zip(*np.nonzero(rise > allowance)):
+            rows = np.array([row])
+            result.note(verdict.Found(
+                int(index), law.host_of(rows), law.residents[rows],
+                (rise - allowance)[index, rows],
+                queues.bound(after[index, rows], 1 - confidence), law.limit[index, rows]))
 
     def _host_status(self) -> IntArray:
         cluster = self.cluster

@@ -21,6 +21,7 @@ import numpy as np
 from tracon_watcher.characteristics import FloatArray, IntArray, IO
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import elsewhere
+from tracon_watcher.placement import queues
 from tracon_watcher.placement import residents
 from tracon_watcher.placement import storage
 
@@ -50,6 +51,8 @@ def departures(assessor: assessment.Assessor, host: int) -> Departures:
     breached = np.zeros(count, dtype=bool)
     still = np.zeros((count, count), dtype=bool)    # who leaves, who stays
     found = assessor.of_host(host)
+    if count and assessor.queues is not None and host in assessor.queues.hosts:
+        return _by_law(assessor, assessor.queues, host)
     if not count or found is None:
         return Departures(uuids, relief, np.zeros(count, dtype=np.intp))
     group, own = found
@@ -70,6 +73,21 @@ def departures(assessor: assessment.Assessor, host: int) -> Departures:
     np.fill_diagonal(still, False)
     ended: IntArray = (breached & ~still).sum(axis=1)
     return Departures(uuids, relief, ended)
+
+
+def _by_law(assessor: assessment.Assessor, law: queues.Queues, host: int) -> Departures:
+    """Predict the residents of a host without a model without each of them."""
+    rows, after = law.without(host)
+    before = law.exponent[:, rows]
+    relief = np.nansum(before, axis=(0, 1)) - np.nansum(after, axis=(0, 2))
+    level, limit = 1 - assessor.settings.confidence, law.limit[:, rows]
+    breached = queues.bound(before, level) > limit
+    still = queues.bound(after, level) > limit[:, np.newaxis, :]
+    for one in still:
+        np.fill_diagonal(one, False)
+    ended: IntArray = (breached.any(axis=0) & ~still.any(axis=0)).sum(axis=1)
+    return Departures(tuple(assessor.cluster.uuids[row] for row in law.residents[rows]), relief,
+                      ended)
 
 
 def _without(assessor: assessment.Assessor, group: residents.Group, response: residents.Response,

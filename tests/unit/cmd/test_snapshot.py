@@ -1,0 +1,53 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import contextlib
+import io
+import json
+
+from tests.unit import folder
+from tracon_watcher.cmd import app
+from tracon_watcher.cmd import snapshot
+
+TABLE = '''\
+host,uuid,read_requests_per_second,write_requests_per_second,guest_cpu,host_cpu,cores,vcpus
+a,vm1,0,0,0.9,0,2,1
+a,vm2,0,0,1.8,0,2,2
+a,vm3,50,50,0.5,0.1,2,1
+b,vm4,0,0,0.2,0,4,1
+c,vm5,0,0,0.2,0,,1
+'''
+
+
+class TestWithoutModels(folder.FolderCase):
+
+    def test_hosts_are_judged_by_their_cores(self):
+        table, output = self.folder / 'state.csv', str(self.folder / 'snapshot.jsonl')
+        table.write_text(TABLE)
+        program = app.TraconApp()
+        program.stdout = io.StringIO()
+        build = snapshot.Build(program, None)
+        with self.assertLogs(level='WARNING') as logged:
+            build.run(build.get_parser('').parse_args([str(table), '--output', output]))
+        self.assertIn('models of no host type', program.stdout.getvalue())
+        self.assertIn('judged by their cores alone', logged.output[0])
+        self.assertIn('1 hosts, such as c: they are unknown; state column cores', logged.output[1])
+
+        program.stdout = io.StringIO()
+        check = snapshot.Check(program, None)
+        with contextlib.redirect_stderr(io.StringIO()):
+            check.run(check.get_parser('').parse_args([output, '-f', 'json']))
+        rows = json.loads(program.stdout.getvalue())
+        self.assertEqual(['known', 'known', 'no_model'], [row['status'] for row in rows])
+        self.assertGreater(rows[0]['worst slowdown'], 1.5)
+        self.assertLess(rows[0]['worst IOPS ratio'], 0.95)
+        self.assertEqual(1.0, rows[1]['worst slowdown'])

@@ -1,0 +1,187 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Hosts without a model, judged by the law of queueing."""
+
+import math
+import unittest
+
+import numpy as np
+
+from tests import synthetic
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import attribution
+from tracon_watcher.placement import cluster
+from tracon_watcher.placement import culprits
+from tracon_watcher.placement import departure
+from tracon_watcher.placement import explanation
+from tracon_watcher.placement import limits
+from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import plan
+from tracon_watcher.placement import planning
+from tracon_watcher.placement import present
+from tracon_watcher.placement import queues
+from tracon_watcher.queueing import network
+
+BUSY = np.array([0.0, 0.0, 0.9, 0.0])
+IO = np.array([100.0, 100.0, 0.6, 0.1])
+IDLE = np.array([0.0, 0.0, 0.0, 0.0])
+
+
+def host(name, cores, *residents):
+    return cluster.Host(name, residents, 'nobody measured it', cores=cores)
+
+
+def vm(uuid, profile=BUSY, tolerance=limits.NONE, **more):
+    return cluster.Resident(uuid, profile, tolerance, **more)
+
+
+class AssessmentTest(unittest.TestCase):
+
+    def setUp(self):
+        self.state = cluster.build([
+            host('full', 1, vm('a'), vm('b', IO, limits.Limits(5.0))),
+            host('wide', 8, vm('c', vcpus=4), vm('d', IO)), host('empty', 2),
+            host('unknown', None, vm('e')), host('silent', 4, vm('f', None))])
+        self.assessor = assessment.Assessor(self.state, synthetic.models())
+
+    def by_hand(self, cores, *vms):
+        used, vcpus = zip(*vms)
+        return network.effects(
+            network.Hosts(np.array([float(cores)])),
+            network.VMs(np.zeros(len(vms), dtype=int), np.array(vcpus), np.array(used))).slowdown
+
+    def test_what_residents_suffer_now(self):
+        slow, ratio = self.assessor.exponents()
+        np.testing.assert_allclose(np.exp(slow[:2]), self.by_hand(1, (0.9, 1), (0.7, 1)))
+        self.assertGreater(slow[0], math.log(1.5))
+        # Eight cores are enough for five virtual CPUs.
+        np.testing.assert_allclose(slow[2:4], 0.0, atol=1e-3)
+        # Who does no I/O has no IOPS ratio; the other one's is the inverse of its slowdown.
+        np.testing.assert_array_equal([True, False], np.isnan(ratio[:2]))
+        self.assertEqual(slow[1], ratio[1])
+        self.assertTrue(np.isnan(slow[4:]).all())
+
+    def test_nothing_is_known_without_cores_or_without_a_profile(self):
+        found = self.assessor.assess(newcomer.own(BUSY))
+        self.assertEqual([assessment.Status.KNOWN] * 3 + [assessment.Status.NO_MODEL] * 2,
+                         found.status.tolist())
+
+    def test_what_a_newcomer_meets_and_does(self):
+        found = self.assessor.assess(newcomer.own(BUSY, vcpus=2))
+        own = self.by_hand(1, (0.9, 1), (0.7, 1), (0.45, 2))
+        np.testing.assert_allclose(found.slowdown[0], own[2], rtol=0.05)
+        np.testing.assert_allclose(found.slowdown[1:3], 1.0, rtol=0.01)
+        self.assertTrue(np.isnan(found.iops_ratio[0]))
+        before = self.by_hand(1, (0.9, 1), (0.7, 1))
+        # The one with I/O is slower, and has a lower IOPS ratio.
+        rise = np.log(own[:2] / before)
+        self.assertAlmostEqual(math.log(own[2]) + rise[0] + 2 * rise[1], found.score[0], delta=0.1)
+        self.assertFalse(found.refused.any())
+        self.assertLess(found.lower[0, 0], found.exponent[0, 0])
+        self.assertGreater(found.upper[0, 0], found.exponent[0, 0])
+
+    def test_a_newcomer_that_would_suffer_is_refused(self):
+        found = self.assessor.assess(newcomer.own(IO), limits.Limits(1.3))
+        self.assertEqual([True, False, False], found.refused[:3].tolist())
+        self.assertEqual(('newcomer', 'slowdown'),
+                         (found.breach(0).vm, found.breach(0).response))
+        self.assertTrue(self.assessor.assess(newcomer.own(IO), limits.Limits(
+            min_iops_ratio=0.9)).refused[0])
+
+    def test_a_resident_that_would_suffer(self):
+        wide = cluster.build([host('h', 2, vm('a', IO, limits.Limits(1.2)), vm('b'))])
+        assessor = assessment.Assessor(wide, {})
+        self.assertFalse(assessor.breaches().any())
+        self.assertFalse(assessor.assess(newcomer.own(IDLE)).refused[0])
+        found = assessor.assess(newcomer.own(0.2 * BUSY, vcpus=2))
+        self.assertFalse(found.refused[0])
+        found = assessor.assess(newcomer.own(2 * BUSY, vcpus=2))
+        self.assertTrue(found.refused[0])
+        self.assertEqual(('a', 'slowdown'), (found.breach(0).vm, found.breach(0).response))
+        # What may as well demand little refuses nothing.
+        unsure = newcomer.Profile(2 * BUSY, 2 * BUSY, vcpus=2)
+        self.assertFalse(assessor.assess(unsure).refused[0])
+
+    def test_one_in_breach_may_not_become_worse(self):
+        state = cluster.build([host('h', 1, vm('a', IO, limits.Limits(1.1)), vm('b'), vm('c'))])
+        assessor = assessment.Assessor(state, {})
+        self.assertEqual([True, False, False], assessor.breaches().tolist())
+        self.assertTrue(assessor.assess(newcomer.own(BUSY)).refused[0])
+        self.assertFalse(assessor.assess(newcomer.own(0.001 * BUSY)).refused[0])
+
+    def test_own_limits_are_waited_for_anyway(self):
+        states = [cluster.build([host('h', 1, vm('a', own_wait=wait), vm('b'))])
+                  for wait in (0.0, 0.3)]
+        free, limited = (assessment.Assessor(state, {}).exponents()[0][0] for state in states)
+        self.assertAlmostEqual(math.exp(free) - 0.3, math.exp(limited))
+
+    def test_a_host_with_a_model_is_judged_by_it(self):
+        profile = 0.3 * synthetic.CAPACITY
+        state = cluster.build([
+            cluster.Host('h', (cluster.Resident('a', profile), cluster.Resident('b', profile)),
+                         synthetic.HOST_TYPE, cores=cores) for cores in (None, 1)][:1])
+        self.assertIsNone(assessment.Assessor(state, synthetic.models()).queues)
+
+
+class BoundTest(unittest.TestCase):
+
+    def test_bounds_are_apart_on_both_sides(self):
+        exponent = np.log([1.0, 1.5, 4.0])
+        lower, upper = queues.bound(exponent, 0.2), queues.bound(exponent, 0.8)
+        self.assertEqual((0.0, 0.0), (lower[0], upper[0]))
+        factor = math.exp(0.8416212 * queues.SPREAD)
+        np.testing.assert_allclose(np.expm1(upper[1:]), np.expm1(exponent[1:]) * factor, rtol=1e-6)
+        np.testing.assert_allclose(np.expm1(lower[1:]), np.expm1(exponent[1:]) / factor, rtol=1e-6)
+        self.assertLess(queues.bound(exponent, 0.2, 0.5)[1], lower[1])
+
+    def test_what_is_allowed_is_at_the_limit(self):
+        self.assertEqual(np.inf, queues.allowed(np.array([np.inf]), 0.8)[0])
+        limit = np.log([1.2, 3.0])
+        np.testing.assert_allclose(limit, queues.bound(queues.allowed(limit, 0.8), 0.2))
+
+
+class AuditTest(unittest.TestCase):
+
+    def setUp(self):
+        self.state = cluster.build([
+            host('hot', 2, vm('a', BUSY, limits.Limits(1.3)), vm('b'), vm('c'), vm('d')),
+            host('cool', 4, vm('e'))])
+        self.assessor = assessment.Assessor(self.state, {})
+
+    def test_what_leaving_brings(self):
+        found = departure.departures(self.assessor, 0)
+        self.assertEqual(('a', 'b', 'c', 'd'), found.uuids)
+        self.assertTrue((found.relief > 0.5).all())
+        without = assessment.Assessor(self.state.moved({'b': None}), {})
+        expected = (np.nansum(self.assessor.exponents()[0][:4])
+                    - np.nansum(without.exponents()[0][:3]))
+        self.assertAlmostEqual(expected, found.relief[1], delta=1e-3)
+        self.assertEqual(0, departure.departures(assessment.Assessor(
+            cluster.build([host('none', 2)]), {}), 0).relief.size)
+
+    def test_a_move_is_planned(self):
+        found = planning.plan_moves(self.assessor, parameters=plan.Parameters(migration_cost=0.0))
+        self.assertEqual([('hot', 'cool')], [
+            (move.source, move.destination) for move in found.moves][:1])
+        self.assertGreater(found.before.in_breach, found.after.in_breach)
+
+    def test_what_is_shown(self):
+        seen = present.look(self.assessor)
+        self.assertTrue((seen.lower[0, :4] < seen.exponent[0, :4]).all())
+        self.assertTrue((seen.upper[0, :4] > seen.exponent[0, :4]).all())
+        self.assertEqual([True] + [False] * 4, seen.breached[0].tolist())
+        self.assertEqual('judged now, not decided',
+                         explanation.of_now(self.assessor, 'a')['outcome'])
+        # Who is to blame is not known yet; nothing breaks for it.
+        self.assertFalse(attribution.attribute(self.assessor, 0).known)
+        culprits.find(self.assessor)
