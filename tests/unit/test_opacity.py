@@ -512,6 +512,11 @@ def answers():
             {'id': 's', 'host': 'host1', 'binary': 'nova-compute', 'status': 'enabled',
              'state': 'up', 'zone': 'north', 'disabled_reason': None, 'forced_down': False,
              'updated_at': None}]),
+        '/os-hypervisors/detail': ('hypervisors', [
+            {'id': 'h', 'hypervisor_hostname': 'host1', 'state': 'up', 'status': 'enabled',
+             'service': {'id': 's', 'host': 'host1', 'disabled_reason': None}, 'vcpus': 48,
+             'vcpus_used': 1, 'memory_mb': 1, 'host_ip': '192.0.2.1', 'cpu_info': {},
+             'running_vms': 1}]),
         '/os-aggregates': ('aggregates', [
             {'id': 1, 'uuid': 'a', 'name': 'rack', 'hosts': ['host1'], 'deleted': False,
              'availability_zone': 'north', 'metadata': {'secret': 'x', 'tracon:storage': 'pool'},

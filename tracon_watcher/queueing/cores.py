@@ -131,7 +131,7 @@ class Sharing:
         self._assured = np.minimum(top, lowest[:, np.newaxis])
 
         self._size: FloatArray = np.column_stack([self.total(vcpus * used),
-                                      self.total(weight * vcpus * used)])
+                                                  self.total(weight * vcpus * used)])
         self._even = np.minimum(weight * others / np.maximum(weights, _TINY), 1.0)[:, np.newaxis]
 
         whole = np.minimum(self._taken, vcpus[:, np.newaxis])
