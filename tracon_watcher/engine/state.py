@@ -95,6 +95,10 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
     history = _history(inventory, demand)
     rules = {host: _rules(inventory, host, defaults, report) for host in inventory.hypervisors}
     lost = _lost(inventory, rules, report)
+    reachable = [one for one in inventory.hypervisors.values() if one.reachable]
+    if reachable and all(one.cores is None for one in reachable):
+        report('cores', 'Nova does not tell how many cores its hosts have: those without a model '
+                        "are unknown; let the engine's user list hypervisors")
     residents: dict[str, list[cluster.Resident]] = {host: [] for host in inventory.hypervisors}
     latest = dict.fromkeys(inventory.hypervisors, 0.0)
     running: set[str] = set()

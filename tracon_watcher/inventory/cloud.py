@@ -251,15 +251,18 @@ def _hypervisor(entry: Mapping[str, Any]) -> Hypervisor:
 
 
 def _cores(nova: listing.Service) -> dict[str, int]:
-    """Return by host how many threads of its CPU are for virtual CPUs that share them."""
+    """Return by host how many threads of its CPU are for virtual CPUs that share them.
+
+    Nova gives no such listing while a cell is down, nor to a user without the right to it.
+    Everything else is known without.
+    """
     found: dict[str, int] = {}
     try:
         for entry in nova.pages('/os-hypervisors/detail', 'hypervisors', {}):
             host, count = (entry.get('service') or {}).get('host'), entry.get('vcpus')
             if host and isinstance(count, int) and count > 0:
                 found[host] = count
-    except listing.Forbidden:
-        # Everything else is known without.
+    except listing.CloudUnavailable:
         return {}
     return found
 

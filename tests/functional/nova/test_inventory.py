@@ -85,6 +85,8 @@ class InventoryTest(base.InterferenceTestCase):
             self.assertEqual(set(self.hosts), set(found.hypervisors))
             self.assertTrue(all(one.up and one.reachable for one in found.hypervisors.values()))
             self.assertEqual(0, asked.call_count)
+            # Those of the fake driver.
+            self.assertEqual({10}, {one.cores for one in found.hypervisors.values()})
 
     def test_the_volumes_of_one_vm(self):
         server = self.boot()
@@ -109,6 +111,7 @@ class InventoryTest(base.InterferenceTestCase):
             self.assertEqual(0, seen.replace(found))
             self.assertEqual(before, {uuid: one.host
                                       for uuid, one in seen.current().servers.items()})
+            self.assertEqual({10}, {one.cores for one in seen.current().hypervisors.values()})
             # Nova says of one VM what it knows of it without its cell.
             self.assertIsNone(cloud.volumes_of(self.connection, servers[0]['id'], {}))
             # Nor does an audit fail.

@@ -94,8 +94,9 @@ class StateTest(unittest.TestCase):
 
     def silent(self, *hosts):
         """Have the cell of these hosts not answer; h1, h3 and h4 are another one's."""
-        self.hypervisors = {name: cloud.Hypervisor(name, True, True, reachable=name not in hosts)
-                            for name in ('h1', 'h2', 'h3', 'h4')}
+        self.hypervisors = {
+            name: cloud.Hypervisor(name, True, True, reachable=name not in hosts, cores=4)
+            for name in ('h1', 'h2', 'h3', 'h4')}
         self.aggregates = [cloud.Aggregate('one', frozenset(['h1', 'h2']), {state.STORAGE: 'one'}),
                            cloud.Aggregate('two', frozenset(['h3']), {state.STORAGE: 'two'})]
 
