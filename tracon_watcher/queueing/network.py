@@ -30,9 +30,11 @@ scaled by what the VM itself takes (as linearizers do; Chandy & Neuse, CACM 25(2
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 
+from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import IntArray
 from tracon_watcher.queueing import capacity
@@ -42,6 +44,10 @@ from tracon_watcher.queueing import cores
 WAKE_UP = 40e-6
 #: From what was solved without a newcomer, so many lead to what is with it, within some per cent.
 ROUNDS = 2
+#: Where spare cores are more than so many standard deviations, nobody waits.
+_SURE = 4.0
+#: vCPUs of a newcomer for which everything is ready; a larger one may take longer once.
+_EXPECTED = 4
 _MOST_USED = 0.9999
 _LEAST_OTHER = 1e-4
 _TINY = 1e-12
@@ -65,6 +71,10 @@ class Hosts:
     physical: FloatArray | None = None
     gain: FloatArray | None = None
 
+    def some(self, rows: IntArray) -> Hosts:
+        """Return these hosts."""
+        return Hosts(self.cores[rows], _taken(self.physical, rows), _taken(self.gain, rows))
+
 
 @dataclasses.dataclass(frozen=True)
 class VMs:
@@ -82,6 +92,11 @@ class VMs:
     used: FloatArray
     weight: FloatArray | None = None
     wake_ups: FloatArray | None = None
+
+    def some(self, rows: IntArray) -> VMs:
+        """Return these VMs."""
+        return VMs(self.host[rows], self.vcpus[rows], self.used[rows],
+                   _taken(self.weight, rows), _taken(self.wake_ups, rows))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,34 +172,77 @@ class Prepared:
         """
         uses = nothing() if uses is None else uses
         _check(hosts, vms, uses)
-        self._hosts, self._host = len(hosts.cores), vms.host
-        self._cuts = _cuts(vms.host)
-        order = np.argsort(uses.vm, kind='stable')
-        bounds = np.searchsorted(uses.vm[order], self._cuts)
-        self._parts = []
-        for begin, end, first, last in zip(self._cuts, self._cuts[1:], bounds, bounds[1:]):
-            rows = order[first:last]
-            self._parts.append(_Network(hosts, _some(vms, slice(begin, end)), dataclasses.replace(
-                uses, vm=uses.vm[rows] - begin, resource=uses.resource[rows],
-                used=uses.used[rows])))
-        found = [part.solve() for part in self._parts]
-        slowdown, stretch, by_itself = (
-            np.concatenate([np.ones(0), *(getattr(one, name) for one in found)])
-            for name in ('slowdown', 'stretch', 'by_itself'))
-        resource_stretch = np.ones(len(order))
-        resource_stretch[order] = np.concatenate(
-            [np.ones(0), *(one.resource_stretch for one in found)])
-        self.effects = Effects(slowdown, stretch, resource_stretch, by_itself)
+        self._hosts, self._vms, self._uses = hosts, vms, uses
+        self._order = np.argsort(uses.vm, kind='stable')
+        self._used_by = uses.vm[self._order]
+        count = len(vms.host)
+        self.effects = Effects(np.ones(count), np.ones(count), np.ones(len(uses.vm)),
+                               np.ones(count))
+        self._parts: list[tuple[IntArray, IntArray, _Network]] = []
+        self._solved = np.zeros(len(hosts.cores), dtype=bool)
+        self._solve(self._spare(_EXPECTED) < 0.0)
 
     def with_newcomer(self, newcomer: Newcomer) -> tuple[FloatArray, FloatArray]:
         """Return the slowdowns if a newcomer that uses the CPU alone came, by :data:`ROUNDS`.
 
         :returns: as :func:`with_newcomer`, which works them out as if nothing were known
         """
-        own, others = np.ones(self._hosts), np.ones(len(self._host))
-        for part, begin, end in zip(self._parts, self._cuts, self._cuts[1:]):
-            own[np.unique(self._host[begin:end])], others[begin:end] = part.with_newcomer(newcomer)
+        needed = self._spare(newcomer.vcpus) < 0.0
+        self._solve(needed & ~self._solved)
+        own, others = np.ones(len(needed)), self.effects.slowdown.copy()
+        for hosts, rows, part in self._parts:
+            if needed[hosts].any():
+                own[hosts], others[rows] = part.with_newcomer(newcomer)
         return own, others
+
+    def _spare(self, more: int = 0) -> FloatArray:
+        """Return how many cores there are beyond those that may be wanted, (hosts,).
+
+        Where it is not negative, nobody waits.
+
+        :param more: vCPUs of a newcomer
+        """
+        hosts, vms = self._hosts, self._vms
+        count = len(hosts.cores)
+        there, mean, variance = (np.bincount(vms.host, vms.vcpus * each, count) for each in (
+            np.ones(len(vms.host)), vms.used, vms.used * (1.0 - vms.used)))
+        spare: FloatArray = hosts.cores - more - np.minimum(
+            there, mean + _SURE * np.sqrt(variance) + 1.0)
+        # Other resources may be short, and a thread may be slower, however few are there.
+        always = vms.host[self._used_by]
+        spare[always] = np.minimum(spare[always], -1.0)
+        if hosts.physical is not None:
+            spare[(hosts.physical < hosts.cores) & (there > 0)] = -1.0
+        spare[there == 0] = 0.0
+        return spare
+
+    def _solve(self, wanted: BoolArray) -> None:
+        """Solve some hosts, (hosts,), and keep what is needed for a newcomer."""
+        # Those with the least to spare first: a newcomer concerns the first parts alone.
+        hosts = np.flatnonzero(wanted & (np.bincount(self._vms.host, minlength=len(wanted)) > 0))
+        hosts = hosts[np.argsort(self._spare()[hosts], kind='stable')]
+        begin = np.searchsorted(self._vms.host, hosts)
+        size = np.searchsorted(self._vms.host, hosts, side='right') - begin
+        chosen, place = _ranges(begin, size), np.repeat(np.arange(len(hosts)), size)
+        new = []
+        for begin, end in itertools.pairwise(_cuts(place)):
+            rows = chosen[begin:end]
+            first, last = (np.searchsorted(self._used_by, rows, side=side)
+                           for side in ('left', 'right'))
+            uses = self._order[_ranges(first, last - first)]
+            own = np.repeat(np.arange(len(rows)), last - first)
+            there = hosts[place[begin]:place[end - 1] + 1]
+            part = _Network(self._hosts.some(there), dataclasses.replace(
+                self._vms.some(rows), host=place[begin:end] - place[begin]), dataclasses.replace(
+                self._uses, vm=own, resource=self._uses.resource[uses],
+                used=self._uses.used[uses]))
+            found = part.solve()
+            for name in ('slowdown', 'stretch', 'by_itself'):
+                getattr(self.effects, name)[rows] = getattr(found, name)
+            self.effects.resource_stretch[uses] = found.resource_stretch
+            new.append((there, rows, part))
+        self._parts = self._parts + new
+        self._solved |= wanted
 
 
 def effects(hosts: Hosts, vms: VMs, uses: Uses | None = None) -> Effects:
@@ -244,8 +302,7 @@ def without(hosts: Hosts, vms: VMs, left_out: IntArray,
     case, vm = case[kept], vm[kept]
     # Each case is a host of its own, with resources of its own.
     number = vms.host[left_out]
-    copies = Hosts(hosts.cores[number], None if hosts.physical is None else hosts.physical[number],
-                   None if hosts.gain is None else hosts.gain[number])
+    copies = hosts.some(number)
     order = np.argsort(uses.vm, kind='stable')
     first = np.searchsorted(uses.vm[order], vm, side='left')
     each = np.searchsorted(uses.vm[order], vm, side='right') - first
@@ -254,7 +311,7 @@ def without(hosts: Hosts, vms: VMs, left_out: IntArray,
     named, resource = np.unique(case[owner] * len(uses.capacities) + uses.resource[row],
                                 return_inverse=True)
     source = named % max(len(uses.capacities), 1)
-    found = effects(copies, dataclasses.replace(_some(vms, vm), host=case), Uses(
+    found = effects(copies, dataclasses.replace(vms.some(vm), host=case), Uses(
         owner, resource, uses.used[row], uses.capacities[source],
         None if uses.gain is None else uses.gain[source],
         None if uses.outside is None else uses.outside[source]))
@@ -442,10 +499,8 @@ def _ranges(begin: IntArray, size: IntArray) -> IntArray:
     return found
 
 
-def _some(vms: VMs, rows: IntArray | slice) -> VMs:
-    return VMs(vms.host[rows], vms.vcpus[rows], vms.used[rows],
-               None if vms.weight is None else vms.weight[rows],
-               None if vms.wake_ups is None else vms.wake_ups[rows])
+def _taken(values: FloatArray | None, rows: IntArray) -> FloatArray | None:
+    return None if values is None else values[rows]
 
 
 def _cuts(host: IntArray) -> IntArray:

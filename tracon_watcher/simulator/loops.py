@@ -18,6 +18,8 @@ of each at a time.
 
 from __future__ import annotations
 
+from typing import Callable
+
 import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
@@ -25,7 +27,8 @@ from tracon_watcher.characteristics import IntArray
 
 
 def slowdowns(cores: FloatArray, vcpus: IntArray, used: FloatArray, weight: FloatArray,
-              events: int, seed: int) -> FloatArray:
+              events: int, seed: int,
+              report: Callable[[float], None] | None = None) -> FloatArray:
     """Return how much VMs of hosts slow each other down.
 
     Each vCPU works and thinks in turn, for times that are exponential. Cores are shared between
@@ -37,28 +40,31 @@ def slowdowns(cores: FloatArray, vcpus: IntArray, used: FloatArray, weight: Floa
         and less than 1
     :param weight: (hosts, VMs)
     :param events: of each host, of which the first fifth is left out
+    :param report: called with the share that is done, now and then
     :returns: (hosts, VMs), time for a unit of work over that of a vCPU that never waits; NaN where
         there is no VM
     """
     rng = np.random.default_rng(seed)
     ready = rng.binomial(vcpus, used)
-    time = np.zeros(len(cores))
-    work = np.zeros(vcpus.shape)
+    time, work = np.zeros((2, *vcpus.shape))
     rows = np.arange(len(cores))
     for event in range(events):
+        if report is not None and event % 100 == 0:
+            report(event / events)
         served = shares(cores, ready, weight)
         rates = np.concatenate([served / used, (vcpus - ready) / (1.0 - used)], axis=1)
         sums = np.cumsum(rates, axis=1)
         if event >= events // 5:
             # The mean time until the next event spreads less than that time.
-            step = 1.0 / sums[:, -1]
-            time += step
-            work += served * step[:, np.newaxis]
+            step = 1.0 / sums[:, -1:]
+            time += ready * step
+            work += served * step
         chosen = (sums < (rng.random(len(cores)) * sums[:, -1])[:, np.newaxis]).sum(axis=1)
         count = vcpus.shape[1]
         ready[rows, chosen % count] += np.where(chosen < count, -1, 1)
-    alone = vcpus * used * time[:, np.newaxis]
-    found: FloatArray = np.divide(alone, work, out=np.full(vcpus.shape, np.nan), where=work > 0.0)
+    # Of a unit, the thinking takes as long as ever; only the work is stretched.
+    stretch = np.divide(time, work, out=np.full(vcpus.shape, np.nan), where=work > 0.0)
+    found: FloatArray = 1.0 + used * (stretch - 1.0)
     return found
 
 
@@ -69,6 +75,15 @@ def shares(cores: FloatArray, ready: IntArray, weight: FloatArray) -> FloatArray
     :param ready: (hosts, VMs), vCPUs R that are ready
     :param weight: (hosts, VMs)
     """
+    short = np.flatnonzero(ready.sum(axis=1) > cores)
+    found: FloatArray = ready.astype(float)
+    if len(short):
+        found[short] = _filled(cores[short], ready[short], weight[short])
+    return found
+
+
+def _filled(cores: FloatArray, ready: IntArray, weight: FloatArray) -> FloatArray:
+    """Return what VMs are served that have more vCPUs ready than there are cores."""
     whole = ready / weight
     order = np.argsort(whole, axis=1)
     sorted_ready = np.take_along_axis(ready, order, axis=1)
@@ -80,6 +95,5 @@ def shares(cores: FloatArray, ready: IntArray, weight: FloatArray) -> FloatArray
     first = np.argmax(short, axis=1)[:, np.newaxis]
     level = np.take_along_axis(left, first, axis=1) / np.maximum(
         np.take_along_axis(heavier, first, axis=1), 1e-12)
-    level[~short.any(axis=1)] = np.inf
     found: FloatArray = np.minimum(ready, weight * level)
     return found

@@ -1,0 +1,58 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+import contextlib
+import io
+import json
+import pathlib
+
+from tests import synthetic
+from tests.unit import folder
+from tracon_watcher.cmd import app
+from tracon_watcher.cmd import simulate_hosts
+from tracon_watcher import errors
+
+
+def run(*arguments):
+    """Run the command and return its rows."""
+    program = app.TraconApp()
+    program.stdout = io.StringIO()
+    command = simulate_hosts.Hosts(program, None)
+    with contextlib.redirect_stderr(io.StringIO()):
+        command.run(command.get_parser('').parse_args([*arguments, '-f', 'json']))
+    return json.loads(program.stdout.getvalue())
+
+
+class TestHosts(folder.FolderCase):
+
+    def test_the_law_finds_who_is_slowed_down_and_a_model_of_pairs_does_not(self):
+        for model in synthetic.models()[synthetic.HOST_TYPE]:
+            name = f'{synthetic.HOST_TYPE}-{model.response}.json'
+            pathlib.Path(self.folder, name).write_text(json.dumps(model.to_document()))
+        rows = run('--hosts', '30', '--cores', '16', '--least', '15', '--most', '40',
+                   '--events', '8000', '--models', str(self.folder))
+        found = {(row['judged_by'], row['load']): row for row in rows}
+        law = found['law of queueing', 'all']
+        self.assertGreater(law['above_limit'], 20)
+        self.assertGreater(law['found'], 0.8)
+        self.assertLess(law['false_alarms'], 0.2)
+        self.assertLess(law['error'], 0.05)
+        model = found[f'model of {synthetic.HOST_TYPE}', 'all']
+        self.assertGreater(model['error'] or 1.0, 2 * law['error'])
+        self.assertEqual(0.0, found['constant', 'all']['found'])
+        self.assertEqual(0, found['law of queueing', '< 0.8']['above_limit'])
+
+    def test_bad_options(self):
+        with self.assertRaisesRegex(errors.InvalidOption, '--most'):
+            run('--least', '5', '--most', '4')
+        with self.assertRaisesRegex(errors.InvalidOption, '--events'):
+            run('--events', '0')

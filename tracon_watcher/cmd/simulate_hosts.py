@@ -1,0 +1,114 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from cliff import lister
+import numpy as np
+
+from tracon_watcher.cmd import arguments as common
+from tracon_watcher.cmd import packaged
+from tracon_watcher.cmd import snapshot
+from tracon_watcher import errors
+
+COLUMNS = ('judged_by', 'load', 'vms', 'unknown', 'above_limit', 'found', 'false_alarms', 'error',
+           'bias')
+_EDGES = (0.8, 1.2)
+
+
+class Hosts(lister.Lister):
+    """Simulate large hosts by events, and tell who finds the VMs that are slowed down.
+
+    VMs are closed loops that share cores as control groups do. The law of queueing is told what
+    each would do alone; so are models, if any are named, and a constant, which takes every VM for
+    slowed down as on average.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add = parser.add_argument
+        add('--hosts', type=int, default=200, metavar='N', help='(default: %(default)s)')
+        add('--cores', type=int, default=64, metavar='N', help='of each (default: %(default)s)')
+        add('--least', type=int, default=60, metavar='N',
+            help='VMs on a host (default: %(default)s)')
+        add('--most', type=int, default=200, metavar='N',
+            help='VMs on a host (default: %(default)s)')
+        add('--limit', type=float, default=1.2, metavar='SLOWDOWN', help='(default: %(default)s)')
+        add('--events', type=int, default=40000, metavar='N',
+            help='of each host: loops that become ready or idle (default: %(default)s)')
+        add('--models', metavar='DIRECTORY', help='of host types, to be shown beside it')
+        add('--seed', type=int, default=1, help='(default: %(default)s)')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
+        from tracon_watcher import progress
+        from tracon_watcher.simulator import crowds
+        from tracon_watcher.simulator import loops
+        common.require_at_least(parsed_args, hosts=1, cores=1, least=1, events=1000, seed=0)
+        if parsed_args.most < parsed_args.least:
+            raise errors.InvalidOption('--most', parsed_args.most, 'at least --least')
+        models = snapshot.load_models(parsed_args.models) if parsed_args.models else {}
+        drawn = crowds.draw(parsed_args.hosts, parsed_args.cores, parsed_args.least,
+                            parsed_args.most, parsed_args.seed)
+        shown = progress.Progress(1.0)
+        true = loops.slowdowns(drawn.cores, drawn.vcpus, drawn.used, np.ones(drawn.used.shape),
+                               parsed_args.events, parsed_args.seed,
+                               lambda share: shown.report('events', share))
+        shown.report('events', 1.0)
+        judges = {'law of queueing': _law(drawn),
+                  **{f'model of {name}': _model(drawn, name, pair)
+                     for name, pair in sorted(models.items())},
+                  'constant': np.full(true.shape, true[drawn.there].mean())}
+        load = (drawn.vcpus * drawn.used).sum(axis=1) / drawn.cores
+        parts = {'all': np.ones(len(load), dtype=bool), f'< {_EDGES[0]}': load < _EDGES[0],
+                 f'{_EDGES[0]} … {_EDGES[1]}': (load >= _EDGES[0]) & (load <= _EDGES[1]),
+                 f'> {_EDGES[1]}': load > _EDGES[1]}
+        rows = []
+        for judge, predicted in judges.items():
+            for part, chosen in parts.items():
+                there = drawn.there & chosen[:, np.newaxis] & np.isfinite(true)
+                found = crowds.score(predicted[there], true[there], parsed_args.limit)
+                rows.append((judge, part, found.vms, found.unknown, found.above, found.found,
+                             found.false, found.error, found.bias))
+        return COLUMNS, [tuple(packaged.shown(value, parsed_args) for value in row)
+                         for row in rows]
+
+
+def _law(drawn: Any) -> np.ndarray:
+    from tracon_watcher.queueing import network
+    host, _vm = np.nonzero(drawn.there)
+    found = network.effects(
+        network.Hosts(drawn.cores),
+        network.VMs(host, drawn.vcpus[drawn.there], drawn.used[drawn.there]))
+    predicted = np.full(drawn.vcpus.shape, np.nan)
+    predicted[drawn.there] = found.slowdown * found.by_itself
+    return predicted
+
+
+def _model(drawn: Any, host_type: str, models: Any) -> np.ndarray:
+    """Return what the models of a host type say, which know nothing of cores."""
+    from tracon_watcher.placement import assessment
+    from tracon_watcher.placement import cluster
+    nothing = np.zeros(drawn.vcpus.shape)
+    profiles = np.stack([nothing, nothing, drawn.vcpus * drawn.used, nothing], axis=2)
+    state = cluster.build(
+        cluster.Host(f'h{place}', tuple(
+            cluster.Resident(f'{place}-{one}', profiles[place, one])
+            for one in np.flatnonzero(there)), host_type)
+        for place, there in enumerate(drawn.there))
+    slow, _ratio = assessment.Assessor(state, {host_type: models}).exponents()
+    predicted = np.full(drawn.vcpus.shape, np.nan)
+    predicted[drawn.there] = np.exp(slow)
+    return predicted
