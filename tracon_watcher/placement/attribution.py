@@ -34,6 +34,7 @@ import numpy as np
 from tracon_watcher.characteristics import FloatArray, IntArray, IO
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import elsewhere
+from tracon_watcher.placement import queues
 from tracon_watcher.placement import residents
 from tracon_watcher import tie_breaking
 
@@ -110,7 +111,10 @@ def attribute(assessor: assessment.Assessor, row: int) -> Attribution:
     """
     cluster = assessor.cluster
     exponent = np.full((2, 1), np.nan)
-    found = assessor.of_host(int(cluster.host[row]))
+    host = int(cluster.host[row])
+    if assessor.queues is not None and host in assessor.queues.hosts:
+        return _by_law(assessor.queues, host, row)
+    found = assessor.of_host(host)
     if found is None:
         return _nobody(exponent)
     group, own = found
@@ -136,6 +140,24 @@ def attribute(assessor: assessment.Assessor, row: int) -> Attribution:
                 cluster.profiles[far, IO])
     if np.isnan(exponent[0, 0]):
         return _nobody(exponent)
+    return _attribution(exponent, rows, without)
+
+
+def _by_law(law: queues.Queues, host: int, row: int) -> Attribution:
+    places, after = law.without(host)
+    target = int(np.flatnonzero(law.residents[places] == row)[0])
+    others = np.delete(np.arange(len(places)), target)
+    return _attribution(law.exponent[:, places[[target]]], law.residents[places[others]],
+                        after[:, others, target])
+
+
+def _attribution(exponent: FloatArray, rows: IntArray, without: FloatArray) -> Attribution:
+    """Return what VMs do to one, the worst first.
+
+    :param exponent: (2, 1) of the one
+    :param rows: (m,) the others
+    :param without: (2, m) exponents without each
+    """
     influence = Influence(rows, np.broadcast_to(exponent, without.shape), without)
     relief = np.maximum(np.exp(exponent[0]) - np.exp(without[0]), 0.0)
     factor, joint = shares(relief.sum(keepdims=True), np.expm1(exponent[0]))
@@ -153,7 +175,14 @@ def victims(assessor: assessment.Assessor, row: int) -> Influence:
     io, domain, host = cluster.profiles[row, IO], int(cluster.io_domain[row]), cluster.host[row]
     parts = []
     found = assessor.of_host(int(host))
-    if found is not None:
+    if assessor.queues is not None and host in assessor.queues.hosts:
+        law = assessor.queues
+        places, after = law.without(int(host))
+        leaver = int(np.flatnonzero(law.residents[places] == row)[0])
+        others = np.delete(np.arange(len(places)), leaver)
+        parts.append(Influence(law.residents[places[others]], law.exponent[:, places[others]],
+                               after[:, leaver, others]))
+    elif found is not None:
         group, own = found
         place = row - int(cluster.first[host])
         others = np.delete(np.arange(len(own)), place)

@@ -27,6 +27,7 @@ from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray, IO
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import attribution
 from tracon_watcher.placement import neighbours
+from tracon_watcher.placement import queues
 from tracon_watcher.placement import residents
 from tracon_watcher import tie_breaking
 
@@ -65,6 +66,8 @@ def find(assessor: assessment.Assessor, pairs: int = _PAIRS) -> Culprits:
     for group in assessor.groups:
         for index, response in enumerate(group.responses):
             _near(group, response, tally, index == 0)
+    if assessor.queues is not None:
+        _by_law(assessor.queues, tally)
     pooled = sum(len(group.pooled) for group in assessor.groups)
     if pooled:
         _far(assessor, max(pairs // pooled, _LARGEST), tally)
@@ -120,6 +123,34 @@ def _near(group: residents.Group, response: residents.Response, tally: _Tally,
             tally.blame(residents_of.ravel(),
                         np.take_along_axis(residents_of, most, axis=1).ravel(),
                         relief.max(axis=2).ravel(), relief.sum(axis=2).ravel())
+
+
+def _by_law(law: queues.Queues, tally: _Tally) -> None:
+    """Reckon in what VMs do to others on hosts without a model, by how long each is on the CPU.
+
+    To leave each out in turn would take a solution for each pair.
+    """
+    if not len(law.residents):
+        return
+    taken, place = law.taken, law.place
+    total = np.bincount(place, taken, len(law.hosts))
+    others = np.maximum(total[place] - taken, 1e-9)
+    # Who takes most of each host, and who does beside that one.
+    order = np.lexsort((-taken, place))
+    first = np.searchsorted(place[order], np.arange(len(law.hosts)))
+    second = np.minimum(first + 1, len(order) - 1)
+    worst = order[first[place]]
+    itself = worst == np.arange(len(place))
+    worst[itself] = order[second[place[itself]]]
+    alone = place[worst] != place
+    excess = np.expm1(law.exponent[0])
+    known = np.flatnonzero(~alone & (worst != np.arange(len(place))))
+    tally.blame(law.residents[known], law.residents[worst[known]],
+                (excess * taken[worst] / others)[known], excess[known])
+    for exponent in np.nan_to_num(law.exponent):
+        each = exponent / others
+        tally.harm[law.residents] += taken * (
+            np.bincount(place, each, len(law.hosts))[place] - each)
 
 
 def _far(assessor: assessment.Assessor, largest: int, tally: _Tally) -> None:

@@ -54,6 +54,8 @@ class Queues:
 
     :ivar hosts: (g,) indices
     :ivar residents: (n,) indices of the VMs there
+    :ivar place: (n,) index of each one's host in ``hosts``
+    :ivar taken: (n,) cores that each would use alone
     :ivar exponent: (2, n) what they suffer: log slowdown and −log IOPS ratio, NaN in the second
         for a VM that does too little I/O to have a ratio
     """
@@ -64,12 +66,13 @@ class Queues:
         place[hosts] = np.arange(len(hosts))
         self.residents = np.flatnonzero(place[cluster.host] >= 0)
         rows = self.residents
-        self._place = place[cluster.host[rows]]
+        self.place = place[cluster.host[rows]]
         profiles = cluster.profiles[rows]
         self._on = network.Hosts(cluster.cores[hosts])
-        self._vms = network.VMs(self._place, cluster.vcpus[rows],
+        self._vms = network.VMs(self.place, cluster.vcpus[rows],
                                 used(profiles, cluster.vcpus[rows]))
         self._own_wait = cluster.own_wait[rows]
+        self.taken = self._vms.used * self._vms.vcpus
         self._does_io = characteristics.request_rate(profiles) >= characteristics.MINIMUM_IOPS
         with np.errstate(divide='ignore'):
             #: (2, n) limits as exponents, infinite for none.
@@ -105,13 +108,13 @@ class Queues:
 
         :param rise: (2, n) of the residents
         """
-        found: FloatArray = np.bincount(self._place, np.nan_to_num(rise).sum(axis=0),
+        found: FloatArray = np.bincount(self.place, np.nan_to_num(rise).sum(axis=0),
                                         len(self.hosts)).astype(float)
         return found
 
     def host_of(self, rows: IntArray) -> IntArray:
         """Return the hosts' indices of some residents, given by their place in ``residents``."""
-        return self.hosts[self._place[rows]]
+        return self.hosts[self.place[rows]]
 
     def without(self, host: int) -> tuple[IntArray, FloatArray]:
         """Say what the residents of a host suffer without each one of them.
@@ -120,7 +123,7 @@ class Queues:
         :returns: their m places in ``residents``, and their exponents, (2, m, m): who leaves, who
             stays; 0 for who leaves
         """
-        rows = np.flatnonzero(self.hosts[self._place] == host)
+        rows = np.flatnonzero(self.hosts[self.place] == host)
         case, vm, slowdown = network.without(self._on, self._vms, rows)
         whole = np.ones((len(rows), len(self.residents)))
         whole[case, vm] = slowdown

@@ -182,6 +182,22 @@ class AuditTest(unittest.TestCase):
         self.assertEqual([True] + [False] * 4, seen.breached[0].tolist())
         self.assertEqual('judged now, not decided',
                          explanation.of_now(self.assessor, 'a')['outcome'])
-        # Who is to blame is not known yet; nothing breaks for it.
-        self.assertFalse(attribution.attribute(self.assessor, 0).known)
-        culprits.find(self.assessor)
+
+    def test_who_is_to_blame(self):
+        state = cluster.build([
+            host('hot', 1, vm('a', IO), vm('large'), vm('small', 0.05 * BUSY)),
+            host('alone', 2, vm('b'))])
+        assessor = assessment.Assessor(state, {})
+        found = attribution.attribute(assessor, 0)
+        self.assertEqual(['large', 'small'], [state.uuids[row] for row in found.influence.rows])
+        self.assertAlmostEqual(1.0, found.share.sum() + found.joint, delta=0.01)
+        self.assertGreater(found.share[0], 0.7)
+        without = assessment.Assessor(state.moved({'large': None}), {}).exponents()[0][0]
+        self.assertAlmostEqual(without, found.influence.without[0, 0], delta=1e-3)
+        done = attribution.victims(assessor, 1)
+        self.assertEqual(['a', 'small'], [state.uuids[row] for row in done.rows])
+        self.assertEqual([], attribution.victims(assessor, 3).rows.tolist())
+        worst = culprits.find(assessor)
+        self.assertEqual([1, 0, 1, -1], worst.culprit.tolist())
+        self.assertEqual(1, np.argmax(worst.harm))
+        self.assertEqual(0.0, worst.harm[3])
