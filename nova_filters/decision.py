@@ -156,7 +156,9 @@ def _host(captured: Captured, position: int, status: int, refused: bool, weight:
     assert judged.foreseen is not None
     said['score'] = _number(judged.foreseen.score[row])
     detail = details.get(row)
-    bounds = np.full((2, 2), np.nan) if detail is None else detail.bounds
+    # Hosts without a model have no detail.
+    bounds = (np.column_stack([found.lower[:, row], found.upper[:, row]]) if detail is None
+              else detail.bounds)
     for response, name in enumerate(RESPONSES):
         exponents = [bounds[response, 0], found.exponent[response, row], bounds[response, 1]]
         if not math.isnan(exponents[1]):

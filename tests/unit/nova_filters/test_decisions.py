@@ -60,6 +60,23 @@ class DocumentTest(DecisionCase):
         self.write({'a': {'vm-a': 2.0}, 'b': {}, 'c': {'vm-c': None, 'vm-d': None}})
         self.spec = base.request_spec()
 
+    def test_hosts_without_a_model_are_judged_by_their_cores(self):
+        busy = np.array([0.0, 0.0, 0.9, 0.0])
+        self.write({}, busy, more=[
+            cluster.Host(name, (cluster.Resident(f'vm-{name}', busy, limits.Limits(1.2)),), None,
+                         cluster.LOCAL, time.time(), cores)
+            for name, cores in (('narrow', 1), ('wide', 8), ('unknown', None))])
+        self.ask(self.judge(), self.spec, 'narrow', 'wide', 'unknown')
+        said, = self.documents()
+        hosts = {one['host']: one for one in said['hosts']}
+        self.assertEqual({'narrow': ('known', True), 'wide': ('known', False),
+                          'unknown': ('no_model', False)},
+                         {name: (one['status'], one['refused']) for name, one in hosts.items()})
+        lower, slowdown, upper = hosts['narrow']['slowdown']
+        self.assertTrue(1.3 < lower < slowdown < upper)
+        self.assertEqual('vm-narrow', hosts['narrow']['worst']['vm'])
+        self.assertEqual([1.0] * 3, [round(one, 3) for one in hosts['wide']['slowdown']])
+
     def test_what_it_says(self):
         before = time.time()
         request = context.RequestContext(overwrite=True)
