@@ -20,7 +20,7 @@ from tracon_watcher.placement import verdict
 
 _RESPONSES = {'slowdown': 'slowdown', 'iops_ratio': 'IOPS ratio'}
 _UNKNOWN = {
-    'no_model': 'there is no model for its type, and its cores or a VM there are not known',
+    'no_model': 'there is no model for its type, and its cores are not known',
     'stale': 'its data is stale',
     'unknown_profile': 'nothing is known of a VM there, or of this one',
     'unknown_storage': 'its storage is unknown',
