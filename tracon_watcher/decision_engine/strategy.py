@@ -148,7 +148,8 @@ class InterferenceStrategy(base.BaseStrategy):
         found = inventory.collect(cloud, since)
         settings = assessment.Settings(
             confidence=wanted.confidence,
-            maximum_age=configured.maximum_age_seconds or state.maximum_age_seconds)
+            maximum_age=configured.maximum_age_seconds or state.maximum_age_seconds,
+            left_alone=trust.left_alone(state.models, state.trust))
         cluster = residency.reconcile(state.cluster, self.compute_model, found)
         allowed = rules.build(
             found, self.compute_model, wanted.wishes, cluster.host_index,

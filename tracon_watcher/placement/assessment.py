@@ -74,11 +74,13 @@ class Settings:
     :param confidence: of the one-sided lower bound that must cross a limit
     :param margin: by how much worse, as a share, a VM in breach already must get
     :param maximum_age: seconds after which a host's data is stale, thus unknown
+    :param left_alone: types of hosts that are not judged without a model either
     """
 
     confidence: float = 0.8
     margin: float = 0.05
     maximum_age: float = math.inf
+    left_alone: frozenset[str] = frozenset()
 
 
 class Assessor:
@@ -95,7 +97,8 @@ class Assessor:
         self.models = models
         self.settings = settings
         self.status = self._host_status()
-        by_law = queues.judged(cluster, self.status == Status.NO_MODEL)
+        by_law = queues.judged(cluster, (self.status == Status.NO_MODEL) & np.array(
+            [name not in settings.left_alone for name in cluster.host_type], dtype=bool))
         #: Hosts without a model, None where there are none that can be judged without.
         self.queues = queues.Queues(cluster, by_law) if len(by_law) else None
         self.status[by_law] = Status.KNOWN

@@ -33,6 +33,15 @@ def distrusted(trust: FloatArray) -> BoolArray:
     return np.asarray(trust < LEAST_TRUST)
 
 
+def left_alone(models: Mapping[str, assessment.Models],
+               trust: Mapping[str, float]) -> frozenset[str]:
+    """Return the types of hosts of which nothing is said, since their models have drifted.
+
+    :param models: by host type, as well as ``trust``
+    """
+    return frozenset(models.keys() - believed(models, trust).keys())
+
+
 def believed(models: Mapping[str, assessment.Models],
              trust: Mapping[str, float]) -> dict[str, assessment.Models]:
     """Return the models that are trusted enough; hosts of the other types are unknown without.

@@ -119,8 +119,9 @@ class TrustTest(base.JudgeCase):
     def test_through_a_shared_pool_it_refuses_no_host_of_another_type(self):
         here = 0.3 * synthetic.CAPACITY
         state = cluster.build([
+            # Though its cores are known.
             cluster.Host('a', (cluster.Resident('vm-a', here, limits.Limits(1.5)),), 'old',
-                         'pool', time.time()),
+                         'pool', time.time(), 4),
             cluster.Host('b', (), 'new', 'pool', time.time())],
             {newcomer.ALL: newcomer.Profile(3 * here, np.zeros(4), 3, 'all VMs')}, 1, time.time())
         both = {**synthetic.models('old'), **synthetic.models('new')}

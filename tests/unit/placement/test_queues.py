@@ -132,6 +132,12 @@ class AssessmentTest(unittest.TestCase):
                          synthetic.HOST_TYPE, cores=cores) for cores in (None, 1)][:1])
         self.assertIsNone(assessment.Assessor(state, synthetic.models()).queues)
 
+    def test_types_that_are_left_alone(self):
+        settings = assessment.Settings(left_alone=frozenset(('nobody measured it',)))
+        assessor = assessment.Assessor(self.state, synthetic.models(), settings)
+        self.assertIsNone(assessor.queues)
+        self.assertEqual({assessment.Status.NO_MODEL}, set(assessor.status))
+
 
 class BoundTest(unittest.TestCase):
 
