@@ -183,16 +183,18 @@ class Prepared:
         self._solve(self._spare(_EXPECTED) < 0.0)
 
     def with_newcomer(self, newcomer: Newcomer) -> tuple[FloatArray, FloatArray]:
-        """Return the slowdowns if a newcomer that uses the CPU alone came, by :data:`ROUNDS`.
+        """Return the slowdowns if a newcomer came, by :data:`ROUNDS`.
 
         :returns: as :func:`with_newcomer`, which works them out as if nothing were known
         """
+        resource = (np.zeros((len(self._hosts.cores), 0), dtype=np.intp)
+                    if newcomer.resource is None else newcomer.resource)
         needed = self._spare(newcomer.vcpus) < 0.0
         self._solve(needed & ~self._solved)
         own, others = np.ones(len(needed)), self.effects.slowdown.copy()
         for hosts, rows, part in self._parts:
             if needed[hosts].any():
-                own[hosts], others[rows] = part.with_newcomer(newcomer)
+                own[hosts], others[rows] = part.with_newcomer(newcomer, resource[hosts])
         return own, others
 
     def _spare(self, more: int = 0) -> FloatArray:
@@ -340,7 +342,8 @@ class _Network:
         self._wake_ups = (np.zeros(len(vms.host)) if vms.wake_ups is None
                           else vms.wake_ups * WAKE_UP)
         count = len(uses.capacities)
-        named, self._resource = np.unique(uses.resource, return_inverse=True)
+        self._named, self._resource = np.unique(uses.resource, return_inverse=True)
+        named = self._named
         self._capacities = uses.capacities[named]
         self._gain = np.ones(count)[named] if uses.gain is None else uses.gain[named]
         self._outside = (np.zeros((len(named), 2)) if uses.outside is None
@@ -380,29 +383,59 @@ class _Network:
                        np.maximum(stretch / quiet_stretch, 1.0),
                        np.maximum(each / quiet.served, 1.0))
 
-    def with_newcomer(self, newcomer: Newcomer) -> tuple[FloatArray, FloatArray]:
+    def with_newcomer(self, newcomer: Newcomer,
+                      resource: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the slowdowns of a newcomer on each host that has VMs, and of these VMs.
 
         By a few rounds from what was solved.
+
+        :param resource: (hosts, uses) of the newcomer on these hosts
         """
         every, lost, stretch, quiet = self._solved
-        used = float(np.clip(newcomer.used, _TINY, _MOST_USED))
-        new = self._sharing.newcomers(newcomer.vcpus, newcomer.weight, used)
-        other = np.full(len(new), max(1.0 - used, _LEAST_OTHER))
-        alone = new.alone(other).served
-        own, state = np.ones(len(new)), every
+        new = _Newcomers(self._sharing, newcomer, self._local(resource))
+        own, state = np.ones(len(resource)), every
         for number in range(ROUNDS):
-            there = [self._sharing.of_hosts(one) for one in (state.mean, state.variance)]
-            mean, variance = (np.column_stack([one, one[:, -1]]) for one in there)
-            came = new.beside(mean, variance, other)
+            came = new.beside(self._sharing.of_hosts(state.mean),
+                              self._sharing.of_hosts(state.variance),
+                              *self._at_resources(state, stretch), self)
             if not number:
                 # It meets the others as they are without it.
-                own = np.maximum(alone / came.served, 1.0)
+                own = np.maximum(new.alone / came.served, 1.0)
             mean, variance = (
                 one + self._sharing.on_hosts(more[:, :-1]) for one, more in zip(
                     self._others(state, lost), (came.mean, came.variance)))
+            stretch = self._waits(state, stretch, 1.0, new.at_resources(came, len(self._gain)))
             state = self._sharing.beside(mean, variance, self._other(stretch, mean))
         return own, np.maximum(quiet.served / state.served, 1.0)
+
+    def _local(self, resource: IntArray) -> IntArray:
+        """Return which of the resources that VMs use here these are; −1 for those that none does.
+        """
+        if not len(self._named):
+            return np.full(resource.shape, -1)
+        found = np.minimum(np.searchsorted(self._named, resource), len(self._named) - 1)
+        return np.where(self._named[found] == resource, found, -1)
+
+    def _at_resources(self, state: cores.State,
+                      stretch: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of the loops that are ready at each resource."""
+        ready = self._ready(state, stretch)
+        mean, variance = (np.bincount(self._resource, self._loops * one, len(self._gain))
+                          + self._outside[:, place]
+                          for place, one in enumerate((ready, ready * (1.0 - ready))))
+        return mean, variance
+
+    def wait_at(self, resource: IntArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
+        """Return the stretch of a loop at resources, beside what is ready there.
+
+        :param resource: of any shape, −1 for one of its own; so are the others
+        """
+        if not len(self._gain):
+            return np.ones(resource.shape)
+        flat, deviation = resource.ravel(), np.sqrt(np.maximum(variance.ravel(), _TINY))
+        found = 1.0 + self._gain[flat] * (capacity.stretch(
+            self._capacities[flat], np.maximum(mean.ravel(), 0.0), deviation) - 1.0)
+        return np.where(flat >= 0, found, 1.0).reshape(resource.shape)
 
     def _alone(self) -> tuple[cores.State, FloatArray]:
         """Return the state of each VM alone, and the stretches by its own other vCPUs."""
@@ -464,13 +497,17 @@ class _Network:
         found: FloatArray = np.minimum(self._uses.used * stretch * rate[self._uses.vm], 1.0)
         return found
 
-    def _waits(self, state: cores.State, stretch: FloatArray,
-               less: FloatArray | float) -> FloatArray:
-        """Return the stretch of each use beside a part of the other loops at its resource."""
+    def _waits(self, state: cores.State, stretch: FloatArray, less: FloatArray | float,
+               more: FloatArray | None = None) -> FloatArray:
+        """Return the stretch of each use beside a part of the other loops at its resource.
+
+        :param more: (2, resources), mean and variance of what a newcomer adds
+        """
         ready = self._ready(state, stretch)
         spread = ready * (1.0 - ready)
+        beyond = self._outside if more is None else self._outside + more.T
         mean, variance = ((self._on_resource(self._loops * one) - one) * less
-                          + self._outside[self._resource, place]
+                          + beyond[self._resource, place]
                           for place, one in enumerate((ready, spread)))
         return self._stretch(mean, variance)
 
@@ -489,6 +526,48 @@ class _Network:
         found: FloatArray = np.bincount(
             self._resource, values, len(self._capacities)).astype(float)
         return found[self._resource]
+
+
+class _Newcomers:
+    """A newcomer on each of some hosts."""
+
+    def __init__(self, residents: cores.Sharing, newcomer: Newcomer, resource: IntArray) -> None:
+        self._newcomer, self._resource = newcomer, resource
+        self._used = float(np.clip(newcomer.used, _TINY, _MOST_USED))
+        self._parts = (np.zeros(0) if newcomer.resource_used is None
+                       else newcomer.resource_used)
+        self._think = max(1.0 - self._used - float(self._parts.sum()), 0.0)
+        self._sharing = residents.newcomers(newcomer.vcpus, newcomer.weight, self._used)
+        self._stretch = np.ones(resource.shape)
+        #: (hosts,) cores that it is served alone.
+        self.alone = self._sharing.alone(self._other()).served
+
+    def beside(self, mean: FloatArray, variance: FloatArray, ready: FloatArray,
+               spread: FloatArray, network: _Network) -> cores.State:
+        """Return its state beside the VMs of each host.
+
+        :param mean: (hosts, levels) of what they take, and ``variance``
+        :param ready: (resources,) mean of their loops that are ready, and ``spread``
+        """
+        if len(ready):
+            at = self._resource
+            self._stretch = network.wait_at(at, ready[at], spread[at])
+        mean, variance = (np.column_stack([one, one[:, -1]]) for one in (mean, variance))
+        return self._sharing.beside(mean, variance, self._other())
+
+    def at_resources(self, state: cores.State, count: int) -> FloatArray:
+        """Return mean and variance of its loops that are ready at each resource, (2, count)."""
+        rate = state.served / (self._newcomer.vcpus * self._used)
+        ready = np.minimum(self._parts * self._stretch * rate[:, np.newaxis], 1.0)
+        shared = self._resource >= 0
+        return np.stack([np.bincount(
+            self._resource[shared], self._newcomer.vcpus * one[shared], count)
+            for one in (ready, ready * (1.0 - ready))])
+
+    def _other(self) -> FloatArray:
+        found: FloatArray = np.maximum(
+            self._think + self._stretch @ self._parts, _LEAST_OTHER)
+        return found
 
 
 def _ranges(begin: IntArray, size: IntArray) -> IntArray:

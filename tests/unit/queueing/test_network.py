@@ -219,6 +219,22 @@ class NewcomerTest(unittest.TestCase):
                     self.assertLess(np.abs(one / other - 1.0).max(), 0.1)
                     self.assertLess(np.abs(one / other - 1.0).mean(), 0.03)
 
+    def test_at_a_disk_it_meets_what_the_product_form_has_there(self):
+        rng = np.random.default_rng(1)
+        for servers, count in ((1, 8), (1, 30), (2, 30)):
+            shares = rng.uniform(0.02, 4.0 / count, count)
+            vms = network.VMs(np.zeros(count - 1, dtype=int), np.ones(count - 1, dtype=int),
+                              np.full(count - 1, 0.01))
+            prepared = network.Prepared(network.Hosts(np.array([64.0])), vms, network.Uses(
+                np.arange(count - 1), np.zeros(count - 1, dtype=int), shares[:-1],
+                capacity.table([capacity.servers(servers)])))
+            own, others = prepared.with_newcomer(network.Newcomer(
+                1, 0.01, resource=np.array([[0]]), resource_used=shares[-1:]))
+            exact = [product_form.slowdown(shares, servers, one) for one in range(count)]
+            self.assertGreater(max(exact), 1.1)
+            self.assertAlmostEqual(1.0, own[0] / exact[-1], delta=0.02)
+            np.testing.assert_allclose(others, exact[:-1], rtol=0.1)
+
     def test_an_empty_host_slows_nobody_down(self):
         own, others = network.with_newcomer(
             self.hosts, network.VMs(*(np.zeros(0, dtype=int),) * 2, np.zeros(0)),
