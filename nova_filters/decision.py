@@ -126,7 +126,9 @@ def document(captured: Captured) -> dict[str, Any]:
                      **({'apart': True} if made.newcomer.apart else {}),
                      **({'own_wait': _number(made.newcomer.own_wait)}
                         if made.newcomer.own_wait else {}),
-                     **({'vcpus': made.newcomer.vcpus} if made.newcomer.vcpus > 1 else {})},
+                     **({'vcpus': made.newcomer.vcpus} if made.newcomer.vcpus > 1 else {}),
+                     **({} if math.isnan(made.newcomer.storage_wait)
+                        else {'storage_wait': made.newcomer.storage_wait})},
         'considered': len(judged.rows), 'refused': int(out.sum()),
         'unknown': int((status != assessment.Status.KNOWN).sum()), 'outcome': captured.outcome,
         'hosts': [_host(captured, int(position), int(status[position]), bool(out[position]),

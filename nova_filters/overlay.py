@@ -131,6 +131,8 @@ def _replace(result: verdict.Assessment, assessor: assessment.Assessor,
                                {vm.uuid: vm.profile.own_wait for index in chosen
                                 for vm in changes[index].arrived.values()},
                                {vm.uuid: vm.profile.vcpus for index in chosen
+                                for vm in changes[index].arrived.values()},
+                               {vm.uuid: vm.profile.storage_wait for index in chosen
                                 for vm in changes[index].arrived.values()})
     here = limits
     if not isinstance(limits, limits_module.Limits):

@@ -38,7 +38,8 @@ class Build(command.Command):
                             f'{", ".join(table.OPTIONAL)}')
         parser.add_argument('--models', metavar='DIRECTORY',
                             help='where "tracon model fit" wrote the models; without one, hosts '
-                            'are judged by their cores alone, which the table then states')
+                            'are judged by the law of queueing, for which the table states '
+                            'cores')
         parser.add_argument('--output', required=True, metavar='FILE',
                             help='the snapshot; [tracon] snapshot_file of nova.conf names it')
         parser.add_argument('--host-type', help='of hosts for which the table names none')
@@ -68,8 +69,8 @@ class Build(command.Command):
                 if one and np.isnan(cores)]
         if any(without):
             self.app.LOG.warning(
-                'no model for host type %s: these hosts are judged by their cores alone, without '
-                'storage', ', '.join(sorted({name or '"none stated"' for name, one in zip(
+                'no model for host type %s: these hosts are judged by the law of queueing '
+                'alone', ', '.join(sorted({name or '"none stated"' for name, one in zip(
                     state.host_type, without) if one})))
         if lost:
             self.app.LOG.warning('no model and no cores for %d hosts, such as %s: they are '

@@ -82,6 +82,7 @@ class Profiles:
     :param unsure: (n,) whether it is not known how much of its waiting then was the owner's
     :param own_wait: (n,) share of time that it waits for its own limits when no neighbour delays
         it, since its demand last changed; older intervals count less
+    :param storage_wait: (n,) part of its time alone that each virtual CPU waits for storage
     """
 
     vms: tuple[str, ...]
@@ -100,6 +101,7 @@ class Profiles:
     at_limit: BoolArray
     unsure: BoolArray
     own_wait: FloatArray
+    storage_wait: FloatArray
 
     @property
     def limited(self) -> BoolArray:
@@ -233,7 +235,9 @@ class Demands:
                         np.where(expired[:, None], np.nan, last['reached'].astype(np.float64)
                                  / np.maximum(last['watched'], 1e-9)[:, None]),
                         last['at_limit'] & ~expired[:, None], last['unsure'] & ~expired,
-                        np.where(expired, np.nan, _own_wait(last)))
+                        np.where(expired, np.nan, _own_wait(last)),
+                        storage_wait(mean, last['baseline'].astype(np.float64),
+                                     last['vcpus'].astype(np.float64)))
 
     def _learn(self, rows: IntArray, start: FloatArray, end: FloatArray,
                told: own_limits.Attribution, pools: IntArray) -> None:
@@ -386,6 +390,20 @@ class Demands:
             self._baselines.resize(count)
             self._state = slots.resized(self._state, count, 0)
         return found
+
+
+def storage_wait(mean: FloatArray, baseline: FloatArray, vcpus: FloatArray) -> FloatArray:
+    """Return the part of its time alone that each virtual CPU waits for storage, (n,).
+
+    :param mean: (n, 4) uncontended demand
+    :param baseline: (n, 2 or more) seconds that a read and a write take undisturbed; NaN where
+        unknown
+    :returns: NaN where unknown
+    """
+    # What nobody reads takes no time, however long it would take.
+    waited = np.where(mean[:, :2] == 0, 0.0, mean[:, :2] * baseline[:, :2]).sum(axis=1)
+    found: FloatArray = np.clip(waited / np.maximum(vcpus, 1.0), 0.0, 1.0)
+    return found
 
 
 # Of each VM: its size, and the last interval: when it ended and how long it was, what was counted,

@@ -76,7 +76,8 @@ def _resident(known: cluster.ClusterState, uuid: str, state: str) -> cluster.Res
         return cluster.Resident(uuid, profile)
     return cluster.Resident(uuid, profile, known.resident_limits(row), _pool(known, row),
                             0.0 if state in vm_states.IDLE else float(known.own_wait[row]),
-                            int(known.vcpus[row]))
+                            int(known.vcpus[row]),
+                            0.0 if state in vm_states.IDLE else float(known.storage_wait[row]))
 
 
 def _pool(known: cluster.ClusterState, row: int) -> str | None:

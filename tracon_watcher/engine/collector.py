@@ -132,7 +132,7 @@ class Collector:
         return Collected(
             state.Demand(profiles.mean, profiles.deviation, profiles.at,
                          {uuid: row for row, uuid in enumerate(profiles.vms)},
-                         profiles.own_wait),
+                         profiles.own_wait, profiles.storage_wait),
             profiles, len(found.at), learnt, lost, own_limits.limits(profiles.vms, inventory))
 
     def _read(self, since: float, now: float, names: Sequence[str]) -> readings.Readings:

@@ -24,7 +24,7 @@ from tracon_watcher.prediction import pairwise
 from tracon_watcher.prediction import store
 
 _RESPONSES = ('slowdown', 'iops_ratio')
-_WITHOUT = 'hosts are judged by their cores alone, without storage'
+_WITHOUT = 'hosts are judged by the law of queueing alone'
 
 
 class ModelDirectory:

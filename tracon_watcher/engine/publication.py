@@ -27,7 +27,7 @@ from tracon_watcher.placement import newcomer
 #: requests a second, and cores. Either is far below what a model can tell the effect of.
 SHARE = 0.05
 FLOOR = np.array([1.0, 1.0, 0.01, 0.005])
-#: Nor is one of the share of time that a VM waits for its own limits.
+#: Nor is one of the share of time that a VM waits for its own limits, or for storage.
 OWN_WAIT = 0.02
 
 
@@ -53,7 +53,12 @@ def settled(told: cluster.ClusterState | None,
     same = (np.abs(own_wait[common] - waited) <= OWN_WAIT) & (
         (own_wait[common] > 0) == (waited > 0))
     own_wait[common[same]] = waited[same]
+    storage_wait = state.storage_wait.copy()
+    waited = told.storage_wait[rows[common]]
+    same = np.abs(storage_wait[common] - waited) <= OWN_WAIT
+    storage_wait[common[same]] = waited[same]
     return dataclasses.replace(state, profiles=profiles, own_wait=own_wait,
+                               storage_wait=storage_wait,
                                history=_settled_history(told.history, state.history))
 
 
@@ -70,8 +75,15 @@ def _settled_history(told: Mapping[str, newcomer.Profile],
     result = {}
     for key, profile in history.items():
         old = told.get(key)
-        same = old is not None and abs(old.own_wait - profile.own_wait) <= OWN_WAIT and bool(_near(
+        same = old is not None and _same_waits(old, profile) and bool(_near(
             np.stack([old.mean, old.deviation]), np.stack([profile.mean,
                                                            profile.deviation])).all())
         result[key] = old if same and old is not None else profile
     return result
+
+
+def _same_waits(old: newcomer.Profile, profile: newcomer.Profile) -> bool:
+    if np.isnan(old.storage_wait) != np.isnan(profile.storage_wait):
+        return False
+    return (abs(old.own_wait - profile.own_wait) <= OWN_WAIT
+            and not abs(old.storage_wait - profile.storage_wait) > OWN_WAIT)

@@ -59,6 +59,8 @@ class Demand:
     :param rows: row by uuid; a VM that telemetry never told of has none
     :param own_wait: (n,) share of time that each waits for its own limits, NaN where unknown;
         None where all are 0
+    :param storage_wait: (n,) part of its time alone that each vCPU waits for storage, NaN where
+        unknown; None where all are
     """
 
     profiles: FloatArray
@@ -66,11 +68,16 @@ class Demand:
     updated_at: FloatArray
     rows: Mapping[str, int]
     own_wait: FloatArray | None = None
+    storage_wait: FloatArray | None = None
 
     def waits(self, row: int) -> float:
         """Return the share of its time that a VM waits for its own limits; 0 where unknown."""
         found = 0.0 if self.own_wait is None else float(self.own_wait[row])
         return 0.0 if math.isnan(found) else found
+
+    def waits_for_storage(self, row: int) -> float:
+        """Return the part of its time alone that each vCPU of a VM waits for storage, or NaN."""
+        return math.nan if self.storage_wait is None else float(self.storage_wait[row])
 
 
 NOTHING = Demand(np.empty((0, COUNT)), np.empty((0, COUNT)), np.empty(0), {})
@@ -120,10 +127,10 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
         if key not in flavors:
             flavors[key] = _limits(f'flavor {server.flavor}', server.extra_specs, report)
         stated = flavors[key].or_else(rules[server.host].limits).or_else(defaults.limits)
-        profile, own_wait = _profile(server, row, demand, history)
+        profile, own_wait, storage_wait = _profile(server, row, demand, history)
         residents[server.host].append(cluster.Resident(
             uuid, profile, stated, _known(_backend(server, inventory.backends), lost), own_wait,
-            max(server.vcpus, 1)))
+            max(server.vcpus, 1), storage_wait))
     return cluster.build([
         cluster.Host(host, tuple(vms), rules[host].host_type,
                      _known(rules[host].storage, lost),
@@ -135,17 +142,23 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
 
 
 def _profile(server: cloud.Server, row: int | None, demand: Demand,
-             history: Mapping[str, newcomer.Profile]) -> tuple[FloatArray | None, float]:
-    """Return what a VM demands, None where unknown, and how long it waits for its own limits."""
+             history: Mapping[str, newcomer.Profile]) -> tuple[FloatArray | None, float, float]:
+    """Return what a VM demands, None where unknown, and how long it waits for its own limits, and
+    for storage.
+    """
     if server.vm_state in vm_states.IDLE:
-        return np.zeros(COUNT), 0.0
+        return np.zeros(COUNT), 0.0, 0.0
     known = row is not None and not np.isnan(demand.profiles[row]).any()
     if row is None or not known and server.resumed_at > demand.updated_at[row]:
         # It is new, or has stood still for long: until its own counters speak, it does what VMs of
         # its kind do.
         expected = newcomer.expected(history, *server.kind)
-        return (expected.mean, expected.own_wait) if expected.known else (None, 0.0)
-    return (demand.profiles[row], demand.waits(row)) if known else (None, 0.0)
+        if not expected.known:
+            return None, 0.0, math.nan
+        return expected.mean, expected.own_wait, expected.storage_wait
+    if not known:
+        return None, 0.0, math.nan
+    return demand.profiles[row], demand.waits(row), demand.waits_for_storage(row)
 
 
 def _history(inventory: cloud.Inventory, demand: Demand) -> dict[str, newcomer.Profile]:
@@ -155,7 +168,8 @@ def _history(inventory: cloud.Inventory, demand: Demand) -> dict[str, newcomer.P
     rows = [row for row, _kind in known]
     return history_module.learn(
         demand.profiles[rows], demand.deviation[rows], [kind for _row, kind in known],
-        _LEAST_OF_A_KIND, np.array([demand.waits(row) for row in rows]))
+        _LEAST_OF_A_KIND, np.array([demand.waits(row) for row in rows]),
+        np.array([demand.waits_for_storage(row) for row in rows]))
 
 
 def _backend(server: cloud.Server, backends: Mapping[str, str]) -> str | None:

@@ -52,7 +52,7 @@ def copies(part: cluster_module.ClusterState) -> cluster_module.ClusterState:
         io_domain=np.where(stays >= 0, stays + host * len(used), -1).astype(np.intp),
         profiles=part.profiles[rows], max_slowdown=part.max_slowdown[rows],
         min_iops_ratio=part.min_iops_ratio[rows], own_wait=part.own_wait[rows],
-        vcpus=part.vcpus[rows],
+        vcpus=part.vcpus[rows], storage_wait=part.storage_wait[rows],
         io_domains=tuple(f'{part.io_domains[domain]}-{place}' for place in range(count)
                          for domain in used), io_elsewhere=io, io_stand_in=stand_in,
         io_doubt=doubt)

@@ -146,7 +146,8 @@ class Assessor:
                 if elsewhere and len(group.pooled):
                     self._assess_pool(group, newcomer, pool, stale, result)
             if self.queues is not None:
-                self._assess_queues(self.queues, newcomer, (slow_limit, ratio_limit), result)
+                self._assess_queues(self.queues, newcomer, (slow_limit, ratio_limit),
+                                    pool < 0 and not newcomer.apart, result)
         else:
             result.forget(result.known, Status.UNKNOWN_PROFILE)
         result.forget(stale & result.known, Status.STALE)
@@ -211,13 +212,17 @@ class Assessor:
         return np.asarray(queues.bound(law.exponent, 1 - self.settings.confidence) > law.limit)
 
     def _assess_queues(self, law: queues.Queues, newcomer: newcomers.Profile,
-                       limits: tuple[FloatArray, FloatArray], result: verdict.Assessment) -> None:
-        """Judge the hosts without a model."""
+                       limits: tuple[FloatArray, FloatArray], on_disk: bool,
+                       result: verdict.Assessment) -> None:
+        """Judge the hosts without a model.
+
+        :param on_disk: whether the newcomer uses the host's own disk, where there is one
+        """
         confidence = self.settings.confidence
-        own, after = law.beside(newcomer)
+        own, after = law.beside(newcomer, on_disk)
         rise = after - law.exponent
         result.score[law.hosts] += law.harm(rise)
-        spread = law.spread(newcomer, own)
+        spread = law.spread(newcomer, on_disk, own)
         responses = [0]
         if newcomer.mean[IO].sum() >= characteristics.MINIMUM_IOPS:
             responses.append(1)
@@ -239,7 +244,7 @@ class Assessor:
             return
         if newcomer.deviation.any():
             # What is in breach is so beside the least that the newcomer may well demand.
-            after = law.harmed_for_sure(newcomer, confidence)
+            after = law.harmed_for_sure(newcomer, on_disk, confidence)
             rise = after - law.exponent
         for index, row in zip(*np.nonzero(rise > allowance)):
             rows = np.array([row])

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from typing import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -41,6 +42,8 @@ class Resident:
     :param io_domain: storage backend, None for the host's own default
     :param own_wait: see :mod:`.own_wait`
     :param vcpus: how many virtual CPUs it has
+    :param storage_wait: part of its time alone that each of them waits for storage, NaN where
+        unknown
     """
 
     uuid: str
@@ -49,6 +52,7 @@ class Resident:
     io_domain: str | None = None
     own_wait: float = 0.0
     vcpus: int = 1
+    storage_wait: float = math.nan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +92,8 @@ class ClusterState:
     :param own_wait: (n,) share of time that each VM waits for its own limits, see
         :mod:`.own_wait`; 0 for a VM that is at none
     :param vcpus: (n,) virtual CPUs of each
+    :param storage_wait: (n,) part of its time alone that each of them waits for storage, NaN where
+        unknown
     :param io_domains: names of the storage backends
     :param history: profiles of newcomers, see :mod:`tracon_watcher.placement.newcomer`
     :param version: rises with every snapshot
@@ -113,6 +119,7 @@ class ClusterState:
     min_iops_ratio: FloatArray
     own_wait: FloatArray
     vcpus: IntArray
+    storage_wait: FloatArray
     io_domains: tuple[str, ...]
     history: Mapping[str, newcomer.Profile]
     version: int = 0
@@ -255,7 +262,7 @@ class ClusterState:
     def resident_profile(self, index: int) -> newcomer.Profile:
         """Return what resident ``index`` demands wherever it comes to."""
         return newcomer.own(self.profiles[index], float(self.own_wait[index]),
-                            int(self.vcpus[index]))
+                            int(self.vcpus[index]), float(self.storage_wait[index]))
 
     def resident_limits(self, index: int) -> limits_module.Limits:
         """Return the limits of resident ``index``."""
@@ -365,13 +372,15 @@ class ClusterState:
     def with_residents(self, arrived: Sequence[tuple[int, str, FloatArray, limits_module.Limits]],
                        storage: Mapping[str, str] | None = None,
                        own_wait: Mapping[str, float] | None = None,
-                       vcpus: Mapping[str, int] | None = None) -> ClusterState:
+                       vcpus: Mapping[str, int] | None = None,
+                       storage_wait: Mapping[str, float] | None = None) -> ClusterState:
         """Return the state with more residents: host index, uuid, profile and limits of each.
 
         :param storage: names of storage backends by uuid, of those that are not on their host's
             default one
         :param own_wait: by uuid, of those that wait for their own limits
         :param vcpus: by uuid, of those that have more than one
+        :param storage_wait: by uuid, where it is known
         """
         if not arrived:
             return self
@@ -398,14 +407,17 @@ class ClusterState:
                                      [one[3].min_iops_ratio for one in listed]),
             own_wait=np.insert(self.own_wait, at,
                                [(own_wait or {}).get(one[1], 0.0) for one in listed]),
-            vcpus=np.insert(self.vcpus, at, [(vcpus or {}).get(one[1], 1) for one in listed]))
+            vcpus=np.insert(self.vcpus, at, [(vcpus or {}).get(one[1], 1) for one in listed]),
+            storage_wait=np.insert(self.storage_wait, at, [
+                (storage_wait or {}).get(one[1], np.nan) for one in listed]))
 
     def _with_residents(self, rows: IntArray, host: IntArray, io_domain: IntArray) -> ClusterState:
         return dataclasses.replace(
             self, uuids=tuple(self.uuids[row] for row in rows), host=host[rows],
             io_domain=io_domain[rows], profiles=self.profiles[rows],
             max_slowdown=self.max_slowdown[rows], min_iops_ratio=self.min_iops_ratio[rows],
-            own_wait=self.own_wait[rows], vcpus=self.vcpus[rows])
+            own_wait=self.own_wait[rows], vcpus=self.vcpus[rows],
+            storage_wait=self.storage_wait[rows])
 
 
 def build(hosts: Iterable[Host], history: Mapping[str, newcomer.Profile] | None = None,
@@ -443,6 +455,7 @@ def build(hosts: Iterable[Host], history: Mapping[str, newcomer.Profile] | None 
         np.array([vm.limits.min_iops_ratio for _place, _host, vm in everyone], dtype=np.float64),
         np.array([vm.own_wait for _place, _host, vm in everyone], dtype=np.float64),
         np.array([vm.vcpus for _place, _host, vm in everyone], dtype=np.intp),
+        np.array([vm.storage_wait for _place, _host, vm in everyone], dtype=np.float64),
         tuple(domains), dict(history or {}), version, generated_at)
     check_names(state)
     return state

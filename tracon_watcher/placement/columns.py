@@ -54,6 +54,7 @@ class Columns:
         self._ratios: list[float] = []
         self._own_waits: list[float] = []
         self._vcpus: list[int] = []
+        self._storage_waits: list[float] = []
         self._domains: dict[str, int] = {}
 
     @property
@@ -97,7 +98,8 @@ class Columns:
             domain, profiles, np.array(self._slowdowns, dtype=np.float64),
             np.array(self._ratios, dtype=np.float64),
             np.array(self._own_waits, dtype=np.float64),
-            np.array(self._vcpus, dtype=np.intp), names, dict(history or {}), version,
+            np.array(self._vcpus, dtype=np.intp),
+            np.array(self._storage_waits, dtype=np.float64), names, dict(history or {}), version,
             generated_at)
 
     def _domain(self, name: str | None, host: str) -> int:
@@ -129,6 +131,8 @@ class Columns:
             fields.source, vm, f'vms[{index}]').number('own_wait', 0.0, 1.0))
         self._vcpus.append(1 if 'vcpus' not in vm else _whole(document.Fields(
             fields.source, vm, f'vms[{index}]'), 'vcpus'))
+        self._storage_waits.append(math.nan if 'storage_wait' not in vm else document.Fields(
+            fields.source, vm, f'vms[{index}]').number('storage_wait', 0.0, 1.0))
         backend = vm.get('storage')
         if backend is not None and (type(backend) is not str or not backend):
             fields.refuse(f'vms[{index}].storage', backend,

@@ -170,7 +170,8 @@ class Trials:
                 [(0, verdict.NEWCOMER, self._profile.mean, limits_module.NONE)],
                 {verdict.NEWCOMER: backend} if backend else None,
                 {verdict.NEWCOMER: self._profile.own_wait},
-                {verdict.NEWCOMER: self._profile.vcpus})
+                {verdict.NEWCOMER: self._profile.vcpus},
+                {verdict.NEWCOMER: self._profile.storage_wait})
         uuids = [part.uuids[row] for row in range(part.first[0], part.first[1])]
         exponents = []
         for state in (part, after):

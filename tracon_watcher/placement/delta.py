@@ -102,7 +102,7 @@ def changed_hosts(old: cluster_module.ClusterState,
                  dtype=np.intp) for state in (old, new))
     differs = (_objects(old.host_type)[was] != _objects(new.host_type)[kept]) | (
         old_domains[old.host_io_domain[was]] != new_domains[new.host_io_domain[kept]]) | (
-        np.nan_to_num(old.cores[was]) != np.nan_to_num(new.cores[kept]))
+        _differ(old.cores[was], new.cores[kept]))
     counts = np.diff(new.first)[kept]
     differs |= np.diff(old.first)[was] != counts
     changed[kept] = differs
@@ -114,6 +114,7 @@ def changed_hosts(old: cluster_module.ClusterState,
                  | (old.min_iops_ratio[old_rows] != new.min_iops_ratio[rows])
                  | (old.own_wait[old_rows] != new.own_wait[rows])
                  | (old.vcpus[old_rows] != new.vcpus[rows])
+                 | _differ(old.storage_wait[old_rows], new.storage_wait[rows])
                  | _profiles_differ(old.profiles[old_rows], new.profiles[rows]))
     changed[new.host[rows[different]]] = True
     return before, changed
@@ -123,6 +124,11 @@ def _objects(values: tuple[Any, ...]) -> Any:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
+
+
+def _differ(old: FloatArray, new: FloatArray) -> BoolArray:
+    """Compare numbers that may be unknown."""
+    return np.asarray((old != new) & ~(np.isnan(old) & np.isnan(new)))
 
 
 def _profiles_differ(old: FloatArray, new: FloatArray) -> BoolArray:
@@ -195,6 +201,7 @@ def _times(old: FloatArray, new: FloatArray, before: IntArray,
 def _same(one: newcomer.Profile | None, other: newcomer.Profile) -> bool:
     return one is not None and (one is other or (
         one.count == other.count and one.own_wait == other.own_wait
+        and not _differ(np.array([one.storage_wait]), np.array([other.storage_wait]))[0]
         and bool((one.mean == other.mean).all())
         and bool((one.deviation == other.deviation).all())))
 

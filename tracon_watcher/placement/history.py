@@ -30,7 +30,8 @@ _FLAVOR = 2
 
 
 def learn(mean: FloatArray, deviation: FloatArray, kinds: Sequence[tuple[str, str, str]],
-          least: int = 1, own_wait: FloatArray | None = None) -> dict[str, newcomer.Profile]:
+          least: int = 1, own_wait: FloatArray | None = None,
+          storage_wait: FloatArray | None = None) -> dict[str, newcomer.Profile]:
     """Learn the history of newcomers from VMs whose profiles are known more or less.
 
     What a newcomer will demand at some time varies from VM to VM and within each of them: the
@@ -44,10 +45,14 @@ def learn(mean: FloatArray, deviation: FloatArray, kinds: Sequence[tuple[str, st
     :param least: VMs that a project's key, or an image's, needs: a cloud may have as many of
         them as VMs. Flavors, and all VMs, are always told of
     :param own_wait: (n,) share of time that each waits for its own limits; None where all are 0
+    :param storage_wait: (n,) part of its time alone that each waits for storage, NaN where
+        unknown; None where all are
     """
     known = np.flatnonzero(characteristics.is_known(mean) & characteristics.is_known(deviation))
     mean, variance = mean[known], deviation[known] ** 2
     waits = np.zeros(len(known)) if own_wait is None else own_wait[known]
+    storage = (np.full(len(known), np.nan) if storage_wait is None else storage_wait[known])
+    told = ~np.isnan(storage)
     history: dict[str, newcomer.Profile] = {}
     keys = [newcomer.keys(*kinds[int(index)]) for index in known]
     for place in range(len(keys[0]) if keys else 0):
@@ -63,10 +68,14 @@ def learn(mean: FloatArray, deviation: FloatArray, kinds: Sequence[tuple[str, st
         spread = np.sqrt(between + within)
         # A VM of an unknown flavor must not inherit the limits of other flavors.
         waited = np.bincount(group, waits) / sizes[:, 0] * (place < len(keys[0]) - 1)
+        with np.errstate(invalid='ignore'):
+            stored = np.bincount(group[told], storage[told], len(names)) / np.bincount(
+                group[told], minlength=len(names))
         for name, index in names.items():
             count = int(sizes[index, 0])
             if count >= least or place >= _FLAVOR:
                 history[name] = newcomer.Profile(centre[index], spread[index], count,
                                                  name or 'all VMs',
-                                                 own_wait=float(waited[index]))
+                                                 own_wait=float(waited[index]),
+                                                 storage_wait=float(stored[index]))
     return history

@@ -113,11 +113,11 @@ def of_host(cluster: cluster_module.ClusterState, index: int) -> dict[str, Any]:
     profiles = cluster.profiles[rows]
     unknown: BoolArray = np.asarray(np.isnan(profiles).any(axis=1))
     vms = []
-    for uuid, profile, missing, slowdown, ratio, own_wait, vcpus, domain in zip(
+    for uuid, profile, missing, slowdown, ratio, own_wait, vcpus, storage_wait, domain in zip(
             cluster.uuids[rows], profiles.tolist(), unknown.tolist(),
             cluster.max_slowdown[rows].tolist(), cluster.min_iops_ratio[rows].tolist(),
             cluster.own_wait[rows].tolist(), cluster.vcpus[rows].tolist(),
-            cluster.io_domain[rows].tolist()):
+            cluster.storage_wait[rows].tolist(), cluster.io_domain[rows].tolist()):
         vm: dict[str, Any] = {'uuid': uuid, 'profile': None if missing else profile}
         if math.isfinite(slowdown):
             vm['max_slowdown'] = slowdown
@@ -127,6 +127,8 @@ def of_host(cluster: cluster_module.ClusterState, index: int) -> dict[str, Any]:
             vm['own_wait'] = own_wait
         if vcpus > 1:
             vm['vcpus'] = vcpus
+        if not math.isnan(storage_wait):
+            vm['storage_wait'] = storage_wait
         if domain != own:
             # What is not said is the host's own, so what is not known must be.
             vm['storage'] = _storage(cluster, domain, name) or cluster_module.UNKNOWN
@@ -141,7 +143,9 @@ def of_history(key: str, profile: newcomer.Profile) -> dict[str, Any]:
     """Return the content of the line of one kind of newcomer."""
     return {'history': key, 'mean': profile.mean.tolist(),
             'deviation': profile.deviation.tolist(), 'count': profile.count,
-            **({'own_wait': profile.own_wait} if profile.own_wait else {})}
+            **({'own_wait': profile.own_wait} if profile.own_wait else {}),
+            **({} if math.isnan(profile.storage_wait)
+               else {'storage_wait': profile.storage_wait})}
 
 
 def of_models(models: Mapping[str, assessment.Models]) -> list[dict[str, Any]]:
@@ -199,7 +203,9 @@ def history(fields: document.Fields) -> tuple[str, newcomer.Profile]:
     return key, newcomer.Profile(
         fields.array('mean', (COUNT,), 0.0), fields.array('deviation', (COUNT,), 0.0),
         whole(fields, 'count'), key or 'all VMs',
-        own_wait=fields.number('own_wait', 0.0, 1.0) if fields.has('own_wait') else 0.0)
+        own_wait=fields.number('own_wait', 0.0, 1.0) if fields.has('own_wait') else 0.0,
+        storage_wait=(fields.number('storage_wait', 0.0, 1.0) if fields.has('storage_wait')
+                      else math.nan))
 
 
 def _storage(cluster: cluster_module.ClusterState, domain: int, host: str) -> str | None:

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Mapping
 
 import numpy as np
@@ -40,6 +41,8 @@ class Profile:
         a volume on a backend that is not known: with whom it meets it shares the CPU alone
     :param own_wait: share of time that it waits for its own limits, see :mod:`.own_wait`
     :param vcpus: how many virtual CPUs it has
+    :param storage_wait: part of its time alone that each of them waits for storage, NaN where
+        unknown
     """
 
     mean: FloatArray
@@ -49,6 +52,7 @@ class Profile:
     apart: bool = False
     own_wait: float = 0.0
     vcpus: int = 1
+    storage_wait: float = math.nan
 
     @property
     def known(self) -> bool:
@@ -63,10 +67,11 @@ class Profile:
 UNKNOWN = Profile(np.full(COUNT, np.nan), np.zeros(COUNT), 0, 'nothing known')
 
 
-def own(values: FloatArray, own_wait: float = 0.0, vcpus: int = 1) -> Profile:
+def own(values: FloatArray, own_wait: float = 0.0, vcpus: int = 1,
+        storage_wait: float = math.nan) -> Profile:
     """Return the profile of a VM that brings its own, as one that moves does."""
     return Profile(characteristics.as_characteristics(values)[0], np.zeros(COUNT),
-                   own_wait=own_wait, vcpus=vcpus)
+                   own_wait=own_wait, vcpus=vcpus, storage_wait=storage_wait)
 
 
 def keys(project: str, flavor: str, image: str) -> tuple[str, ...]:

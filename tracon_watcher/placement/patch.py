@@ -64,7 +64,8 @@ def patched(state: cluster_module.ClusterState, fresh: cluster_module.ClusterSta
         profiles=both.joined('profiles')[rows], max_slowdown=both.joined('max_slowdown')[rows],
         min_iops_ratio=both.joined('min_iops_ratio')[rows],
         own_wait=both.joined('own_wait')[rows],
-        vcpus=both.joined('vcpus')[rows], io_domains=io_domains,
+        vcpus=both.joined('vcpus')[rows], storage_wait=both.joined('storage_wait')[rows],
+        io_domains=io_domains,
         io_elsewhere=None, io_stand_in=None, io_doubt=None)
 
 

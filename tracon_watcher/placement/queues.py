@@ -13,12 +13,15 @@
 """Hosts for which no model was learnt, judged by the law of queueing.
 
 What VMs do to each other on the cores they share follows from the number of cores and what each
-VM does (:mod:`tracon_watcher.queueing`): nothing has to be measured of the host's type.
-Contention for storage is not in it. What it says was not checked against the host type, so
-intervals are wide.
+VM does (:mod:`tracon_watcher.queueing`): nothing has to be measured of the host's type. What it
+says was not checked against the host type, so intervals are wide.
 
-A vCPU of a VM is on the CPU for u = (guest CPU + host CPU) / vCPUs of its time alone. An IOPS
-ratio is the inverse of the slowdown, for VMs that do I/O.
+A vCPU of a VM is on the CPU for u = (guest CPU + host CPU) / vCPUs of its time alone, and waits
+for storage for what its counters say. An IOPS ratio is the inverse of the slowdown, for VMs that
+do I/O.
+
+How much a disk does at once is not known, so much is assumed: what is said of it is the least. A
+pool that hosts share is not judged.
 """
 
 from __future__ import annotations
@@ -29,14 +32,18 @@ import statistics
 import numpy as np
 
 from tracon_watcher import characteristics
-from tracon_watcher.characteristics import BoolArray, CPU, FloatArray, IntArray
+from tracon_watcher.characteristics import BoolArray, CPU, FloatArray, IntArray, IO
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import newcomer as newcomers
 from tracon_watcher.placement import own_wait as own_waits
+from tracon_watcher.placement import storage
+from tracon_watcher.queueing import capacity
 from tracon_watcher.queueing import network
 
 #: Standard deviation of log(slowdown − 1) on a host type that the law was not checked against.
 SPREAD = 0.25
+#: Requests that a host's own disk is taken to do at once.
+DISK = 8
 
 
 def judged(cluster: cluster_module.ClusterState, without_model: BoolArray) -> IntArray:
@@ -78,20 +85,40 @@ class Queues:
             #: (2, n) limits as exponents, infinite for none.
             self.limit = np.stack([np.log(cluster.max_slowdown[rows]),
                                    -np.log(cluster.min_iops_ratio[rows])])
-        self._prepared = network.Prepared(self._on, self._vms)
+        waits = _storage_waits(profiles, cluster.vcpus[rows], cluster.storage_wait[rows],
+                               cluster.io_domain[rows], len(cluster.io_domains))
+        local = storage.is_local(cluster)
+        # The host's own disk has the number of the host.
+        on_disk = np.flatnonzero((waits > 0.0) & local[cluster.io_domain[rows]]
+                                 & (cluster.io_domain[rows] == cluster.host_io_domain[
+                                     cluster.host[rows]]))
+        self._uses = network.Uses(on_disk, self.place[on_disk], waits[on_disk], np.tile(
+            capacity.servers(DISK), (len(hosts), 1)))
+        self._has_disk = local[cluster.host_io_domain[hosts]]
+        self._request = _mean_request(profiles, cluster.vcpus[rows], waits)
+        self._prepared = network.Prepared(self._on, self._vms, self._uses)
         self.exponent = self._exponents(self._prepared.effects.slowdown)
 
-    def beside(self, newcomer: newcomers.Profile) -> tuple[FloatArray, FloatArray]:
-        """Return the exponents of a newcomer on each host, (g,), and of the residents, (2, n)."""
-        return self._beside(newcomer, newcomer.mean)
+    def beside(self, newcomer: newcomers.Profile,
+               on_disk: bool) -> tuple[FloatArray, FloatArray]:
+        """Return the exponents of a newcomer on each host, (g,), and of the residents, (2, n).
 
-    def harmed_for_sure(self, newcomer: newcomers.Profile, confidence: float) -> FloatArray:
+        :param on_disk: whether it uses the host's own disk, where there is one
+        """
+        return self._beside(newcomer, newcomer.mean, on_disk)
+
+    def harmed_for_sure(self, newcomer: newcomers.Profile, on_disk: bool,
+                        confidence: float) -> FloatArray:
         """Return the residents' exponents, (2, n), beside the least that it may well demand."""
         less = statistics.NormalDist().inv_cdf(confidence) * newcomer.deviation
-        return self._beside(newcomer, np.maximum(newcomer.mean - less, 0.0))[1]
+        return self._beside(newcomer, np.maximum(newcomer.mean - less, 0.0), on_disk)[1]
 
-    def spread(self, newcomer: newcomers.Profile, exponent: FloatArray) -> FloatArray | float:
-        """Return the standard deviations, (g,), that an uncertain demand gives its exponents."""
+    def spread(self, newcomer: newcomers.Profile, on_disk: bool,
+               exponent: FloatArray) -> FloatArray | float:
+        """Return the standard deviations, (g,), that an uncertain demand gives its exponents.
+
+        That of CPU time alone: what a request takes is less certain than how many there are.
+        """
         deviation = math.hypot(*newcomer.deviation[CPU])
         if not deviation:
             return 0.0
@@ -100,7 +127,8 @@ class Queues:
             # Both sorts of CPU time are one here.
             mean = newcomer.mean.copy()
             mean[CPU] = max(mean[CPU].sum() + sign * deviation, 0.0), 0.0
-            change = np.maximum(change, np.abs(self._beside(newcomer, mean)[0] - exponent))
+            own = self._beside(newcomer, mean, on_disk)[0]
+            change = np.maximum(change, np.abs(own - exponent))
         return change
 
     def harm(self, rise: FloatArray) -> FloatArray:
@@ -124,7 +152,7 @@ class Queues:
             stays; 0 for who leaves
         """
         rows = np.flatnonzero(self.hosts[self.place] == host)
-        case, vm, slowdown = network.without(self._on, self._vms, rows)
+        case, vm, slowdown = network.without(self._on, self._vms, rows, self._uses)
         whole = np.ones((len(rows), len(self.residents)))
         whole[case, vm] = slowdown
         found = np.stack([self._exponents(one)[:, rows] for one in whole], axis=1) \
@@ -133,16 +161,54 @@ class Queues:
             np.fill_diagonal(one, 0.0)
         return rows, found
 
-    def _beside(self, newcomer: newcomers.Profile,
-                mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _beside(self, newcomer: newcomers.Profile, mean: FloatArray,
+                on_disk: bool) -> tuple[FloatArray, FloatArray]:
+        busy = float(used(mean[None, :], np.array([newcomer.vcpus]))[0])
+        resource = None
+        waits = np.zeros(1)
+        if on_disk and mean[IO].any():
+            resource = np.where(self._has_disk, np.arange(len(self.hosts)), -1)[:, np.newaxis]
+            # As long as it does as much, whatever its requests are.
+            share = mean[IO].sum() / max(newcomer.mean[IO].sum(), 1e-9) * newcomer.storage_wait
+            if math.isnan(share):
+                share = mean[IO].sum() * self._request / newcomer.vcpus
+            waits[0] = min(share, 1.0 - busy)
         own, others = self._prepared.with_newcomer(network.Newcomer(
-            newcomer.vcpus, float(used(mean[None, :], np.array([newcomer.vcpus]))[0])))
+            newcomer.vcpus, busy, resource=resource,
+            resource_used=None if resource is None else waits))
         return (own_waits.felt(np.log(own), newcomer.own_wait or None),
                 np.fmax(self._exponents(others), self.exponent))
 
     def _exponents(self, slowdown: FloatArray) -> FloatArray:
         one = own_waits.felt(np.log(slowdown), self._own_wait)
         return np.stack([one, np.where(self._does_io, one, np.nan)])
+
+
+def _storage_waits(profiles: FloatArray, vcpus: IntArray, told: FloatArray, domain: IntArray,
+                   count: int) -> FloatArray:
+    """Return which part of its time alone each vCPU waits for storage, (n,).
+
+    Where it is not told, the VM's requests take as long as those of others on the same storage;
+    0 where nothing is known of these either.
+
+    :param told: (n,), NaN where unknown
+    :param domain: (n,) storage backend of each, -1 where unknown, of ``count``
+    """
+    rate = characteristics.request_rate(profiles)
+    known = np.flatnonzero(~np.isnan(told) & (domain >= 0))
+    with np.errstate(invalid='ignore'):
+        request = (np.bincount(domain[known], (told * vcpus)[known], count)
+                   / np.bincount(domain[known], rate[known], count))
+    filled = np.nan_to_num(rate * np.append(request, np.nan)[domain] / vcpus)
+    found: FloatArray = np.minimum(np.where(np.isnan(told), filled, told),
+                                   1.0 - used(profiles, vcpus))
+    return found
+
+
+def _mean_request(profiles: FloatArray, vcpus: IntArray, waits: FloatArray) -> float:
+    """Return the seconds that a request takes in the mean, 0 where nobody has any."""
+    requests = characteristics.request_rate(profiles).sum()
+    return float((waits * vcpus).sum() / requests) if requests else 0.0
 
 
 def used(profiles: FloatArray, vcpus: IntArray) -> FloatArray:

@@ -35,8 +35,8 @@ from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
 
 REQUIRED = ('host', 'uuid') + NAMES
-OPTIONAL = ('host_type', 'storage', 'updated_at', 'cores', 'vcpus', 'project', 'flavor', 'image',
-            'max_slowdown', 'min_iops_ratio')
+OPTIONAL = ('host_type', 'storage', 'updated_at', 'cores', 'vcpus', 'storage_wait', 'project',
+            'flavor', 'image', 'max_slowdown', 'min_iops_ratio')
 
 
 def read(lines: Iterable[str], source: str, now: float, host_type: str | None = None,
@@ -150,4 +150,6 @@ class _Line:
         values = {key: self.number(key, *limits.RANGES[f'tracon:{key}'])
                   for key in ('max_slowdown', 'min_iops_ratio') if self.text(key)}
         return cluster.Resident(uuid, profile, limits.Limits(**values),
-                                vcpus=self.whole('vcpus') or 1)
+                                vcpus=self.whole('vcpus') or 1,
+                                storage_wait=self.number('storage_wait', 0.0, 1.0)
+                                if self.text('storage_wait') else math.nan)

@@ -210,13 +210,28 @@ class Prepared:
             np.ones(len(vms.host)), vms.used, vms.used * (1.0 - vms.used)))
         spare: FloatArray = hosts.cores - more - np.minimum(
             there, mean + _SURE * np.sqrt(variance) + 1.0)
-        # Other resources may be short, and a thread may be slower, however few are there.
-        always = vms.host[self._used_by]
-        spare[always] = np.minimum(spare[always], -1.0)
+        np.minimum.at(spare, *self._spare_of_resources(more))
         if hosts.physical is not None:
             spare[(hosts.physical < hosts.cores) & (there > 0)] = -1.0
         spare[there == 0] = 0.0
         return spare
+
+    def _spare_of_resources(self, more: int) -> tuple[IntArray, FloatArray]:
+        """Return the host of each resource, and the depth it has beyond what may be wanted."""
+        uses, vms = self._uses, self._vms
+        named, place = np.unique(uses.resource, return_inverse=True)
+        host = np.zeros(len(named), dtype=np.intp)
+        host[place] = vms.host[uses.vm]
+        loops = vms.vcpus[uses.vm]
+        there, mean, variance = (np.bincount(place, loops * each, len(named)) for each in (
+            np.ones(len(place)), uses.used, uses.used * (1.0 - uses.used)))
+        if uses.outside is not None:
+            there, mean, variance = (one + uses.outside[named, column] for one, column in (
+                (there, 0), (mean, 0), (variance, 1)))
+        # As long as it does one more for each that comes, nobody waits.
+        depths = np.arange(1.0, uses.capacities.shape[1] + 1.0)
+        whole = np.cumprod(uses.capacities[named] >= depths - _TINY, axis=1).sum(axis=1)
+        return host, whole - more - np.minimum(there, mean + _SURE * np.sqrt(variance) + 1.0)
 
     def _solve(self, wanted: BoolArray) -> None:
         """Solve some hosts, (hosts,), and keep what is needed for a newcomer."""

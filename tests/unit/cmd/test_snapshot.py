@@ -39,7 +39,7 @@ class TestWithoutModels(folder.FolderCase):
         with self.assertLogs(level='WARNING') as logged:
             build.run(build.get_parser('').parse_args([str(table), '--output', output]))
         self.assertIn('models of no host type', program.stdout.getvalue())
-        self.assertIn('judged by their cores alone', logged.output[0])
+        self.assertIn('judged by the law of queueing alone', logged.output[0])
         self.assertIn('1 hosts, such as c: they are unknown; state column cores', logged.output[1])
 
         program.stdout = io.StringIO()

@@ -155,6 +155,13 @@ class CollectedTestCase(unittest.TestCase):
         # Of each second 76 × 12 ms, but what it computes.
         np.testing.assert_allclose(found.own_wait, [0.9], atol=0.02)
 
+    def test_what_a_vm_waits_for_storage(self):
+        self.source.vm('a', reads=50.0, guest=0.1, host=0.02, latency=0.004)
+        self.source.vm('b', guest=0.1)
+        seen = inventory(server('a'), server('b'))
+        found = self.profiles(10, seen)
+        np.testing.assert_allclose(found.storage_wait, [0.2, 0.0], atol=0.02)
+
     def test_who_is_at_no_limit_waits_for_none(self):
         self.source.vm('a', guest=0.2, delay=0.6, throttled=0.0)
         found = self.profiles(5, inventory(server('a', specs=QUOTA)))

@@ -84,6 +84,21 @@ class SettledTest(unittest.TestCase):
         found = publication.settled(waiting(0.5), waiting(0.5, 0.6))
         self.assertEqual(0.6, found.history[''].own_wait)
 
+    def test_so_is_what_they_wait_for_storage(self):
+        def waiting(share, kind=0.5):
+            made = state(np.ones((3, 4)), history={'': newcomer.Profile(
+                np.ones(4), np.ones(4), 3, storage_wait=kind)})
+            return dataclasses.replace(made, storage_wait=np.array([share, 0.5, np.nan]))
+        for before, after, told in ((0.5, 0.51, 0.5), (0.5, 0.6, 0.6), (np.nan, 0.1, 0.1),
+                                    (0.1, np.nan, np.nan)):
+            found = publication.settled(waiting(before), waiting(after))
+            np.testing.assert_array_equal([told, 0.5, np.nan], found.storage_wait)
+        for before, after in ((0.5, 0.6), (np.nan, 0.6), (0.6, np.nan)):
+            found = publication.settled(waiting(0.5, before), waiting(0.5, after))
+            np.testing.assert_array_equal(after, found.history[''].storage_wait)
+        found = publication.settled(waiting(0.5, 0.5), waiting(0.5, 0.51))
+        self.assertEqual(0.5, found.history[''].storage_wait)
+
     def test_history_too_is_told_when_it_changes(self):
         def history(mean):
             return {'': newcomer.Profile(np.full(4, mean), np.full(4, 5.0), 3)}

@@ -60,6 +60,8 @@ class StateTest(unittest.TestCase):
         np.testing.assert_array_equal([[1.0] * 4, [2.0] * 4, [3.0] * 4], found.profiles)
         np.testing.assert_array_equal([900.0, 902.0], found.updated_at)
         np.testing.assert_array_equal([48, np.nan], found.cores)
+        # Nothing was told of that.
+        self.assertTrue(np.isnan(found.storage_wait).all())
         self.assertEqual(7, found.version)
 
     def test_a_host_without_vms_is_known_to_be_idle(self):

@@ -13,6 +13,7 @@
 """Snapshots to compare and to draw from (synthetic)."""
 
 import dataclasses
+import math
 
 from hypothesis import strategies
 import numpy as np
@@ -49,7 +50,8 @@ def same(test, expected, found):
 
 def described(history):
     """Return history in a form that can be compared."""
-    return {key: (one.mean.tolist(), one.deviation.tolist(), one.count, one.source, one.own_wait)
+    return {key: (one.mean.tolist(), one.deviation.tolist(), one.count, one.source, one.own_wait,
+                  str(one.storage_wait))
             for key, one in history.items()}
 
 
@@ -81,7 +83,9 @@ def built(draw, identity=(3, 7)):
     history = {key: newcomer.Profile(np.full(4, draw(strategies.sampled_from([1.0, 2.5]))),
                                      np.zeros(4), draw(strategies.integers(1, 2)),
                                      key or 'all VMs',
-                                     own_wait=draw(strategies.sampled_from([0.0, 0.5])))
+                                     own_wait=draw(strategies.sampled_from([0.0, 0.5])),
+                                     storage_wait=draw(strategies.sampled_from(
+                                         [math.nan, 0.5])))
                for key in draw(strategies.sets(strategies.sampled_from(['', 'small', 'p|f|i'])))}
     trust = draw(strategies.dictionaries(strategies.sampled_from([synthetic.HOST_TYPE, 'other']),
                                          strategies.sampled_from([0.25, 1.0])))
@@ -97,4 +101,5 @@ def _vm(draw, uuid):
                                           limits.Limits(min_iops_ratio=0.5)]))
     return cluster.Resident(uuid, profile, limit, draw(strategies.sampled_from(
         [None, cluster.LOCAL, 'pool', cluster.UNKNOWN])),
-        draw(strategies.sampled_from([0.0, 0.25, 0.7])), draw(strategies.sampled_from([1, 4])))
+        draw(strategies.sampled_from([0.0, 0.25, 0.7])), draw(strategies.sampled_from([1, 4])),
+        draw(strategies.sampled_from([math.nan, 0.0, 0.25])))

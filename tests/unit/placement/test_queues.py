@@ -139,6 +139,49 @@ class AssessmentTest(unittest.TestCase):
         self.assertEqual({assessment.Status.NO_MODEL}, set(assessor.status))
 
 
+class DiskTest(unittest.TestCase):
+    """Twelve VMs, each of which waits for nine tenths of its time for eight at once."""
+
+    WRITER = np.array([0.0, 900.0, 0.05, 0.0])
+
+    def state(self, *waits, storage=cluster.LOCAL):
+        writers = [vm(f'w{place}', self.WRITER, storage_wait=wait)
+                   for place, wait in enumerate(waits)]
+        return cluster.build([
+            cluster.Host('a', tuple(writers), None, storage, cores=64),
+            cluster.Host('b', (vm('other', BUSY, storage_wait=0.0),), None, storage, cores=64)])
+
+    def test_they_slow_each_other_down(self):
+        slow, ratio = assessment.Assessor(self.state(*[0.9] * 12), {}).exponents()
+        self.assertGreater(slow[0], math.log(1.2))
+        np.testing.assert_allclose(slow[:12], slow[0], rtol=1e-6)
+        np.testing.assert_allclose(ratio[:12], slow[:12])
+        self.assertEqual(0.0, slow[12])
+
+    def test_one_of_which_it_is_not_told_waits_as_the_others_do(self):
+        told, guessed = (assessment.Assessor(self.state(*[0.9] * 11, last), {}).exponents()[0]
+                         for last in (0.9, math.nan))
+        np.testing.assert_allclose(told, guessed)
+        nothing = assessment.Assessor(self.state(*[math.nan] * 12), {}).exponents()[0]
+        np.testing.assert_allclose(nothing, 0.0, atol=1e-9)
+
+    def test_a_pool_is_not_judged(self):
+        slow, _ratio = assessment.Assessor(
+            self.state(*[0.9] * 12, storage='pool'), {}).exponents()
+        np.testing.assert_allclose(slow, 0.0, atol=1e-9)
+
+    def test_a_newcomer(self):
+        assessor = assessment.Assessor(self.state(*[0.9] * 12), {})
+        for known in (newcomer.own(self.WRITER, storage_wait=0.9), newcomer.own(self.WRITER)):
+            found = assessor.assess(known, limits.Limits(1.15))
+            self.assertEqual([True, False], found.refused.tolist())
+            self.assertGreater(found.slowdown[0], 1.2)
+            self.assertAlmostEqual(1.0, found.slowdown[1], places=6)
+        # One on a volume does not feel the disk, nor one that only computes.
+        for none in (known.set_apart(), newcomer.own(BUSY)):
+            self.assertFalse(assessor.assess(none, limits.Limits(1.15)).refused.any())
+
+
 class BoundTest(unittest.TestCase):
 
     def test_bounds_are_apart_on_both_sides(self):

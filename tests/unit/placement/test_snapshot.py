@@ -136,6 +136,7 @@ class Written(unittest.TestCase):
                 (put('max_slowdown', 0.5), r'vms\[0\].max_slowdown is 0.5: .*from 1 to 1000'),
                 (put('min_iops_ratio', 'high'), r"vms\[0\].min_iops_ratio is 'high'"),
                 (put('own_wait', 1.5), r'vms\[0\].own_wait is 1.5: .*from 0 to 1'),
+                (put('storage_wait', 1.5), r'vms\[0\].storage_wait is 1.5: .*from 0 to 1'),
                 (put('vcpus', 0), r'vms\[0\].vcpus is 0: .*from 1 to 65536'),
                 (put('vcpus', 1.5), r'vms\[0\].vcpus is 1.5: .*a whole number'),
                 (lambda content: content.update(cores=0), 'cores is 0'),

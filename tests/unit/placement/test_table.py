@@ -43,12 +43,15 @@ class Read(unittest.TestCase):
         self.assertEqual(1, newcomer.expected(state.history, 'any', 'small', 'any').count)
 
     def test_cores_and_vcpus(self):
-        heading = f'{HEADING},cores,vcpus'
-        state = read('a,t,,vm1,1,2,0.5,0.1,,,48,4', 'b,t,,vm2,1,2,0.5,0.1,,,,', heading=heading)
+        heading = f'{HEADING},cores,vcpus,storage_wait'
+        state = read('a,t,,vm1,1,2,0.5,0.1,,,48,4,0.3', 'b,t,,vm2,1,2,0.5,0.1,,,,,',
+                     heading=heading)
         np.testing.assert_array_equal([48, np.nan], state.cores)
         self.assertEqual([4, 1], state.vcpus.tolist())
-        for row, expected in (('a,t,,vm1,1,2,0.5,0.1,,,0,1', "cores is '0'"),
-                              ('a,t,,vm1,1,2,0.5,0.1,,,2,1.5', "vcpus is '1.5': .*whole"),):
+        np.testing.assert_array_equal([0.3, np.nan], state.storage_wait)
+        for row, expected in (('a,t,,vm1,1,2,0.5,0.1,,,0,1,', "cores is '0'"),
+                              ('a,t,,vm1,1,2,0.5,0.1,,,2,1.5,', "vcpus is '1.5': .*whole"),
+                              ('a,t,,vm1,1,2,0.5,0.1,,,2,1,2', "storage_wait is '2'")):
             with self.subTest(expected), self.assertRaisesRegex(errors.InvalidDocument, expected):
                 read(row, heading=heading)
 
