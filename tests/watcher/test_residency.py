@@ -66,9 +66,10 @@ class ReconcileCase(unittest.TestCase):
         busy = 0.3 * synthetic.CAPACITY
         self.known = cluster.build([
             cluster.Host('h1', (
-                cluster.Resident('a', busy, limits.Limits(1.5), own_wait=0.4),
+                cluster.Resident('a', busy, limits.Limits(1.5), own_wait=0.4, vcpus=4,
+                                 storage_wait=0.2),
                 cluster.Resident('gone', busy),
-                cluster.Resident('left', busy)), synthetic.HOST_TYPE, 'pool', 5.0),
+                cluster.Resident('left', busy)), synthetic.HOST_TYPE, 'pool', 5.0, 48),
             cluster.Host('h2', (cluster.Resident('stopped', busy, own_wait=0.4),),
                          synthetic.HOST_TYPE, cluster.LOCAL, 6.0),
             cluster.Host('far', (cluster.Resident('b', busy),), synthetic.HOST_TYPE),
@@ -95,6 +96,14 @@ class ReconcileTestCase(ReconcileCase):
                           'excluded': 'h2', 'new': 'h3'}, where)
         self.assertNotIn('removed', self.state.hosts)
         self.assertEqual(7, self.state.version)
+
+    def test_sizes_go_along(self):
+        row = self.state.resident_index['a']
+        self.assertEqual((4, 0.2), (self.state.vcpus[row], self.state.storage_wait[row]))
+        self.assertEqual(48, self.state.cores[self.state.host_index['h1']])
+        # One that stands still waits for nothing; of one that is new nothing is known.
+        self.assertEqual(0.0, self.state.storage_wait[self.state.resident_index['stopped']])
+        self.assertTrue(np.isnan(self.state.storage_wait[self.state.resident_index['new']]))
 
     def test_what_vms_wait_for_their_own_limits_goes_along(self):
         self.assertEqual({'a': 0.4}, {
