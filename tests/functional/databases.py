@@ -17,7 +17,6 @@ process be killed, the kernel ends the server. Nothing of a server that runs oth
 """
 
 import atexit
-import contextlib
 import functools
 import getpass
 import glob
@@ -26,13 +25,14 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 import unittest
 
 import sqlalchemy as sa
+
+from tests.functional import ports
 
 PASSWORD = 'a5ecret'
 USER = 'tracon'
@@ -54,7 +54,7 @@ class Server:
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f'tracon-{self.name}-'))
         self.folder.chmod(0o755)
-        self.port = _free_port()
+        self.port = ports.free()
         self._process = None
 
     @property
@@ -251,9 +251,3 @@ def _run(command, folder):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if done.returncode:
         raise AssertionError(f'{command[:3]} ended with {done.returncode}: {done.stdout[-2000:]}')
-
-
-def _free_port():
-    with contextlib.closing(socket.socket()) as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]

@@ -16,7 +16,6 @@ import glob
 import os
 import re
 import shutil
-import socket
 import subprocess
 import time
 
@@ -24,6 +23,7 @@ import pymysql
 import sqlalchemy as sa
 
 from tests.functional import databases
+from tests.functional import ports
 
 _PROVIDER = 'lib*/galera/libgalera_smm.so'
 _PATIENCE = 60
@@ -51,7 +51,7 @@ class Node(databases.MariaDB):
             # Where rsync runs as root it gives up root, and may write nothing.
             self.user = 'mysql'
             shutil.chown(self.folder, self.user, self.user)
-        self.replicating, self.catching_up, self.receiving = _free_ports(3)
+        self.replicating, self.catching_up, self.receiving = (ports.free() for _port in range(3))
         self.members = [self]
         self._more = []
 
@@ -151,15 +151,3 @@ class Cluster:
 def _provider():
     found = sorted(glob.glob(f'/usr/{_PROVIDER}'))
     return found[0] if found else None
-
-
-def _free_ports(count):
-    """Return ports of which each is free, and no two are one."""
-    sockets = [socket.socket() for _number in range(count)]
-    try:
-        for one in sockets:
-            one.bind(('127.0.0.1', 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()

@@ -16,7 +16,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -25,6 +24,7 @@ import unittest
 import fixtures
 import kombu
 
+from tests.functional import ports
 from tracon_watcher.messaging import protocol
 
 _SERVER = pathlib.Path('/usr/lib/rabbitmq/bin/rabbitmq-server')
@@ -38,13 +38,6 @@ def missing():
     if shutil.which('epmd') is None:
         return 'epmd is not there: install erlang-base'
     return ''
-
-
-def free_port():
-    """Return a port on which nobody listens."""
-    with socket.socket() as one:
-        one.bind(('127.0.0.1', 0))
-        return one.getsockname()[1]
 
 
 class RabbitMQ(fixtures.Fixture):
@@ -67,7 +60,7 @@ class RabbitMQ(fixtures.Fixture):
         self._settings = settings
         self._authority = authority
         self._first = first
-        self.port = free_port()
+        self.port = ports.free()
         self.node = f'tests{os.getpid()}{self.port}@localhost'
 
     def _setUp(self):
@@ -83,7 +76,7 @@ class RabbitMQ(fixtures.Fixture):
             'vm_memory_high_watermark.relative = 0.3\n'
             # What is larger shall fail here rather than trouble somebody's broker.
             f'max_message_size = {self._largest}\n' + self._tls() + self._settings)
-        self._names = free_port() if self._first is None else self._first._names
+        self._names = ports.free() if self._first is None else self._first._names
         # Nodes of a cluster share the secret that the first one leaves there.
         self._home = self._directory if self._first is None else self._first._home
         self._environment = {
@@ -92,7 +85,7 @@ class RabbitMQ(fixtures.Fixture):
             'RABBITMQ_NODENAME': self.node,
             'RABBITMQ_MNESIA_BASE': str(self._directory / 'data'),
             'RABBITMQ_LOG_BASE': str(self._directory), 'RABBITMQ_CONF_ENV_FILE': '/dev/null',
-            'RABBITMQ_DIST_PORT': str(free_port()),
+            'RABBITMQ_DIST_PORT': str(ports.free()),
             'RABBITMQ_CONFIG_FILE': str(self._directory / 'rabbitmq'),
             # Nothing waits in a busy loop, and there are no more threads than cores.
             'RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS':
@@ -107,7 +100,7 @@ class RabbitMQ(fixtures.Fixture):
     def _tls(self):
         if self._authority is None:
             return ''
-        port = free_port()
+        port = ports.free()
         self.tls_url = f'rabbit://tests:secret@127.0.0.1:{port}/'
         return (f'listeners.ssl.1 = 127.0.0.1:{port}\n'
                 f'ssl_options.cacertfile = {self._authority.ca}\n'

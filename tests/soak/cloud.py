@@ -31,6 +31,7 @@ import urllib.request
 
 from tests.functional import databases
 from tests.functional import messaging
+from tests.functional import ports
 from tests.soak import notifier
 from tests.soak import orders
 from tests.soak import services
@@ -168,12 +169,12 @@ class Cloud:
         self._thread(self.services.run)
         self._stack.callback(self.services.stop)
         self._thread(self._poll)
-        self._metrics = {name: messaging.free_port() for name in ENGINES}
+        self._metrics = {name: ports.free() for name in ENGINES}
         for name in ENGINES:
             self._write(f'{name}.conf', (_ENGINE + _QUEUES).format(
                 name=name, database=address, polling=self.polling, window=12 * self.polling,
                 age=self.stale, repair=6 * self.polling, host_type=bench_cluster.HOST_TYPE,
-                cloud=self.services.url, api=messaging.free_port(),
+                cloud=self.services.url, api=ports.free(),
                 metrics=self._metrics[name], folder=self.folder, broker=self.rabbit.url))
         subprocess.run(
             [sys.executable, '-W', 'ignore', '-m', 'tracon_watcher.cmd.app', 'db', 'upgrade',

@@ -400,7 +400,7 @@ def storage_wait(mean: FloatArray, baseline: FloatArray, vcpus: FloatArray) -> F
         unknown
     :returns: NaN where unknown
     """
-    # What nobody reads takes no time, however long it would take.
+    # A VM that does not use storage does not wait for it, however long a request takes.
     waited = np.where(mean[:, :2] == 0, 0.0, mean[:, :2] * baseline[:, :2]).sum(axis=1)
     found: FloatArray = np.clip(waited / np.maximum(vcpus, 1.0), 0.0, 1.0)
     return found

@@ -206,7 +206,7 @@ def _storage_waits(profiles: FloatArray, vcpus: IntArray, told: FloatArray, doma
 
 
 def _mean_request(profiles: FloatArray, vcpus: IntArray, waits: FloatArray) -> float:
-    """Return the seconds that a request takes in the mean, 0 where nobody has any."""
+    """Return the seconds that a request takes in the mean, 0 where there are none."""
     requests = characteristics.request_rate(profiles).sum()
     return float((waits * vcpus).sum() / requests) if requests else 0.0
 

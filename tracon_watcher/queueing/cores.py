@@ -52,7 +52,7 @@ LEVELS = 17
 #: How many times as often as alone a VM may be ready beside others.
 _OFTEN = 20.0
 _TINY = 1e-12
-_NOBODY = 1e-9
+_NO_LOOPS = 1e-9
 #: Numbers beyond it are scaled down before they overflow.
 _LARGE = 1e100
 
@@ -97,7 +97,7 @@ class Sharing:
         self._count = np.arange(1.0, self._most + 1.0)
 
         if residents is None:
-            # Whoever is hardly there does not move the levels of the others.
+            # A VM of next to no demand does not move the levels of the others.
             there = np.minimum(_OFTEN * vcpus * used, 1.0)
             greatest = self._greatest(weight)
             # There is room for a newcomer.
@@ -216,8 +216,8 @@ class Sharing:
         frozen = self._count / (1.0 + self._top * (
             tail + self._up_to(steps * self._inverse) + last * self._inverse_part))
         served = np.minimum(self._even * frozen + (1.0 - self._even) * fluid, self._count)
-        # Beside nobody, whoever fills the cores just so does not exceed them.
-        served = np.where(mean[:, -1:] < _NOBODY, self._count, served)
+        # A loop that is alone gets the cores whole, and fills them at most.
+        served = np.where(mean[:, -1:] < _NO_LOOPS, self._count, served)
         served = np.minimum(served, self._cores[:, np.newaxis])
         served = self._count / (1.0 + self._gain * (self._count / served - 1.0))
         busy = np.clip(mean[:, -1:] + self._count, 1.0, self._cores[:, np.newaxis])

@@ -44,7 +44,7 @@ from tracon_watcher.queueing import cores
 WAKE_UP = 40e-6
 #: From what was solved without a newcomer, so many lead to what is with it, within some per cent.
 ROUNDS = 2
-#: Where spare cores are more than so many standard deviations, nobody waits.
+#: Where spare cores are more than so many standard deviations, no loop waits.
 _SURE = 4.0
 #: vCPUs of a newcomer for which everything is ready; a larger one may take longer once.
 _EXPECTED = 4
@@ -200,7 +200,7 @@ class Prepared:
     def _spare(self, more: int = 0) -> FloatArray:
         """Return how many cores there are beyond those that may be wanted, (hosts,).
 
-        Where it is not negative, nobody waits.
+        Where it is not negative, no loop waits.
 
         :param more: vCPUs of a newcomer
         """
@@ -228,7 +228,7 @@ class Prepared:
         if uses.outside is not None:
             there, mean, variance = (one + uses.outside[named, column] for one, column in (
                 (there, 0), (mean, 0), (variance, 1)))
-        # As long as it does one more for each that comes, nobody waits.
+        # As long as it does one more for each that comes, no request waits.
         depths = np.arange(1.0, uses.capacities.shape[1] + 1.0)
         whole = np.cumprod(uses.capacities[named] >= depths - _TINY, axis=1).sum(axis=1)
         return host, whole - more - np.minimum(there, mean + _SURE * np.sqrt(variance) + 1.0)
@@ -455,8 +455,8 @@ class _Network:
     def _alone(self) -> tuple[cores.State, FloatArray]:
         """Return the state of each VM alone, and the stretches by its own other vCPUs."""
         stretch = np.ones(len(self._uses.vm))
-        nobody = np.zeros((len(self._vcpus), 1))
-        state = self._sharing.alone(self._other(stretch, nobody))
+        no_others = np.zeros((len(self._vcpus), 1))
+        state = self._sharing.alone(self._other(stretch, no_others))
         more = self._loops > 1
         if not more.any():
             return state, stretch
@@ -467,13 +467,13 @@ class _Network:
                                   (self._loops - 1.0) * ready * (1.0 - ready) * less)
             change = np.abs(found - stretch).max()
             stretch = found
-            state = self._sharing.alone(self._other(stretch, nobody))
+            state = self._sharing.alone(self._other(stretch, no_others))
             if change < _TOLERANCE:
                 break
         ready = self._ready(state, stretch)
         stretch = self._stretch((self._loops - 1.0) * ready,
                                 (self._loops - 1.0) * ready * (1.0 - ready))
-        return self._sharing.alone(self._other(stretch, nobody)), stretch
+        return self._sharing.alone(self._other(stretch, no_others)), stretch
 
     def _others(self, state: cores.State, lost: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of what the others of each VM take, as they are without it."""

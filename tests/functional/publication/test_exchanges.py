@@ -18,7 +18,7 @@ import time
 import amqp
 import kombu
 
-from tests.functional import messaging
+from tests.functional import ports
 from tests.functional.publication import exchanges_case
 from tests.unit.messaging import test_exchange
 from tests.unit.placement import snapshots
@@ -155,7 +155,7 @@ class ExchangesTest(exchanges_case.ExchangesCase):
 
     def test_a_broker_that_does_not_answer_is_named_without_its_password(self):
         conf = self.conf()
-        found = broker.Broker.of(conf, f'rabbit://tests:secret@127.0.0.1:{messaging.free_port()}/')
+        found = broker.Broker.of(conf, f'rabbit://tests:secret@127.0.0.1:{ports.free()}/')
         with self.assertRaisesRegex(broker.BrokerUnavailable, '127.0.0.1: .*refused') as caught:
             found.compare('tracon', ())
         self.assertNotIn('secret', str(caught.exception))

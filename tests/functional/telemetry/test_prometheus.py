@@ -19,7 +19,6 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import tempfile
 import threading
@@ -31,6 +30,7 @@ import uuid
 
 import numpy as np
 
+from tests.functional import ports
 from tracon_watcher.contention import intervals
 
 METERS = ('tracon.clock', 'tracon.cpu.guest', 'tracon.cpu.delay')
@@ -50,12 +50,6 @@ def reason_to_skip():
     if importlib.util.find_spec('ceilometer') is None:
         return 'needs ceilometer (the extra "telemetry")'
     return '' if shutil.which('prometheus') else 'needs prometheus (a package of that name)'
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
 
 
 class OtherHost:
@@ -103,7 +97,7 @@ class TestRealPrometheus(unittest.TestCase):
             raise unittest.SkipTest(reason)
         from ceilometer.polling import prom_exporter
         cls.exporter = prom_exporter
-        first = free_port()
+        first = ports.free()
         prom_exporter.export('127.0.0.1', first)
         cls.other = OtherHost()
         cls.addClassCleanup(cls.other.stop)
@@ -119,7 +113,7 @@ class TestRealPrometheus(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         path = pathlib.Path(folder.name)
         (path / 'prometheus.yml').write_text(_CONFIGURATION.format(first=first, second=second))
-        port = free_port()
+        port = ports.free()
         cls.endpoint = f'http://127.0.0.1:{port}'
         with open(path / 'log', 'wb') as log:
             process = subprocess.Popen(

@@ -38,7 +38,7 @@ IDLE = np.array([0.0, 0.0, 0.0, 0.0])
 
 
 def host(name, cores, *residents):
-    return cluster.Host(name, residents, 'nobody measured it', cores=cores)
+    return cluster.Host(name, residents, 'unmeasured', cores=cores)
 
 
 def vm(uuid, profile=BUSY, tolerance=limits.NONE, **more):
@@ -133,7 +133,7 @@ class AssessmentTest(unittest.TestCase):
         self.assertIsNone(assessment.Assessor(state, synthetic.models()).queues)
 
     def test_types_that_are_left_alone(self):
-        settings = assessment.Settings(left_alone=frozenset(('nobody measured it',)))
+        settings = assessment.Settings(left_alone=frozenset(('unmeasured',)))
         assessor = assessment.Assessor(self.state, synthetic.models(), settings)
         self.assertIsNone(assessor.queues)
         self.assertEqual({assessment.Status.NO_MODEL}, set(assessor.status))

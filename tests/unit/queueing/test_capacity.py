@@ -56,9 +56,9 @@ class CapacityTest(unittest.TestCase):
         found = capacity.stretch(capacity.table([capacity.servers(2)]), np.array([4.0]),
                                  np.array([np.sqrt(3.6)]))
         self.assertAlmostEqual(np.maximum((1 + ready) / 2, 1.0).mean(), found[0], delta=0.02)
-        nobody = capacity.stretch(capacity.table([capacity.servers(1)]), np.zeros(1),
-                                  np.full(1, 1e-6))
-        self.assertEqual([1.0], nobody.tolist())
+        empty = capacity.stretch(capacity.table([capacity.servers(1)]), np.zeros(1),
+                                 np.full(1, 1e-6))
+        self.assertEqual([1.0], empty.tolist())
 
 
 class NormalTest(unittest.TestCase):

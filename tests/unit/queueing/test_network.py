@@ -58,12 +58,12 @@ class PropertyTest(unittest.TestCase):
 
     @settings()
     @hypothesis.given(CORES, vm())
-    def test_whoever_is_alone_is_not_slowed_down(self, cores, one):
+    def test_a_vm_alone_is_not_slowed_down(self, cores, one):
         self.assertAlmostEqual(1.0, slowdowns(cores, [one])[0], places=12)
 
     @settings(150)
     @hypothesis.given(CORES, strategies.lists(vm(), min_size=2, max_size=12))
-    def test_one_more_neighbour_slows_nobody_less(self, cores, vms):
+    def test_one_more_neighbour_never_lowers_a_slowdown(self, cores, vms):
         fewer, more = slowdowns(cores, vms[:-1]), slowdowns(cores, vms)[:-1]
         self.assertGreaterEqual(fewer.min(), 1.0)
         # The level's sums are kept at some levels alone.
@@ -71,12 +71,12 @@ class PropertyTest(unittest.TestCase):
 
     @settings(150)
     @hypothesis.given(CORES, strategies.lists(USED, min_size=2, max_size=12))
-    def test_one_more_loop_slows_nobody_less(self, cores, shares):
+    def test_one_more_loop_never_lowers_a_slowdown(self, cores, shares):
         self.assertLess((plain(cores, shares[:-1]) / plain(cores, shares)[:-1]).max(), 1.002)
 
     @settings(150)
     @hypothesis.given(CORES, strategies.lists(vm(), min_size=1, max_size=12))
-    def test_one_more_core_slows_nobody_more(self, cores, vms):
+    def test_one_more_core_never_raises_a_slowdown(self, cores, vms):
         self.assertLess((slowdowns(cores + 1, vms) / slowdowns(cores, vms)).max(), 1.02)
 
     @settings(20)
@@ -235,7 +235,7 @@ class NewcomerTest(unittest.TestCase):
             self.assertAlmostEqual(1.0, own[0] / exact[-1], delta=0.02)
             np.testing.assert_allclose(others, exact[:-1], rtol=0.1)
 
-    def test_an_empty_host_slows_nobody_down(self):
+    def test_a_newcomer_to_an_empty_host_is_not_slowed_down(self):
         own, others = network.with_newcomer(
             self.hosts, network.VMs(*(np.zeros(0, dtype=int),) * 2, np.zeros(0)),
             network.Newcomer(4, 0.9))
@@ -247,7 +247,7 @@ class NewcomerTest(unittest.TestCase):
     def test_others_without_a_vm_are_as_if_it_had_never_been(self):
         case, vm_, slowdown = network.without(self.hosts, self.vms, np.array([0, 3, 2]), self.uses)
         self.assertEqual([(0, 1), (1, 2), (2, 3)], list(zip(case.tolist(), vm_.tolist())))
-        # Whoever is left alone is slowed down by nobody.
+        # A VM that is left alone is not slowed down.
         np.testing.assert_allclose(slowdown, 1.0, atol=1e-4)
 
     def test_others_without_one_of_three(self):

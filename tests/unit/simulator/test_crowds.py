@@ -45,7 +45,7 @@ class ScoreTest(unittest.TestCase):
         self.assertAlmostEqual((0.0 + 0.2 + 0.3 + 0.2 / 1.3) / 4, found.error)
         self.assertAlmostEqual((0.0 + 0.2 + 0.3 - 0.2 / 1.3) / 4, found.bias)
 
-    def test_nobody_above_and_no_alarm(self):
+    def test_no_vm_above_the_limit_and_no_alarm(self):
         found = crowds.score(np.ones(2), np.ones(2), 1.2)
         self.assertTrue(math.isnan(found.found))
         self.assertTrue(math.isnan(found.false))
