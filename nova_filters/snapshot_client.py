@@ -91,8 +91,7 @@ def prepare(content: snapshot.Snapshot, wishes: Wishes) -> Prepared:
     # VMs of its hosts would refuse hosts of other types.
     assessor = assessment.Assessor(
         cluster, trust_module.believed(content.models, content.trust),
-        assessment.Settings(wishes.confidence, wishes.margin, age,
-                            trust_module.left_alone(content.models, content.trust)))
+        content.settings(confidence=wishes.confidence, margin=wishes.margin, maximum_age=age))
     # Lazily made indices are made here, not on the first request.
     _ = (cluster.host_index, cluster.resident_index, cluster.io_residents)
     trust = content.host_trust()

@@ -35,6 +35,7 @@ VMS_ALL_PROJECTS = f'{PREFIX}:vms:all_projects'
 VMS_NEIGHBOURS = f'{PREFIX}:vms:neighbours'
 EXPLANATIONS_SHOW = f'{PREFIX}:explanations:show'
 EXPLANATIONS_NEIGHBOURS = f'{PREFIX}:explanations:neighbours'
+HOST_TYPES_LIST = f'{PREFIX}:host_types:list'
 MODELS_LIST = f'{PREFIX}:models:list'
 MODELS_SHOW = f'{PREFIX}:models:show'
 
@@ -85,6 +86,8 @@ _API = [
           'See in an explanation the hosts, the VMs on them and what would have had to differ, '
           'and have a VM judged now. Without it only what concerns the VM itself is shown.',
           '/v1/explanations/{request_or_vm}'),
+    _rule(HOST_TYPES_LIST, GLOBAL,
+          'List host types, what judges their hosts, and how well.', '/v1/host_types'),
     _rule(MODELS_LIST, GLOBAL, 'List the models and their errors.', '/v1/models'),
     _rule(MODELS_SHOW, GLOBAL, 'Show a model.', '/v1/models/{id}'),
 ]

@@ -31,6 +31,7 @@ from tracon_watcher.api import authority
 from tracon_watcher.api import explanations
 from tracon_watcher.api import faults
 from tracon_watcher.api import gate as gates
+from tracon_watcher.api import host_types
 from tracon_watcher.api import hosts
 from tracon_watcher.api import models
 from tracon_watcher.api import parameters
@@ -64,6 +65,8 @@ class Routes:
         explained = explanations.Explanations(decisions, gate)
         self._lists: dict[str, Callable[[Asked], Document]] = {
             'hosts': lambda asked: hosts.find(asked.request, asked.caller, known, largest),
+            'host_types': lambda asked: host_types.find(asked.request, asked.caller, known,
+                                                        largest),
             'vms': lambda asked: vms.find(asked.request, asked.caller, known, largest),
             'models': lambda asked: models.find(asked.request, asked.caller, known, largest)}
         self._single: dict[str, tuple[str, Callable[[Asked, str], Document]]] = {

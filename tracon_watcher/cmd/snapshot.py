@@ -87,8 +87,7 @@ class Check(lister.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace):  # type: ignore[no-untyped-def]
         read = snapshot.read(parsed_args.file)
-        settings = assessment.Settings(maximum_age=read.maximum_age_seconds)
-        assessor = assessment.Assessor(read.cluster, read.models, settings)
+        assessor = assessment.Assessor(read.cluster, read.models, read.settings())
         slow, ratio = (np.exp(sign * exponent)
                        for sign, exponent in zip((1, -1), assessor.exponents()))
         breached = assessor.breaches()

@@ -49,6 +49,8 @@ FAR = 3.0
 _OVERLAP = 1.0
 # Columns of a slot: seconds, then usage.
 _COLUMNS = 1 + len(dataclasses.fields(demand.Usage))
+# Share of its time that a VM uses a resource, below which it says nothing of how that stretches.
+_LEAST_SHARE = 0.02
 # Share by which two slowdowns differ that count as one.
 _SAME = 0.1
 # VMs that are worked on at a time, for their temporary arrays.
@@ -83,6 +85,9 @@ class Profiles:
     :param own_wait: (n,) share of time that it waits for its own limits when no neighbour delays
         it, since its demand last changed; older intervals count less
     :param storage_wait: (n,) part of its time alone that each virtual CPU waits for storage
+    :param stretches: (n, 2) how many times as long as undisturbed CPU time, and requests, took in
+        the last interval; NaN where there were too few, or where it is not known how much of the
+        waiting was the owner's
     """
 
     vms: tuple[str, ...]
@@ -102,6 +107,7 @@ class Profiles:
     unsure: BoolArray
     own_wait: FloatArray
     storage_wait: FloatArray
+    stretches: FloatArray
 
     @property
     def limited(self) -> BoolArray:
@@ -237,7 +243,8 @@ class Demands:
                         last['at_limit'] & ~expired[:, None], last['unsure'] & ~expired,
                         np.where(expired, np.nan, _own_wait(last)),
                         storage_wait(mean, last['baseline'].astype(np.float64),
-                                     last['vcpus'].astype(np.float64)))
+                                     last['vcpus'].astype(np.float64)),
+                        np.where((expired | last['unsure'])[:, None], np.nan, _stretches(last)))
 
     def _learn(self, rows: IntArray, start: FloatArray, end: FloatArray,
                told: own_limits.Attribution, pools: IntArray) -> None:
@@ -418,6 +425,20 @@ _STATE = np.dtype([
     ('watched', np.float32), ('reached', np.float32, own_limits.COUNT),
     ('at_limit', np.bool_, 2), ('unsure', np.bool_), ('done_for', np.float32),
     ('own_waited', np.float32)])
+
+
+def _stretches(last: npt.NDArray[np.void]) -> FloatArray:
+    usage = demand.of_columns(last['usage'].astype(np.float64))
+    read_latency, write_latency, ready = last['baseline'].astype(np.float64).T
+    with np.errstate(invalid='ignore', divide='ignore'):
+        running = np.where(usage.running >= _LEAST_SHARE * last['vcpus'], usage.running, np.nan)
+        cores = (1 + (usage.delay - usage.throttled) / running) / ready
+        alone = (np.where(usage.reads > 0, usage.reads * read_latency, 0.0)
+                 + np.where(usage.writes > 0, usage.writes * write_latency, 0.0))
+        disk = (usage.read_time + usage.write_time - usage.limited) / np.where(
+            alone >= _LEAST_SHARE * last['vcpus'], alone, np.nan)
+    found: FloatArray = np.maximum(np.column_stack([cores, disk]), 1.0)
+    return found
 
 
 def _own_wait(last: npt.NDArray[np.void]) -> FloatArray:

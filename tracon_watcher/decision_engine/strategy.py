@@ -146,10 +146,9 @@ class InterferenceStrategy(base.BaseStrategy):
         cloud = self._connect()
         since = now - max(wanted.wishes.cooldown_seconds, inventory.LONGEST_MIGRATION)
         found = inventory.collect(cloud, since)
-        settings = assessment.Settings(
+        settings = state.settings(
             confidence=wanted.confidence,
-            maximum_age=configured.maximum_age_seconds or state.maximum_age_seconds,
-            left_alone=trust.left_alone(state.models, state.trust))
+            maximum_age=configured.maximum_age_seconds or state.maximum_age_seconds)
         cluster = residency.reconcile(state.cluster, self.compute_model, found)
         allowed = rules.build(
             found, self.compute_model, wanted.wishes, cluster.host_index,

@@ -22,6 +22,7 @@ from typing import Callable, Mapping, Protocol
 
 from tracon_watcher.contention import demands
 from tracon_watcher.engine import activity
+from tracon_watcher.engine import checking
 from tracon_watcher.engine import collector as collectors
 from tracon_watcher.engine import leadership as leaderships
 from tracon_watcher.engine import listening
@@ -155,6 +156,7 @@ class Engine:
         self._clock = clock
         self._told: cluster_module.ClusterState | None = None
         self._collector: collectors.Collector | None = None
+        self._checking = checking.Checking(settings.polling_interval)
         self._publisher: Publisher | None = None
         self._listening: listening.Listening | None = None
         self._standby: Standby | None = None
@@ -306,7 +308,9 @@ class Engine:
         self._parts.residency.forget()
         self._collector = self._parts.make_collector()
         publisher = self._parts.make_publisher()
+        self._checking = checking.Checking(self._settings.polling_interval)
         if heard is not None:
+            self._checking.adopt(heard.learnt)
             publisher.adopt(heard)
             self._told = heard.cluster
         publisher.start()
@@ -338,13 +342,16 @@ class Engine:
         self.reports.end()
         watched = self._parts.freshness
         trust = {} if watched is None else watched.trust(models)
+        learnt = self._checking.learnt
         self._publisher.publish(snapshot.Snapshot(
-            cluster, models, self._settings.judging.maximum_age, epoch, trust))
+            cluster, models, self._settings.judging.maximum_age, epoch, trust, learnt))
         self._told = cluster
         self.collected = collected
-        assessor = assessment.Assessor(cluster, models, self._settings.judging)
+        assessor = assessment.Assessor(
+            cluster, models, dataclasses.replace(self._settings.judging, learnt=learnt))
         self.view = viewing.look(epoch, assessor, inventory, collected, now, trust,
                                  {} if watched is None else dict(watched.alarms))
         if watched is not None:
             watched.take(self.view, collected.profiles)
+        self._checking.take(self.view)
         self.after_view()

@@ -53,6 +53,8 @@ class View:
     :param own_limits: by uuid, the limits of VMs that their owners stated, and how often each was
         reached; VMs without any are not there
     :param held_back: uuids of VMs that their own limits hold back now, or may
+    :param stretches: (n, 2) by how much the CPU time and the requests of each stretch now; NaN
+        where unknown; None where nothing is known
     """
 
     epoch: int
@@ -67,3 +69,4 @@ class View:
     own_limits: Mapping[str, tuple[limits_module.OwnLimit, ...]] = dataclasses.field(
         default_factory=dict)
     held_back: frozenset[str] = frozenset()
+    stretches: FloatArray | None = None

@@ -42,7 +42,8 @@ def look(epoch: int, assessor: assessment.Assessor, inventory: cloud.Inventory,
     return views.View(epoch, assessor, _moment(assessor, collected), vms, observed,
                       float(known.mean()) if len(known) else float('nan'), now, trust, alarms,
                       _own_limits(collected), frozenset(
-                          profiles.vms[row] for row in np.flatnonzero(profiles.limited)))
+                          profiles.vms[row] for row in np.flatnonzero(profiles.limited)),
+                      np.append(profiles.stretches, np.full((1, 2), np.nan), axis=0)[rows])
 
 
 def _own_limits(collected: collectors.Collected

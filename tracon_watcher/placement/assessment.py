@@ -75,12 +75,15 @@ class Settings:
     :param margin: by how much worse, as a share, a VM in breach already must get
     :param maximum_age: seconds after which a host's data is stale, thus unknown
     :param left_alone: types of hosts that are not judged without a model either
+    :param learnt: by host type, what slowdowns that were observed have taught the law of
+        queueing; '' for hosts of no type
     """
 
     confidence: float = 0.8
     margin: float = 0.05
     maximum_age: float = math.inf
     left_alone: frozenset[str] = frozenset()
+    learnt: Mapping[str, queues.Learnt] = dataclasses.field(default_factory=dict)
 
 
 class Assessor:
@@ -100,7 +103,8 @@ class Assessor:
         by_law = queues.judged(cluster, (self.status == Status.NO_MODEL) & np.array(
             [name not in settings.left_alone for name in cluster.host_type], dtype=bool))
         #: Hosts without a model, None where there are none that can be judged without.
-        self.queues = queues.Queues(cluster, by_law) if len(by_law) else None
+        self.queues = queues.Queues(
+            cluster, by_law, settings.learnt) if len(by_law) else None
         self.status[by_law] = Status.KNOWN
         shared = residents.shared_domains(cluster)
         self.groups = tuple(
@@ -209,7 +213,7 @@ class Assessor:
 
     def _breached(self, law: queues.Queues) -> BoolArray:
         """Return which limits of residents of hosts without a model are breached, (2, n)."""
-        return np.asarray(queues.bound(law.exponent, 1 - self.settings.confidence) > law.limit)
+        return np.asarray(law.bound(1 - self.settings.confidence) > law.limit)
 
     def _assess_queues(self, law: queues.Queues, newcomer: newcomers.Profile,
                        limits: tuple[FloatArray, FloatArray], on_disk: bool,
@@ -229,29 +233,32 @@ class Assessor:
         for index in responses:
             result.exponent[index, law.hosts] = own
             result.score[law.hosts] += own
-            lower, limit = queues.bound(own, 1 - confidence, spread), limits[index][law.hosts]
+            lower = queues.bound(own, 1 - confidence, law.law_spread, spread)
+            limit = limits[index][law.hosts]
             over = np.flatnonzero(lower > limit)
             result.note(verdict.Found(index, law.hosts[over], np.full(len(over), -1),
                                       lower[over] - limit[over], lower[over], limit[over]))
 
         def fill(lower: FloatArray, upper: FloatArray) -> None:
             for found, level in ((lower, 1 - confidence), (upper, confidence)):
-                found[:, law.hosts] = queues.bound(own, level, spread)
+                found[:, law.hosts] = queues.bound(own, level, law.law_spread, spread)
         result.postpone(fill)
         allowance = np.where(self._breached(law), residents.least_rise(self.settings.margin),
-                             queues.allowed(law.limit, confidence) - law.exponent)
+                             queues.allowed(law.limit, confidence, law.law_spread[law.place])
+                             - law.exponent)
         if not (rise > allowance).any():
             return
         if newcomer.deviation.any():
             # What is in breach is so beside the least that the newcomer may well demand.
             after = law.harmed_for_sure(newcomer, on_disk, confidence)
             rise = after - law.exponent
+        bound = law.bound(1 - confidence, after)
         for index, row in zip(*np.nonzero(rise > allowance)):
             rows = np.array([row])
             result.note(verdict.Found(
                 int(index), law.host_of(rows), law.residents[rows],
                 (rise - allowance)[index, rows],
-                queues.bound(after[index, rows], 1 - confidence), law.limit[index, rows]))
+                bound[index, rows], law.limit[index, rows]))
 
     def _host_status(self) -> IntArray:
         cluster = self.cluster

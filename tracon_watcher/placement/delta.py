@@ -147,6 +147,8 @@ def _contents(old: snapshot.Snapshot, new: snapshot.Snapshot) -> Iterator[dict[s
               'hosts': len(cluster.hosts), 'vms': len(cluster.uuids)}
     if new.trust:
         header['trust'] = dict(new.trust)
+    if new.learnt:
+        header['learnt'] = lines_module.of_learnt(new.learnt)
     models = lines_module.of_models(new.models)
     if models != lines_module.of_models(old.models):
         header['models'] = models
@@ -255,7 +257,8 @@ class _Reader:
             if header.number(name) != count:
                 header.refuse(name, count, f'{header.raw(name)} are stated; {_REMEDY}')
         return snapshot.Snapshot(cluster, self._models, header.number('maximum_age_seconds', 1),
-                                 self._identity[0], lines_module.trust(header))
+                                 self._identity[0], lines_module.trust(header),
+                                 lines_module.learnt(header))
 
     def _updated_at(self, header: document.Fields,
                     cluster: cluster_module.ClusterState) -> FloatArray:

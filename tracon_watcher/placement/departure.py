@@ -81,8 +81,9 @@ def _by_law(assessor: assessment.Assessor, law: queues.Queues, host: int) -> Dep
     before = law.exponent[:, rows]
     relief = np.nansum(before, axis=(0, 1)) - np.nansum(after, axis=(0, 2))
     level, limit = 1 - assessor.settings.confidence, law.limit[:, rows]
-    breached = queues.bound(before, level) > limit
-    still = queues.bound(after, level) > limit[:, np.newaxis, :]
+    spread = law.law_spread[law.place[rows]]
+    breached = queues.bound(before, level, spread) > limit
+    still = queues.bound(after, level, spread) > limit[:, np.newaxis, :]
     for one in still:
         np.fill_diagonal(one, False)
     ended: IntArray = (breached.any(axis=0) & ~still.any(axis=0)).sum(axis=1)

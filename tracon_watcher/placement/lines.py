@@ -20,6 +20,7 @@ SHA-256, so that what is truncated or edited is never taken for whole.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import math
@@ -32,6 +33,7 @@ from tracon_watcher import errors
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import queues
 from tracon_watcher.prediction import document
 from tracon_watcher.prediction import store
 
@@ -173,6 +175,34 @@ def trust(fields: document.Fields) -> dict[str, float]:
         return {}
     stated = fields.section('trust')
     return {name: stated.number(name, 0.0, 1.0) for name in fields.raw('trust')}
+
+
+#: What may be learnt of a host type, from … to.
+_LEARNT = {'gain': (0.1, 10.0), 'disk': (0.1, 1024.0), 'spread': (0.0, 10.0),
+           'vm_hours': (0.0, math.inf), 'error': (0.0, math.inf),
+           'constant_error': (0.0, math.inf), 'coverage': (0.0, 1.0)}
+
+
+def of_learnt(learnt: Mapping[str, queues.Learnt]) -> dict[str, dict[str, float]]:
+    """Return what was learnt of host types; what is unknown is left out."""
+    return {name: {field: value for field, value in dataclasses.asdict(one).items()
+                   if not math.isnan(value)} for name, one in learnt.items()}
+
+
+def learnt(fields: document.Fields) -> dict[str, queues.Learnt]:
+    """Read what was learnt of host types; nothing where nothing is said.
+
+    :raises tracon_watcher.errors.InvalidDocument: naming the host type, the field and the value
+    """
+    if not fields.has('learnt'):
+        return {}
+    stated = fields.section('learnt')
+    found = {}
+    for name in fields.raw('learnt'):
+        one = stated.section(name)
+        found[name] = queues.Learnt(**{field: one.number(field, *bounds)
+                                       for field, bounds in _LEARNT.items() if one.has(field)})
+    return found
 
 
 def models(fields: document.Fields) -> dict[str, assessment.Models]:

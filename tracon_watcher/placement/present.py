@@ -21,7 +21,6 @@ import numpy as np
 
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import queues
 
 
 class Agreement(enum.IntEnum):
@@ -93,9 +92,9 @@ def look(assessor: assessment.Assessor, now: float | None = None) -> Present:
                 bound[index, rows] = np.where(
                     alone[rows], exponent[index, rows], of(response.model, exponent[index, rows]))
     if assessor.queues is not None:
-        rows, confidence = assessor.queues.residents, assessor.settings.confidence
+        law, confidence = assessor.queues, assessor.settings.confidence
         for found, level in ((lower, 1 - confidence), (upper, confidence)):
-            found[:, rows] = queues.bound(exponent[:, rows], level)
+            found[:, law.residents] = law.bound(level)
     return Present(exponent, lower, upper, assessor.breaches_by_response() & ~np.isnan(exponent),
                    np.asarray(outside[cluster.host] & ~alone), status)
 

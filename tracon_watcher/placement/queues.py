@@ -13,21 +13,23 @@
 """Hosts for which no model was learnt, judged by the law of queueing.
 
 What VMs do to each other on the cores they share follows from the number of cores and what each
-VM does (:mod:`tracon_watcher.queueing`): nothing has to be measured of the host's type. What it
-says was not checked against the host type, so intervals are wide.
+VM does (:mod:`tracon_watcher.queueing`): nothing has to be measured of the host's type. As long as
+that was not checked against the host type (:class:`Learnt`), intervals are wide.
 
 A vCPU of a VM is on the CPU for u = (guest CPU + host CPU) / vCPUs of its time alone, and waits
 for storage for what its counters say. An IOPS ratio is the inverse of the slowdown, for VMs that
 do I/O.
 
-How much a disk does at once is not known, so much is assumed: what is said of it is the least. A
-pool that hosts share is not judged.
+How many requests a disk serves at once is not known until it is learnt; eight are assumed, so that
+a slower disk does more harm than is predicted. A pool that hosts share is not judged.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import statistics
+from typing import Mapping, Sequence
 
 import numpy as np
 
@@ -42,8 +44,34 @@ from tracon_watcher.queueing import network
 
 #: Standard deviation of log(slowdown − 1) on a host type that the law was not checked against.
 SPREAD = 0.25
-#: Requests that a host's own disk is taken to do at once.
-DISK = 8
+#: Requests that a host's own disk is taken to serve at once.
+DISK = 8.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Learnt:
+    """What observed slowdowns have taught of a host type.
+
+    :param gain: by which waits for cores are longer than the law says
+    :param disk: requests that a host's own disk serves at once; below 1 it serves one, and each
+        wait is longer by its inverse
+    :param spread: standard deviation of log(slowdown − 1)
+    :param vm_hours: of observation that this rests on; the older, the less an hour counts
+    :param error: mean relative error of the slowdown, and ``constant_error`` that of a constant:
+        each VM as slow as all on average; NaN where nothing was observed
+    :param coverage: share of the observed slowdowns in their 80 % interval
+    """
+
+    gain: float = 1.0
+    disk: float = DISK
+    spread: float = SPREAD
+    vm_hours: float = 0.0
+    error: float = math.nan
+    constant_error: float = math.nan
+    coverage: float = math.nan
+
+
+UNCHECKED = Learnt()
 
 
 def judged(cluster: cluster_module.ClusterState, without_model: BoolArray) -> IntArray:
@@ -65,17 +93,26 @@ class Queues:
     :ivar taken: (n,) cores that each would use alone
     :ivar exponent: (2, n) what they suffer: log slowdown and −log IOPS ratio, NaN in the second
         for a VM that does too little I/O to have a ratio
+    :ivar law_spread: (g,) standard deviation of log(slowdown − 1) on each host
     """
 
-    def __init__(self, cluster: cluster_module.ClusterState, hosts: IntArray) -> None:
+    def __init__(self, cluster: cluster_module.ClusterState, hosts: IntArray,
+                 learnt: Mapping[str, Learnt]) -> None:
+        """Solve hosts.
+
+        :param learnt: by host type; '' for hosts of none
+        """
         self.hosts = hosts
+        taught = [learnt.get(cluster.host_type[host] or '', UNCHECKED) for host in hosts]
+        gain, disk, self.law_spread = np.array(
+            [(one.gain, one.disk, one.spread) for one in taught]).reshape(-1, 3).T
         place = np.full(len(cluster.hosts), -1, dtype=np.intp)
         place[hosts] = np.arange(len(hosts))
         self.residents = np.flatnonzero(place[cluster.host] >= 0)
         rows = self.residents
         self.place = place[cluster.host[rows]]
         profiles = cluster.profiles[rows]
-        self._on = network.Hosts(cluster.cores[hosts])
+        self._on = network.Hosts(cluster.cores[hosts], gain=gain)
         self._vms = network.VMs(self.place, cluster.vcpus[rows],
                                 used(profiles, cluster.vcpus[rows]))
         self._own_wait = cluster.own_wait[rows]
@@ -92,8 +129,7 @@ class Queues:
         on_disk = np.flatnonzero((waits > 0.0) & local[cluster.io_domain[rows]]
                                  & (cluster.io_domain[rows] == cluster.host_io_domain[
                                      cluster.host[rows]]))
-        self._uses = network.Uses(on_disk, self.place[on_disk], waits[on_disk], np.tile(
-            capacity.servers(DISK), (len(hosts), 1)))
+        self._uses = network.Uses(on_disk, self.place[on_disk], waits[on_disk], *_disks(disk))
         self._has_disk = local[cluster.host_io_domain[hosts]]
         self._request = _mean_request(profiles, cluster.vcpus[rows], waits)
         self._prepared = network.Prepared(self._on, self._vms, self._uses)
@@ -143,6 +179,40 @@ class Queues:
     def host_of(self, rows: IntArray) -> IntArray:
         """Return the hosts' indices of some residents, given by their place in ``residents``."""
         return self.hosts[self.place[rows]]
+
+    def stretches(self, learnt: Sequence[Learnt]) -> FloatArray:
+        """Return by how much CPU time and requests of residents stretch, (k, n, 2).
+
+        NaN for one that does not use the host's own disk.
+
+        :param learnt: k answers to what might be learnt of all these hosts
+        """
+        times, count, hosts = len(learnt), len(self.residents), len(self.hosts)
+        gain, disk = np.repeat([[one.gain for one in learnt], [one.disk for one in learnt]],
+                               hosts, axis=1)
+
+        def again(indices: IntArray, step: int) -> IntArray:
+            found: IntArray = (np.tile(indices, times)
+                               + step * np.repeat(np.arange(times), len(indices)))
+            return found
+        found = network.effects(
+            network.Hosts(np.tile(self._on.cores, times), gain=gain),
+            network.VMs(again(self._vms.host, hosts), np.tile(self._vms.vcpus, times),
+                        np.tile(self._vms.used, times)),
+            network.Uses(again(self._uses.vm, count), again(self._uses.resource, hosts),
+                         np.tile(self._uses.used, times), *_disks(disk)))
+        stretches = np.full((times * count, 2), np.nan)
+        stretches[:, 0] = found.stretch
+        stretches[again(self._uses.vm, count), 1] = found.resource_stretch
+        return stretches.reshape(times, count, 2)
+
+    def bound(self, level: float, exponent: FloatArray | None = None) -> FloatArray:
+        """Return confidence bounds of residents' exponents, (…, n).
+
+        :param exponent: (…, n), what they suffer now by default
+        """
+        return bound(self.exponent if exponent is None else exponent, level,
+                     self.law_spread[self.place])
 
     def without(self, host: int) -> tuple[IntArray, FloatArray]:
         """Say what the residents of a host suffer without each one of them.
@@ -221,22 +291,29 @@ def used(profiles: FloatArray, vcpus: IntArray) -> FloatArray:
     return found
 
 
-def bound(exponent: FloatArray, level: float, spread: FloatArray | float = 0.0) -> FloatArray:
+def _disks(at_once: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return capacities and gains of disks that serve so many requests at once, (n,)."""
+    return capacity.at_most(np.maximum(at_once, 1.0)), np.maximum(1.0 / at_once, 1.0)
+
+
+def bound(exponent: FloatArray, level: float, of_law: FloatArray | float,
+          spread: FloatArray | float = 0.0) -> FloatArray:
     """Return confidence bounds of exponents, (n,).
 
     :param level: below which they are with this probability
+    :param of_law: (n,) standard deviation of log(slowdown − 1)
     :param spread: (n,) standard deviation due to an uncertain profile, in exponents
     """
     quantile = statistics.NormalDist().inv_cdf(level)
-    of_law = np.log1p(np.expm1(exponent) * math.exp(quantile * SPREAD)) - exponent
+    off = np.log1p(np.expm1(exponent) * np.exp(quantile * of_law)) - exponent
     found: FloatArray = np.maximum(
-        exponent + math.copysign(1.0, quantile) * np.hypot(of_law, quantile * spread), 0.0)
+        exponent + math.copysign(1.0, quantile) * np.hypot(off, quantile * spread), 0.0)
     return found
 
 
-def allowed(limit: FloatArray, confidence: float) -> FloatArray:
+def allowed(limit: FloatArray, confidence: float, of_law: FloatArray | float) -> FloatArray:
     """Return the exponents whose lower bounds are just these limits, (n,)."""
     with np.errstate(over='ignore'):
-        found: FloatArray = np.log1p(np.expm1(limit) * math.exp(
-            statistics.NormalDist().inv_cdf(confidence) * SPREAD))
+        found: FloatArray = np.log1p(np.expm1(limit) * np.exp(
+            statistics.NormalDist().inv_cdf(confidence) * of_law))
     return found

@@ -16,7 +16,7 @@ It consists of JSON lines (:mod:`tracon_watcher.placement.lines`), whether it is
 from the engine:
 
 * the first line is the header: schema, epoch and version, time, the models and how far they are
-  trusted;
+  trusted, and what the law of queueing has learnt of host types;
 * then a line for each host with its residents, and one for each kind of newcomer;
 * the last line seals them.
 
@@ -40,6 +40,8 @@ from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import columns
 from tracon_watcher.placement import lines as lines_module
 from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import queues
+from tracon_watcher.placement import trust as trust_module
 from tracon_watcher.prediction import document
 
 SCHEMA = 'tracon-snapshot/1'
@@ -55,6 +57,7 @@ class Snapshot:
     :param epoch: of the engine that published it, 0 for a file
     :param trust: by host type, from 0 to 1: how far measurements and predictions still agree; 1
         for a type that is not named
+    :param learnt: by host type, what the law of queueing has learnt of it
     """
 
     cluster: cluster_module.ClusterState
@@ -62,6 +65,7 @@ class Snapshot:
     maximum_age_seconds: float
     epoch: int = 0
     trust: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    learnt: Mapping[str, queues.Learnt] = dataclasses.field(default_factory=dict)
 
     @property
     def version(self) -> int:
@@ -72,6 +76,17 @@ class Snapshot:
     def identity(self) -> tuple[int, int]:
         """Epoch and version: of two snapshots the one with the greater is the newer."""
         return self.epoch, self.version
+
+    def settings(self, **others: float) -> assessment.Settings:
+        """Return how hosts are to be judged.
+
+        :param others: settings that the snapshot says nothing of, and ``maximum_age`` where
+            another one is wanted than the snapshot's
+        """
+        return assessment.Settings(**{
+            'maximum_age': self.maximum_age_seconds, **others,
+            'left_alone': trust_module.left_alone(self.models, self.trust),
+            'learnt': self.learnt})  # type: ignore[arg-type]
 
     def host_trust(self) -> FloatArray:
         """Return how far the models of each host are trusted, (h,)."""
@@ -139,6 +154,8 @@ def _contents(content: Snapshot) -> Iterator[dict[str, Any]]:
         header['epoch'] = content.epoch
     if content.trust:
         header['trust'] = dict(content.trust)
+    if content.learnt:
+        header['learnt'] = lines_module.of_learnt(content.learnt)
     yield {**header, 'models': lines_module.of_models(content.models)}
     for index in range(len(cluster.hosts)):
         yield lines_module.of_host(cluster, index)
@@ -155,6 +172,7 @@ class _Reader:
         self._epoch = self._version = 0
         self._models: dict[str, assessment.Models] = {}
         self._trust: dict[str, float] = {}
+        self._learnt: dict[str, queues.Learnt] = {}
         self._columns = columns.Columns()
         self._history: dict[str, newcomer.Profile] = {}
 
@@ -179,7 +197,7 @@ class _Reader:
         except ValueError as error:
             raise errors.InvalidDocument(self._source, 'hosts', str(error), _REWRITE) from None
         return Snapshot(cluster, self._models, header.number('maximum_age_seconds', 1),
-                        self._epoch, self._trust)
+                        self._epoch, self._trust, self._learnt)
 
     def _start(self, fields: document.Fields) -> None:
         # Fields and kinds of lines that a later release has added are passed over; it changes the
@@ -191,4 +209,5 @@ class _Reader:
         fields.number('maximum_age_seconds', 1)
         self._models = lines_module.models(fields)
         self._trust = lines_module.trust(fields)
+        self._learnt = lines_module.learnt(fields)
         self._header = fields

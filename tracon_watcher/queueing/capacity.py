@@ -18,6 +18,8 @@ With more loops than numbers it stays as the last one.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
@@ -34,6 +36,15 @@ def servers(count: int) -> FloatArray:
     if count < 1:
         raise ValueError(f'servers: {count} is less than 1')
     return np.arange(1.0, count + 1.0)
+
+
+def at_most(count: FloatArray) -> FloatArray:
+    """Return, as rows of one table, the capacities of so many servers: min(k, count).
+
+    :param count: (n,), at least 1
+    """
+    depths = np.arange(1.0, math.ceil(count.max(initial=1.0)) + 1.0)
+    return np.minimum(depths, count[:, np.newaxis])
 
 
 def threads(count: FloatArray, cores: FloatArray, gain: float | FloatArray = THREAD_GAIN,

@@ -18,6 +18,7 @@ import numpy as np
 
 from tests.unit.api import base
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import queues
 
 
 class Hosts(base.ApiCase):
@@ -94,6 +95,45 @@ class Hosts(base.ApiCase):
         self.assertIn('known, no_model', self.refused(400, '/v1/hosts', status='x')['detail'])
         for key in ('type', 'status', 'updated_at', 'in_breach'):
             self.assertEqual(4, len(self.names(sort_key=key)))
+
+
+class HostTypes(base.ApiCase):
+
+    def setUp(self):
+        super().setUp()
+        state = self.view.assessor.cluster
+        self.view = dataclasses.replace(self.view, assessor=assessment.Assessor(
+            dataclasses.replace(state, cores=np.where(
+                [one == 'synthetic' for one in state.host_type], np.nan, 16.0)),
+            self.view.assessor.models, dataclasses.replace(
+                self.view.assessor.settings, learnt={'no model': queues.Learnt(
+                    1.4, 2.0, 0.2, 30.0, 0.05, 0.2, 0.8)})))
+
+    def test_what_judges_them_and_how_well(self):
+        found = {one['host_type']: one for one in self.get('/v1/host_types')['host_types']}
+        self.assertEqual(sorted({name or '' for name in self.view.assessor.cluster.host_type}),
+                         sorted(found))
+        self.assertEqual(('models', [], 3, False, None), tuple(
+            found['synthetic'][name]
+            for name in ('judged_by', 'cores', 'hosts', 'checked', 'gain')))
+        other = found['no model']
+        self.assertEqual(('law', [16], True, 1.4, 2.0, 0.2, 30.0, 0.05, 0.2, 0.8), tuple(
+            other[name] for name in ('judged_by', 'cores', 'checked', 'gain', 'disk', 'spread',
+                                     'vm_hours', 'error', 'constant_error', 'coverage')))
+
+    def test_what_was_not_checked_says_so(self):
+        self.view = dataclasses.replace(self.view, assessor=assessment.Assessor(
+            self.view.assessor.cluster, {}, self.view.assessor.settings))
+        for one in self.get('/v1/host_types', sort_key='error')['host_types']:
+            if one['host_type'] != 'no model':
+                self.assertEqual((False, 1.0, 0.0, None), tuple(
+                    one[name] for name in ('checked', 'gain', 'vm_hours', 'error')))
+
+    def test_order_and_pages(self):
+        first = self.get('/v1/host_types', limit=1, sort_key='host_type', sort_dir='desc')
+        self.assertEqual('synthetic', first['host_types'][0]['host_type'])
+        rest = self.get(first['links'][0]['href'].removeprefix('http://localhost'))
+        self.assertNotIn('synthetic', [one['host_type'] for one in rest['host_types']])
 
 
 class Models(base.ApiCase):

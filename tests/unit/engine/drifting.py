@@ -35,7 +35,7 @@ def profiles(vms, slowdown, deviation, at, present, limited=()):
         np.full(count, deviation), slowdown, nothing[:, :3], np.ones(count, dtype=np.intp),
         np.full(count, at), np.full(count, POLLING), np.zeros((count, 7)),
         np.zeros((count, 2), dtype=bool), np.array([vm in limited for vm in vms], dtype=bool),
-        np.zeros(count), np.full(count, np.nan))
+        np.zeros(count), np.full(count, np.nan), nothing[:, :2])
 
 
 class World:

@@ -15,6 +15,8 @@
 import dataclasses
 import json
 
+import numpy as np
+
 from tests.unit.api import base
 from tests.unit.osc import base as osc
 from tracon_watcher.placement import assessment
@@ -189,6 +191,23 @@ class Models(osc.OscCase):
                          r'rescaled 2027-01-15T08:00:00Z +\| 40 % +\| +2 \|.*12\.5 %')
         self.assertIn('HTTP 403', self.fails('model', 'list', user=base.MEMBER))
         self.assertIn('HTTP 403', self.fails('model', 'show', 'x', user=base.MEMBER))
+
+
+class HostTypes(osc.OscCase):
+
+    def test_list(self):
+        state = self.view.assessor.cluster
+        self.view = dataclasses.replace(self.view, assessor=assessment.Assessor(
+            dataclasses.replace(state, cores=np.full(len(state.hosts), 16.0)),
+            self.view.assessor.models, self.view.assessor.settings))
+        self.assertRegex(self.told('host', 'type', 'list'),
+                         r'no model +\| +1 \| +1 \| 16 +\| law \(not yet checked\) \| 0\.0 +\| - ')
+        rows = {one['Host Type']: one for one in self.json('host', 'type', 'list')}
+        self.assertEqual(('law', 1.0, 8.0, None), tuple(rows['no model'][name] for name in (
+            'Judged By', 'Waits for Cores', 'Requests at Once', 'Error')))
+        self.assertEqual(('models', None), tuple(rows['synthetic'][name] for name in (
+            'Judged By', 'VM Hours')))
+        self.assertIn('HTTP 403', self.fails('host', 'type', 'list', user=base.MEMBER))
 
 
 class Explain(osc.OscCase):

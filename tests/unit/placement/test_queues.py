@@ -182,21 +182,67 @@ class DiskTest(unittest.TestCase):
             self.assertFalse(assessor.assess(none, limits.Limits(1.15)).refused.any())
 
 
+class LearntTest(unittest.TestCase):
+
+    def setUp(self):
+        self.state = cluster.build([
+            host('one', 2, *(vm(f'a{number}', IO, vcpus=1, storage_wait=0.2)
+                             for number in range(4))),
+            cluster.Host('other', (vm('b0', IO), vm('b1'), vm('b2')), cores=2)])
+
+    def suffered(self, **learnt):
+        return assessment.Assessor(self.state, {}, assessment.Settings(learnt=learnt))
+
+    def test_what_was_learnt_counts_for_hosts_of_that_type(self):
+        before = self.suffered().exponents()[0]
+        for one in (queues.Learnt(gain=1.5), queues.Learnt(disk=1.0)):
+            after = self.suffered(unmeasured=one).exponents()[0]
+            self.assertTrue((after[:4] > before[:4] + 0.01).all())
+            np.testing.assert_allclose(before[4:], after[4:], rtol=1e-9)
+        after = self.suffered(**{'': queues.Learnt(gain=1.5)}).exponents()[0]
+        np.testing.assert_allclose(before[:4], after[:4], rtol=1e-9)
+        self.assertTrue((after[4:] > before[4:] + 0.01).all())
+
+    def test_what_was_checked_is_judged_with_a_narrower_interval(self):
+        wide, narrow = (present.look(self.suffered(**known)) for known in (
+            {}, {'unmeasured': queues.Learnt(spread=0.1)}))
+        np.testing.assert_array_equal(wide.exponent, narrow.exponent)
+        self.assertTrue((narrow.upper[0, :4] < wide.upper[0, :4]).all())
+        np.testing.assert_array_equal(narrow.upper[0, 4:], wide.upper[0, 4:])
+
+    def test_stretches_are_those_that_slowdowns_are_made_of(self):
+        law = self.suffered().queues
+        answers = [queues.UNCHECKED, queues.Learnt(gain=1.5), queues.Learnt(disk=1.0)]
+        plain, gained, slow = law.stretches(answers)
+        self.assertEqual((7, 2), plain.shape)
+        # They use the CPU for 0.7 of their time alone, and wait for the disk for 0.2.
+        np.testing.assert_allclose(
+            np.exp(law.exponent[0, :4]), 1 + (plain[:4] - 1) @ [0.7, 0.2], rtol=1e-3)
+        self.assertTrue((gained[:, 0] > plain[:, 0]).all())
+        self.assertTrue((slow[:4, 1] > plain[:4, 1]).all())
+        # What is not used does not stretch.
+        self.assertTrue(np.isnan(plain[5:, 1]).all())
+        np.testing.assert_allclose(law.stretches(answers[2:])[0], slow)
+
+
 class BoundTest(unittest.TestCase):
 
     def test_bounds_are_apart_on_both_sides(self):
         exponent = np.log([1.0, 1.5, 4.0])
-        lower, upper = queues.bound(exponent, 0.2), queues.bound(exponent, 0.8)
+        lower, upper = (
+            queues.bound(exponent, level, queues.SPREAD) for level in (0.2, 0.8))
         self.assertEqual((0.0, 0.0), (lower[0], upper[0]))
         factor = math.exp(0.8416212 * queues.SPREAD)
         np.testing.assert_allclose(np.expm1(upper[1:]), np.expm1(exponent[1:]) * factor, rtol=1e-6)
         np.testing.assert_allclose(np.expm1(lower[1:]), np.expm1(exponent[1:]) / factor, rtol=1e-6)
+        self.assertLess(queues.bound(exponent, 0.2, queues.SPREAD, 0.5)[1], lower[1])
         self.assertLess(queues.bound(exponent, 0.2, 0.5)[1], lower[1])
 
     def test_what_is_allowed_is_at_the_limit(self):
-        self.assertEqual(np.inf, queues.allowed(np.array([np.inf]), 0.8)[0])
+        self.assertEqual(np.inf, queues.allowed(np.array([np.inf]), 0.8, 0.25)[0])
         limit = np.log([1.2, 3.0])
-        np.testing.assert_allclose(limit, queues.bound(queues.allowed(limit, 0.8), 0.2))
+        np.testing.assert_allclose(limit, queues.bound(
+            queues.allowed(limit, 0.8, 0.25), 0.2, 0.25))
 
 
 class AuditTest(unittest.TestCase):

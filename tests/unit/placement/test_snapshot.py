@@ -183,6 +183,8 @@ class Written(unittest.TestCase):
                 ('epoch', 10 ** 17, 'epoch is 1000'),
                 ('trust', [], r'trust is \[\]: expected a JSON object'),
                 ('trust', {'synthetic': 1.5}, 'trust.synthetic is 1.5: .*from 0 to 1'),
+                ('learnt', {'big': 3}, r'learnt.big is 3: expected a JSON object'),
+                ('learnt', {'big': {'gain': 0.0}}, 'learnt.big.gain is 0.0: .*from 0.1 to 10'),
                 ('maximum_age_seconds', 0, 'maximum_age_seconds is 0')):
             with self.subTest(name):
                 snapshot.write(self.path, self.state, synthetic.models(), 300.0)

@@ -1,0 +1,292 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Checks the law of queueing against the slowdowns that counters show, and learns host types.
+
+Two numbers are learnt of a host type, see :class:`tracon_watcher.placement.queues.Learnt`: by how
+much longer than predicted VMs wait for cores, and how many requests a disk serves at once. Each is
+one of a few values on a scale. At each check the law predicts with the present value and those
+near it how CPU time and requests stretch, and the errors of each are added up; older errors count
+less. A number goes one step towards the value with the smallest errors, at most once an hour.
+
+A prediction is compared with what was observed before anything is learnt from it, so errors and
+coverage are those of predictions of what had not been seen.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+import statistics
+from typing import Mapping
+
+import numpy as np
+
+from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
+from tracon_watcher.engine import view as views
+from tracon_watcher.placement import queues
+from tracon_watcher import tie_breaking
+
+LOG = logging.getLogger(__name__)
+
+#: Values that there are: by which waits for cores are longer, and requests that a disk serves.
+GAINS = tuple(2.0 ** (step / 4) for step in range(-4, 5))
+DISKS = (0.5, 0.7, 1.0, 2.0, 4.0, 8.0, 32.0)
+#: Seconds between two checks of a host type, at least.
+SPACING = 300.0
+#: Hosts that are looked at in a check, at most.
+MOST_HOSTS = 20
+#: VM hours of observation before anything is learnt, and before a host type counts as checked.
+ENOUGH = 10.0
+#: Seconds in which the weight of an observation halves, and between two steps of a number.
+_HALF_LIFE, _PAUSE = 86400.0, 3600.0
+#: What an observation counts at most, in seconds.
+_LONGEST = 600.0
+#: By so much log stretches with different values must differ to tell which is right.
+_TELLING = 0.01
+_LEAST_VMS = 3
+#: Share of the present value's errors below which another one is taken.
+_BETTER = 0.97
+_LEAST_SPREAD, _MOST_SPREAD = 0.1, 1.0
+#: Weight that observations keep when a number takes another value.
+_STALE = 0.25
+#: Of coverage.
+_COVERED = 0.8
+
+
+class Checking:
+    """Keeps what was learnt of each host type; '' stands for hosts of none.
+
+    :param interval: seconds between two samples of a VM
+    """
+
+    def __init__(self, interval: float) -> None:
+        self._spacing = max(SPACING, 2 * interval)
+        self._types: dict[str, _Type] = {}
+        #: By host, its VMs and since when it has these.
+        self._companies: dict[str, tuple[tuple[str, ...], float]] = {}
+        self._rng = np.random.default_rng(0)
+
+    @property
+    def learnt(self) -> dict[str, queues.Learnt]:
+        """What has been learnt, by host type."""
+        return {name: one.learnt for name, one in self._types.items()}
+
+    def adopt(self, learnt: Mapping[str, queues.Learnt]) -> None:
+        """Go on from what another engine had learnt."""
+        self._types = {name: _Type(one) for name, one in learnt.items()}
+
+    def take(self, view: views.View) -> None:
+        """Learn of a cycle; one host type is checked, the one whose turn is longest overdue."""
+        self._follow(view)
+        law, cluster = view.moment.queues, view.moment.cluster
+        if law is None:
+            return
+        by_type: dict[str, list[int]] = {}
+        for host in law.hosts.tolist():
+            company, since = self._companies[cluster.hosts[host]]
+            if len(company) > 1 and view.updated_at - since >= self._spacing and (
+                    view.updated_at - cluster.updated_at[host]
+                    <= view.moment.settings.maximum_age):
+                by_type.setdefault(cluster.host_type[host] or '', []).append(host)
+        for name in by_type:
+            self._types.setdefault(name, _Type())
+        due = [name for name in by_type
+               if view.updated_at >= self._types[name].checked_at + self._spacing]
+        if not due:
+            return
+        name = min(due, key=lambda one: (self._types[one].checked_at, one))
+        hosts = np.array(by_type[name], dtype=np.intp)
+        if len(hosts) > MOST_HOSTS:
+            hosts = np.sort(self._rng.choice(hosts, MOST_HOSTS, replace=False))
+        before = self._types[name].learnt
+        after = self._types[name].check(name, view, hosts)
+        if (before.gain, before.disk) != (after.gain, after.disk):
+            LOG.info('Host type %s: observed slowdowns of %.0f VM hours suit waits for cores that '
+                     'are %.2f times as long as predicted, and disks that serve %g requests at '
+                     'once', name or '(none)', after.vm_hours, after.gain, after.disk)
+
+    def _follow(self, view: views.View) -> None:
+        cluster, before = view.moment.cluster, self._companies
+        self._companies = {}
+        for index, host in enumerate(cluster.hosts):
+            company = cluster.uuids[cluster.first[index]:cluster.first[index + 1]]
+            old = before.get(host)
+            self._companies[host] = old if old is not None and old[0] == company else (
+                company, view.updated_at)
+
+
+@dataclasses.dataclass
+class _Scale:
+    """One number, and how wrong predictions were with it and with the values near it.
+
+    :param values: in ascending order
+    :param place: of the present value
+    """
+
+    values: tuple[float, ...]
+    place: int
+
+    def __post_init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        # Two steps down: where requests seldom meet, the first one may make no difference.
+        self._near = [place for place in (self.place, self.place + 1, self.place - 1,
+                                          self.place - 2) if 0 <= place < len(self.values)]
+        self._losses = np.zeros(len(self._near))
+        self._weight = 0.0
+
+    @property
+    def value(self) -> float:
+        """The present value."""
+        return self.values[self.place]
+
+    @property
+    def near(self) -> list[float]:
+        """The present value, and those near it."""
+        return [self.values[place] for place in self._near]
+
+    def take(self, predicted: FloatArray, observed: FloatArray, hours: float, fade: float) -> None:
+        """Add up errors.
+
+        :param predicted: (k, n) log stretches with each value of ``near``
+        :param observed: (n,)
+        :param hours: that each observation counts
+        :param fade: weight of former ones
+        """
+        telling = np.isfinite(observed) & (np.ptp(predicted, axis=0) > _TELLING)
+        self._losses *= fade
+        self._weight *= fade
+        if np.count_nonzero(telling) >= _LEAST_VMS:
+            wrong = np.abs(predicted[:, telling] - observed[telling])
+            self._losses += hours * wrong.sum(axis=1)
+            self._weight += hours * np.count_nonzero(telling)
+
+    def step(self) -> bool:
+        """Go one step towards the value with the smallest errors; say whether there was one."""
+        if self._weight < ENOUGH:
+            return False
+        best = tie_breaking.argmin(self._losses.tolist())
+        if self._losses[best] >= _BETTER * self._losses[0]:
+            return False
+        self.place += 1 if self._near[best] > self.place else -1
+        return True
+
+
+class _Type:
+    """What is known of one host type."""
+
+    def __init__(self, learnt: queues.Learnt = queues.UNCHECKED) -> None:
+        self.learnt = learnt
+        self.checked_at = -math.inf
+        self._gain = _Scale(GAINS, _nearest(GAINS, learnt.gain))
+        self._disk = _Scale(DISKS, _nearest(DISKS, learnt.disk))
+        self._stepped_at = -math.inf
+        self._hours = learnt.vm_hours
+        # Sums over VM hours: errors of the law and of a constant, what was covered, exponents.
+        known = self._hours if math.isfinite(learnt.error) else 0.0
+        self._sums = known * np.nan_to_num(
+            [learnt.error, learnt.constant_error, learnt.coverage, 0.0])
+        self._squares = self._hours * learnt.spread ** 2
+        self._slowed = self._hours
+
+    def check(self, name: str, view: views.View, hosts: IntArray) -> queues.Learnt:
+        """Compare predictions with observations on some hosts of this type, and learn."""
+        cluster = view.moment.cluster
+        seconds = min(view.updated_at - self.checked_at, _LONGEST)
+        # The first one does not know how old is what another engine had learnt.
+        fade = (0.5 ** ((view.updated_at - self.checked_at) / _HALF_LIFE)
+                if math.isfinite(self.checked_at) else 1.0)
+        self.checked_at = view.updated_at
+        law = queues.Queues(cluster, hosts, {name: self.learnt})
+        told = _told(view, law.residents)
+        observed = np.log(np.maximum(view.observed[law.residents[told]], 1.0))
+        hours = seconds / 3600
+        self._judge(law, told, observed, view.observed_error, hours, fade)
+        if view.stretches is not None:
+            seen = np.log(np.maximum(view.stretches[law.residents[told]], 1.0))
+            gains = [dataclasses.replace(self.learnt, gain=gain) for gain in self._gain.near]
+            disks = [dataclasses.replace(self.learnt, disk=disk) for disk in self._disk.near]
+            predicted = np.log(law.stretches(gains + disks[1:])[:, told])
+            self._gain.take(predicted[:len(gains), :, 0], seen[:, 0], hours, fade)
+            self._disk.take(np.concatenate([predicted[:1], predicted[len(gains):]])[:, :, 1],
+                            seen[:, 1], hours, fade)
+        self._learn(view.updated_at)
+        return self.learnt
+
+    def _judge(self, law: queues.Queues, told: BoolArray, observed: FloatArray,
+               deviation: float, hours: float, fade: float) -> None:
+        """Add up how good predictions were.
+
+        :param told: (n,) residents that were observed
+        :param deviation: of an observation, in exponents
+        """
+        self._sums *= fade
+        self._squares *= fade
+        self._slowed *= fade
+        self._hours = float(self._hours * fade + hours * len(observed))
+        if not len(observed):
+            return
+        predicted = law.exponent[0][told]
+        self._sums[3] += hours * observed.sum()
+        mean = self._sums[3] / self._hours
+        quantile = statistics.NormalDist().inv_cdf(0.5 + _COVERED / 2)
+        lower, upper = (law.bound(level)[0][told]
+                        for level in (0.5 - _COVERED / 2, 0.5 + _COVERED / 2))
+        noise = quantile * np.nan_to_num(deviation)
+        covered = ((observed >= predicted - np.hypot(predicted - lower, noise))
+                   & (observed <= predicted + np.hypot(upper - predicted, noise)))
+        for place, values in enumerate((np.abs(np.expm1(predicted - observed)),
+                                        np.abs(np.expm1(mean - observed)), covered)):
+            self._sums[place] += hours * values.sum()
+        # The less a VM is slowed down, the more of the difference is an error of the observation.
+        excess = np.maximum(np.expm1(predicted), 1e-6)
+        noise = np.nan_to_num(deviation) * (1.0 + excess) / excess
+        weight = hours / (1.0 + noise ** 2)
+        off = np.clip(np.expm1(observed) / excess - 1.0, -1.0, 1.0)
+        self._squares += float((weight * (off ** 2 - np.minimum(noise, 1.0) ** 2)).sum())
+        self._slowed += float(weight.sum())
+
+    def _learn(self, now: float) -> None:
+        if now >= self._stepped_at + _PAUSE:
+            if any([scale.step() for scale in (self._gain, self._disk)]):
+                self._stepped_at = now
+                # Errors of the one number were those beside the former value of the other, and
+                # what was predicted with former values is predicted otherwise now.
+                self._gain.forget()
+                self._disk.forget()
+                self._hours *= _STALE
+                self._sums *= _STALE
+                self._squares *= _STALE
+                self._slowed *= _STALE
+        spread = math.sqrt(max(ENOUGH * queues.SPREAD ** 2 + self._squares, 0.0)
+                           / (ENOUGH + self._slowed))
+        known = self._sums[:3] / self._hours if self._hours > 0 else np.full(3, math.nan)
+        self.learnt = queues.Learnt(
+            self._gain.value, self._disk.value, min(max(spread, _LEAST_SPREAD), _MOST_SPREAD),
+            self._hours, *(float(value) for value in known))
+
+
+def _told(view: views.View, rows: IntArray) -> BoolArray:
+    """Return which residents' slowdown is observed, and not by their own limits, (n,)."""
+    cluster = view.moment.cluster
+    observed = view.observed[rows]
+    held = np.array([cluster.uuids[row] in view.held_back for row in rows.tolist()], dtype=bool)
+    return np.asarray(np.isfinite(observed) & (observed > 0) & ~held
+                      & (cluster.own_wait[rows] == 0))
+
+
+def _nearest(values: tuple[float, ...], value: float) -> int:
+    return tie_breaking.argmin([abs(math.log(one / value)) for one in values])
