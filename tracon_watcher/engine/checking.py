@@ -16,7 +16,9 @@ Two numbers are learnt of a host type, see :class:`tracon_watcher.placement.queu
 much longer than predicted VMs wait for cores, and how many requests a disk serves at once. Each is
 one of a few values on a scale. At each check the law predicts with the present value and those
 near it how CPU time and requests stretch, and the errors of each are added up; older errors count
-less. A number goes one step towards the value with the smallest errors, at most once an hour.
+less. A number goes one step towards the value with the smallest errors, at most once an hour. How
+many requests a pool serves at once, which hosts share, is learnt likewise; how long a request
+takes undisturbed is the mean of what its VMs have seen.
 
 A prediction is compared with what was observed before anything is learnt from it, so errors and
 coverage are those of predictions of what had not been seen.
@@ -32,9 +34,11 @@ from typing import Mapping
 
 import numpy as np
 
+from tracon_watcher import characteristics
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.engine import view as views
 from tracon_watcher.placement import queues
+from tracon_watcher.placement import storage
 from tracon_watcher import tie_breaking
 
 LOG = logging.getLogger(__name__)
@@ -42,14 +46,18 @@ LOG = logging.getLogger(__name__)
 #: Values that there are: by which waits for cores are longer, and requests that a disk serves.
 GAINS = tuple(2.0 ** (step / 4) for step in range(-4, 5))
 DISKS = (0.5, 0.7, 1.0, 2.0, 4.0, 8.0, 32.0)
-#: Seconds between two checks of a host type, at least.
+POOLS = tuple(2.0 ** step for step in range(9))
+#: Seconds between two checks of a host type, or of the pools, at least.
 SPACING = 300.0
 #: Hosts that are looked at in a check, at most.
 MOST_HOSTS = 20
+#: VMs of a pool, likewise.
+MOST_VMS = 500
 #: VM hours of observation before anything is learnt, and before a host type counts as checked.
 ENOUGH = 10.0
 #: Seconds in which the weight of an observation halves, and between two steps of a number.
 _HALF_LIFE, _PAUSE = 86400.0, 3600.0
+_LONG_AGO = 100 * _HALF_LIFE
 #: What an observation counts at most, in seconds.
 _LONGEST = 600.0
 #: By so much log stretches with different values must differ to tell which is right.
@@ -73,6 +81,8 @@ class Checking:
     def __init__(self, interval: float) -> None:
         self._spacing = max(SPACING, 2 * interval)
         self._types: dict[str, _Type] = {}
+        self._pools: dict[str, _Pool] = {}
+        self._pools_checked_at = -math.inf
         #: By host, its VMs and since when it has these.
         self._companies: dict[str, tuple[tuple[str, ...], float]] = {}
         self._rng = np.random.default_rng(0)
@@ -82,13 +92,21 @@ class Checking:
         """What has been learnt, by host type."""
         return {name: one.learnt for name, one in self._types.items()}
 
-    def adopt(self, learnt: Mapping[str, queues.Learnt]) -> None:
+    @property
+    def pools(self) -> dict[str, queues.Pool]:
+        """What is known of the storage backends that hosts share, by name."""
+        return {name: one.known for name, one in self._pools.items()}
+
+    def adopt(self, learnt: Mapping[str, queues.Learnt],
+              pools: Mapping[str, queues.Pool]) -> None:
         """Go on from what another engine had learnt."""
         self._types = {name: _Type(one) for name, one in learnt.items()}
+        self._pools = {name: _Pool(one) for name, one in pools.items()}
 
     def take(self, view: views.View) -> None:
         """Learn of a cycle; one host type is checked, the one whose turn is longest overdue."""
         self._follow(view)
+        self._check_pools(view)
         law, cluster = view.moment.queues, view.moment.cluster
         if law is None:
             return
@@ -116,6 +134,31 @@ class Checking:
                      'are %.2f times as long as predicted, and disks that serve %g requests at '
                      'once', name or '(none)', after.vm_hours, after.gain, after.disk)
 
+    def _check_pools(self, view: views.View) -> None:
+        cluster = view.moment.cluster
+        seconds = view.updated_at - self._pools_checked_at
+        if seconds < self._spacing:
+            return
+        self._pools_checked_at = view.updated_at
+        rate = characteristics.request_rate(cluster.profiles)
+        waited = cluster.storage_wait * cluster.vcpus
+        telling = np.isfinite(waited) & (rate >= characteristics.MINIMUM_IOPS) & (
+            cluster.io_domain >= 0) & ~storage.is_local(cluster)[cluster.io_domain]
+        found = {}
+        for domain in np.unique(cluster.io_domain[telling]).tolist():
+            rows = np.flatnonzero(telling & (cluster.io_domain == domain))
+            name = cluster.io_domains[domain]
+            one = self._pools.get(name)
+            request = float(waited[rows].sum() / rate[rows].sum())
+            if one is None:
+                one = _Pool(queues.Pool(request))
+            if len(rows) > MOST_VMS:
+                rows = np.sort(self._rng.choice(rows, MOST_VMS, replace=False))
+            one.check(view, rows, request, min(seconds, _LONGEST),
+                      0.5 ** (min(seconds, _LONG_AGO) / _HALF_LIFE))
+            found[name] = one
+        self._pools = found
+
     def _follow(self, view: views.View) -> None:
         cluster, before = view.moment.cluster, self._companies
         self._companies = {}
@@ -132,19 +175,21 @@ class _Scale:
 
     :param values: in ascending order
     :param place: of the present value
+    :param below: how many values below the present one are near it: where requests seldom meet,
+        the first step down may make no difference
     """
 
     values: tuple[float, ...]
     place: int
+    below: int = 2
 
     def __post_init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
         """Begin anew."""
-        # Two steps down: where requests seldom meet, the first one may make no difference.
-        self._near = [place for place in (self.place, self.place + 1, self.place - 1,
-                                          self.place - 2) if 0 <= place < len(self.values)]
+        self._near = [place for place in (self.place, self.place + 1, *range(
+            self.place - 1, self.place - 1 - self.below, -1)) if 0 <= place < len(self.values)]
         self._losses = np.zeros(len(self._near))
         self._weight = 0.0
 
@@ -210,7 +255,7 @@ class _Type:
         fade = (0.5 ** ((view.updated_at - self.checked_at) / _HALF_LIFE)
                 if math.isfinite(self.checked_at) else 1.0)
         self.checked_at = view.updated_at
-        law = queues.Queues(cluster, hosts, {name: self.learnt})
+        law = queues.Queues(cluster, hosts, {name: self.learnt}, view.moment.settings.pools)
         told = _told(view, law.residents)
         observed = np.log(np.maximum(view.observed[law.residents[told]], 1.0))
         hours = seconds / 3600
@@ -277,6 +322,37 @@ class _Type:
         self.learnt = queues.Learnt(
             self._gain.value, self._disk.value, min(max(spread, _LEAST_SPREAD), _MOST_SPREAD),
             self._hours, *(float(value) for value in known))
+
+
+class _Pool:
+    """What is known of one storage backend that hosts share."""
+
+    def __init__(self, known: queues.Pool) -> None:
+        self.known = known
+        self._at_once = _Scale(POOLS, _nearest(POOLS, known.at_once), len(POOLS))
+        self._stepped_at = -math.inf
+
+    def check(self, view: views.View, rows: IntArray, request: float, seconds: float,
+              fade: float) -> None:
+        """Compare how requests of some of its VMs stretch, and learn.
+
+        :param request: seconds that one takes undisturbed
+        :param seconds: since the last check
+        :param fade: weight of what was seen before
+        """
+        cluster = view.moment.cluster
+        if view.stretches is not None:
+            seen = np.log(np.maximum(view.stretches[rows, 1], 1.0))
+            domain = cluster.io_domain[rows]
+            own = characteristics.request_rate(cluster.profiles[rows])
+            name = cluster.io_domains[domain[0]]
+            self._at_once.take(np.log([
+                queues.Pools(cluster, {name: queues.Pool(request, value)}).stretch(domain, own)
+                for value in self._at_once.near]), seen, seconds / 3600, fade)
+            if view.updated_at >= self._stepped_at + _PAUSE and self._at_once.step():
+                self._stepped_at = view.updated_at
+                self._at_once.forget()
+        self.known = queues.Pool(request, self._at_once.value)
 
 
 def _told(view: views.View, rows: IntArray) -> BoolArray:

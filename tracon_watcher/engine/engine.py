@@ -310,7 +310,7 @@ class Engine:
         publisher = self._parts.make_publisher()
         self._checking = checking.Checking(self._settings.polling_interval)
         if heard is not None:
-            self._checking.adopt(heard.learnt)
+            self._checking.adopt(heard.learnt, heard.pools)
             publisher.adopt(heard)
             self._told = heard.cluster
         publisher.start()
@@ -342,13 +342,15 @@ class Engine:
         self.reports.end()
         watched = self._parts.freshness
         trust = {} if watched is None else watched.trust(models)
-        learnt = self._checking.learnt
+        learnt, pools = self._checking.learnt, self._checking.pools
         self._publisher.publish(snapshot.Snapshot(
-            cluster, models, self._settings.judging.maximum_age, epoch, trust, learnt))
+            cluster, models, self._settings.judging.maximum_age, epoch, trust, learnt,
+            pools))
         self._told = cluster
         self.collected = collected
         assessor = assessment.Assessor(
-            cluster, models, dataclasses.replace(self._settings.judging, learnt=learnt))
+            cluster, models, dataclasses.replace(self._settings.judging, learnt=learnt,
+                                                 pools=pools))
         self.view = viewing.look(epoch, assessor, inventory, collected, now, trust,
                                  {} if watched is None else dict(watched.alarms))
         if watched is not None:

@@ -77,6 +77,7 @@ class Settings:
     :param left_alone: types of hosts that are not judged without a model either
     :param learnt: by host type, what slowdowns that were observed have taught the law of
         queueing; '' for hosts of no type
+    :param pools: by name, what is known of storage backends that hosts share
     """
 
     confidence: float = 0.8
@@ -84,6 +85,7 @@ class Settings:
     maximum_age: float = math.inf
     left_alone: frozenset[str] = frozenset()
     learnt: Mapping[str, queues.Learnt] = dataclasses.field(default_factory=dict)
+    pools: Mapping[str, queues.Pool] = dataclasses.field(default_factory=dict)
 
 
 class Assessor:
@@ -104,7 +106,7 @@ class Assessor:
             [name not in settings.left_alone for name in cluster.host_type], dtype=bool))
         #: Hosts without a model, None where there are none that can be judged without.
         self.queues = queues.Queues(
-            cluster, by_law, settings.learnt) if len(by_law) else None
+            cluster, by_law, settings.learnt, settings.pools) if len(by_law) else None
         self.status[by_law] = Status.KNOWN
         shared = residents.shared_domains(cluster)
         self.groups = tuple(
@@ -150,8 +152,10 @@ class Assessor:
                 if elsewhere and len(group.pooled):
                     self._assess_pool(group, newcomer, pool, stale, result)
             if self.queues is not None:
-                self._assess_queues(self.queues, newcomer, (slow_limit, ratio_limit),
-                                    pool < 0 and not newcomer.apart, result)
+                coming = queues.Coming(newcomer, pool, pool >= 0 and felt)
+                self._assess_queues(self.queues, coming, (slow_limit, ratio_limit), result)
+                if elsewhere:
+                    self._assess_pools(self.queues, coming, stale, result)
         else:
             result.forget(result.known, Status.UNKNOWN_PROFILE)
         result.forget(stale & result.known, Status.STALE)
@@ -215,18 +219,15 @@ class Assessor:
         """Return which limits of residents of hosts without a model are breached, (2, n)."""
         return np.asarray(law.bound(1 - self.settings.confidence) > law.limit)
 
-    def _assess_queues(self, law: queues.Queues, newcomer: newcomers.Profile,
-                       limits: tuple[FloatArray, FloatArray], on_disk: bool,
+    def _assess_queues(self, law: queues.Queues, coming: queues.Coming,
+                       limits: tuple[FloatArray, FloatArray],
                        result: verdict.Assessment) -> None:
-        """Judge the hosts without a model.
-
-        :param on_disk: whether the newcomer uses the host's own disk, where there is one
-        """
-        confidence = self.settings.confidence
-        own, after = law.beside(newcomer, on_disk)
+        """Judge the hosts without a model."""
+        confidence, newcomer = self.settings.confidence, coming.newcomer
+        own, after = law.beside(coming)
         rise = after - law.exponent
         result.score[law.hosts] += law.harm(rise)
-        spread = law.spread(newcomer, on_disk, own)
+        spread = law.spread(coming, own)
         responses = [0]
         if newcomer.mean[IO].sum() >= characteristics.MINIMUM_IOPS:
             responses.append(1)
@@ -243,14 +244,12 @@ class Assessor:
             for found, level in ((lower, 1 - confidence), (upper, confidence)):
                 found[:, law.hosts] = queues.bound(own, level, law.law_spread, spread)
         result.postpone(fill)
-        allowance = np.where(self._breached(law), residents.least_rise(self.settings.margin),
-                             queues.allowed(law.limit, confidence, law.law_spread[law.place])
-                             - law.exponent)
+        allowance = self._allowance(law)
         if not (rise > allowance).any():
             return
         if newcomer.deviation.any():
             # What is in breach is so beside the least that the newcomer may well demand.
-            after = law.harmed_for_sure(newcomer, on_disk, confidence)
+            after = law.harmed_for_sure(coming, confidence)
             rise = after - law.exponent
         bound = law.bound(1 - confidence, after)
         for index, row in zip(*np.nonzero(rise > allowance)):
@@ -259,6 +258,47 @@ class Assessor:
                 int(index), law.host_of(rows), law.residents[rows],
                 (rise - allowance)[index, rows],
                 bound[index, rows], law.limit[index, rows]))
+
+    def _allowance(self, law: queues.Queues) -> FloatArray:
+        """Return by how much exponents of residents may rise without a breach, (2, n)."""
+        found: FloatArray = np.where(
+            self._breached(law), residents.least_rise(self.settings.margin),
+            queues.allowed(law.limit, self.settings.confidence, law.law_spread[law.place])
+            - law.exponent)
+        return found
+
+    def _assess_pools(self, law: queues.Queues, coming: queues.Coming, stale: BoolArray,
+                      result: verdict.Assessment) -> None:
+        """Add what a newcomer's I/O does to residents of other hosts without a model.
+
+        :param stale: (h,) hosts whose residents are not known any more
+        """
+        cluster = self.cluster
+        rise = law.rise_on_pools(coming.newcomer.mean)
+        rise[:, stale[cluster.host[law.residents]]] = 0.0
+        if not np.nan_to_num(rise).any():
+            return
+        storage = coming.domain(cluster.host_io_domain)
+        uses_pool = storage >= 0
+        own = cluster.host[law.residents]
+        harm = np.nan_to_num(rise).sum(axis=0)
+        everywhere: FloatArray = np.bincount(
+            law.domain + 1, harm, len(cluster.io_domains) + 1)[1:].astype(float)
+        # On the newcomer's own host they are its neighbours, and were counted as such.
+        at_home = np.bincount(own, np.where(law.domain == storage[own], harm, 0.0),
+                              len(cluster.hosts))
+        result.add_elsewhere(uses_pool, everywhere[storage[uses_pool]] - at_home[uses_pool])
+        confidence, allowance = self.settings.confidence, self._allowance(law)
+        if not (rise > allowance).any():
+            return
+        # What is in breach is so beside the least that the newcomer may well demand.
+        rise = law.rise_on_pools(coming.least(confidence))
+        bound = law.bound(1 - confidence, law.exponent + rise)
+        for index in range(2):
+            rows = np.flatnonzero(rise[index] > allowance[index])
+            self._note_elsewhere(index, storage, law.residents[rows], (
+                (rise - allowance)[index, rows], bound[index, rows], law.limit[index, rows]),
+                result)
 
     def _host_status(self) -> IntArray:
         cluster = self.cluster
@@ -387,14 +427,26 @@ class Assessor:
 
         :param storage: (h,) of the newcomer on each host
         """
-        cluster, response = self.cluster, meeting.response
+        response = meeting.response
         rows = response.limited[over]
         excess, bound = self._excess(response, over, rise, newcomer,
                                      functools.partial(meeting.elsewhere, rows=rows))
-        everybody = meeting.group.residents[rows]
-        for domain in np.unique(response.behaviour.domain[rows]):
+        self._note_elsewhere(index, storage, meeting.group.residents[rows],
+                             (excess, bound, response.limit[over]), result)
+
+    def _note_elsewhere(self, index: int, storage: IntArray, everybody: IntArray,
+                        breach: tuple[FloatArray, FloatArray, FloatArray],
+                        result: verdict.Assessment) -> None:
+        """Note for each host of a pool the worst breach on the pool's other hosts.
+
+        :param storage: (h,) of the newcomer on each host
+        :param everybody: (m,) residents
+        :param breach: of each its excess, bound and limit
+        """
+        cluster, (excess, bound, limit) = self.cluster, breach
+        for domain in np.unique(cluster.io_domain[everybody]):
             users = np.flatnonzero(storage == domain)
-            left = np.flatnonzero((response.behaviour.domain[rows] == domain) & (excess > 0))
+            left = np.flatnonzero((cluster.io_domain[everybody] == domain) & (excess > 0))
             # The worst counts for all hosts but its own; there, the worst of another host does.
             for _again in range(2):
                 if not len(left) or not len(users):
@@ -405,7 +457,7 @@ class Assessor:
                 same = np.ones(len(hosts))
                 result.note(verdict.Found(
                     index, hosts, np.full(len(hosts), everybody[worst]), excess[worst] * same,
-                    bound[worst] * same, response.limit[over[worst]] * same, True))
+                    bound[worst] * same, limit[worst] * same, True))
                 users = users[users == own]
                 left = left[cluster.host[everybody[left]] != own]
 

@@ -149,6 +149,8 @@ def _contents(old: snapshot.Snapshot, new: snapshot.Snapshot) -> Iterator[dict[s
         header['trust'] = dict(new.trust)
     if new.learnt:
         header['learnt'] = lines_module.of_learnt(new.learnt)
+    if new.pools:
+        header['pools'] = lines_module.of_learnt(new.pools)
     models = lines_module.of_models(new.models)
     if models != lines_module.of_models(old.models):
         header['models'] = models
@@ -258,7 +260,7 @@ class _Reader:
                 header.refuse(name, count, f'{header.raw(name)} are stated; {_REMEDY}')
         return snapshot.Snapshot(cluster, self._models, header.number('maximum_age_seconds', 1),
                                  self._identity[0], lines_module.trust(header),
-                                 lines_module.learnt(header))
+                                 lines_module.learnt(header), lines_module.pools(header))
 
     def _updated_at(self, header: document.Fields,
                     cluster: cluster_module.ClusterState) -> FloatArray:

@@ -183,8 +183,12 @@ _LEARNT = {'gain': (0.1, 10.0), 'disk': (0.1, 1024.0), 'spread': (0.0, 10.0),
            'constant_error': (0.0, math.inf), 'coverage': (0.0, 1.0)}
 
 
-def of_learnt(learnt: Mapping[str, queues.Learnt]) -> dict[str, dict[str, float]]:
-    """Return what was learnt of host types; what is unknown is left out."""
+_POOL = {'request': (0.0, 3600.0), 'at_once': (1.0, 65536.0)}
+
+
+def of_learnt(learnt: Mapping[str, queues.Learnt] | Mapping[str, queues.Pool]
+              ) -> dict[str, dict[str, float]]:
+    """Return what was learnt of host types or of pools; what is unknown is left out."""
     return {name: {field: value for field, value in dataclasses.asdict(one).items()
                    if not math.isnan(value)} for name, one in learnt.items()}
 
@@ -194,15 +198,27 @@ def learnt(fields: document.Fields) -> dict[str, queues.Learnt]:
 
     :raises tracon_watcher.errors.InvalidDocument: naming the host type, the field and the value
     """
-    if not fields.has('learnt'):
+    return {name: queues.Learnt(**one) for name, one in _numbers(fields, 'learnt', _LEARNT).items()}
+
+
+def pools(fields: document.Fields) -> dict[str, queues.Pool]:
+    """Read what is known of pools; nothing where nothing is said.
+
+    :raises tracon_watcher.errors.InvalidDocument: naming the pool, the field and the value
+    """
+    found = _numbers(fields, 'pools', _POOL)
+    return {name: queues.Pool(**one) for name, one in found.items() if 'request' in one}
+
+
+def _numbers(fields: document.Fields, name: str,
+             ranges: Mapping[str, tuple[float, float]]) -> dict[str, dict[str, float]]:
+    """Read numbers by name, of those fields that there are."""
+    if not fields.has(name):
         return {}
-    stated = fields.section('learnt')
-    found = {}
-    for name in fields.raw('learnt'):
-        one = stated.section(name)
-        found[name] = queues.Learnt(**{field: one.number(field, *bounds)
-                                       for field, bounds in _LEARNT.items() if one.has(field)})
-    return found
+    stated = fields.section(name)
+    return {key: {field: one.number(field, *bounds) for field, bounds in ranges.items()
+                  if one.has(field)}
+            for key in fields.raw(name) for one in (stated.section(key),)}
 
 
 def models(fields: document.Fields) -> dict[str, assessment.Models]:

@@ -21,7 +21,9 @@ for storage for what its counters say. An IOPS ratio is the inverse of the slowd
 do I/O.
 
 How many requests a disk serves at once is not known until it is learnt; eight are assumed, so that
-a slower disk does more harm than is predicted. A pool that hosts share is not judged.
+a slower disk does more harm than is predicted. A pool that hosts share serves many hosts, so it is
+judged by all requests that it gets (:class:`Pools`): they do not become fewer when one host is
+full.
 """
 
 from __future__ import annotations
@@ -41,11 +43,14 @@ from tracon_watcher.placement import own_wait as own_waits
 from tracon_watcher.placement import storage
 from tracon_watcher.queueing import capacity
 from tracon_watcher.queueing import network
+from tracon_watcher.queueing import normal
 
 #: Standard deviation of log(slowdown − 1) on a host type that the law was not checked against.
 SPREAD = 0.25
 #: Requests that a host's own disk is taken to serve at once.
 DISK = 8.0
+#: Requests that a pool is taken to serve at once.
+POOL = 64.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +79,61 @@ class Learnt:
 UNCHECKED = Learnt()
 
 
+@dataclasses.dataclass(frozen=True)
+class Pool:
+    """What is known of a storage backend that hosts share.
+
+    :param request: seconds that a request takes undisturbed
+    :param at_once: requests that it serves at once, at least 1
+    """
+
+    request: float
+    at_once: float = POOL
+
+
+class Pools:
+    """How long requests take on storage backends that hosts share.
+
+    A pool that serves k requests at once has N others in it, as many as arrive while one takes as
+    long as undisturbed; N has a Poisson distribution, taken for a normal one. A request then takes
+    E[(1 + N) / min(1 + N, k)] times as long.
+
+    :ivar listed: (d + 1,) backends of which something is known; False for index -1
+    """
+
+    def __init__(self, cluster: cluster_module.ClusterState, pools: Mapping[str, Pool]) -> None:
+        known = [pools.get(name) for name in cluster.io_domains]
+        self._request, self._at_once = np.array(
+            [*((0.0, 1.0) if one is None else (one.request, one.at_once) for one in known),
+             (0.0, 1.0)]).T
+        self.listed = np.array([*(one is not None for one in known), False], dtype=bool)
+        rate = np.zeros(len(known) + 1)
+        if self.listed.any():
+            rate[:-1] = np.nan_to_num(cluster.io_residents[0]).sum(axis=1)
+            if cluster.io_elsewhere is not None:
+                rate[:-1] += np.nan_to_num(cluster.io_elsewhere).sum(axis=1)
+        self._rate = rate
+
+    def request(self, domain: IntArray) -> FloatArray:
+        """Return the seconds that a request takes undisturbed, (n,)."""
+        found: FloatArray = self._request[domain]
+        return found
+
+    def stretch(self, domain: IntArray, own: FloatArray | float,
+                more: float = 0.0) -> FloatArray:
+        """Return how many times as long a request takes, (n,); 1 where nothing is known.
+
+        :param domain: (n,) storage backends
+        :param own: (n,) requests a second that are there already and are not others
+        :param more: requests a second that would come
+        """
+        mean = self._request[domain] * np.maximum(self._rate[domain] + more - own, 0.0)
+        at_once = self._at_once[domain]
+        found: FloatArray = 1.0 + normal.excess(
+            mean, np.sqrt(np.maximum(mean, 1e-12)), at_once - 1.0) / at_once
+        return found
+
+
 def judged(cluster: cluster_module.ClusterState, without_model: BoolArray) -> IntArray:
     """Return the hosts that can be judged by the law.
 
@@ -84,12 +144,42 @@ def judged(cluster: cluster_module.ClusterState, without_model: BoolArray) -> In
     return np.flatnonzero(can)
 
 
+@dataclasses.dataclass(frozen=True)
+class Coming:
+    """A newcomer, and where its I/O is felt.
+
+    :param pool: index of a storage backend on which it stays whichever host it comes to; -1: it
+        uses the host's own, unless its profile is set apart
+    :param felt: whether its I/O is among that of the pool already
+    """
+
+    newcomer: newcomers.Profile
+    pool: int = -1
+    felt: bool = True
+
+    def domain(self, of_hosts: IntArray) -> IntArray:
+        """Return on which storage backend it is on each host, (g,); -1 for one that is apart.
+
+        :param of_hosts: (g,) those of the hosts
+        """
+        if self.pool >= 0 or self.newcomer.apart:
+            return np.full(len(of_hosts), self.pool)
+        return of_hosts
+
+    def least(self, confidence: float) -> FloatArray:
+        """Return the least that it may well demand, (4,)."""
+        less = statistics.NormalDist().inv_cdf(confidence) * self.newcomer.deviation
+        found: FloatArray = np.maximum(self.newcomer.mean - less, 0.0)
+        return found
+
+
 class Queues:
     """Hosts judged by the law, with their residents.
 
     :ivar hosts: (g,) indices
     :ivar residents: (n,) indices of the VMs there
     :ivar place: (n,) index of each one's host in ``hosts``
+    :ivar domain: (n,) index of each one's storage backend, -1 where unknown
     :ivar taken: (n,) cores that each would use alone
     :ivar exponent: (2, n) what they suffer: log slowdown and −log IOPS ratio, NaN in the second
         for a VM that does too little I/O to have a ratio
@@ -97,10 +187,11 @@ class Queues:
     """
 
     def __init__(self, cluster: cluster_module.ClusterState, hosts: IntArray,
-                 learnt: Mapping[str, Learnt]) -> None:
+                 learnt: Mapping[str, Learnt], pools: Mapping[str, Pool]) -> None:
         """Solve hosts.
 
         :param learnt: by host type; '' for hosts of none
+        :param pools: by name
         """
         self.hosts = hosts
         taught = [learnt.get(cluster.host_type[host] or '', UNCHECKED) for host in hosts]
@@ -112,49 +203,68 @@ class Queues:
         rows = self.residents
         self.place = place[cluster.host[rows]]
         profiles = cluster.profiles[rows]
-        self._on = network.Hosts(cluster.cores[hosts], gain=gain)
-        self._vms = network.VMs(self.place, cluster.vcpus[rows],
-                                used(profiles, cluster.vcpus[rows]))
+        self._host_domain = cluster.host_io_domain[hosts]
+        self.domain = cluster.io_domain[rows]
+        self._rate = characteristics.request_rate(profiles)
+        busy = used(profiles, cluster.vcpus[rows])
+        self.taken = busy * cluster.vcpus[rows]
         self._own_wait = cluster.own_wait[rows]
-        self.taken = self._vms.used * self._vms.vcpus
-        self._does_io = characteristics.request_rate(profiles) >= characteristics.MINIMUM_IOPS
+        self._does_io = self._rate >= characteristics.MINIMUM_IOPS
         with np.errstate(divide='ignore'):
             #: (2, n) limits as exponents, infinite for none.
             self.limit = np.stack([np.log(cluster.max_slowdown[rows]),
                                    -np.log(cluster.min_iops_ratio[rows])])
         waits = _storage_waits(profiles, cluster.vcpus[rows], cluster.storage_wait[rows],
                                cluster.io_domain[rows], len(cluster.io_domains))
+        self._pools = Pools(cluster, pools)
+        self._pooled = np.flatnonzero(self._pools.listed[self.domain] & (waits > 0.0))
+        self._pool_wait = waits[self._pooled]
+        self._longer = self._longer_on_pools(0.0)
+        # While it waits for a pool, a VM does not ask for a core.
+        self._on = network.Hosts(cluster.cores[hosts], gain=gain)
+        self._vms = network.VMs(self.place, cluster.vcpus[rows], busy / self._longer)
         local = storage.is_local(cluster)
         # The host's own disk has the number of the host.
         on_disk = np.flatnonzero((waits > 0.0) & local[cluster.io_domain[rows]]
                                  & (cluster.io_domain[rows] == cluster.host_io_domain[
                                      cluster.host[rows]]))
         self._uses = network.Uses(on_disk, self.place[on_disk], waits[on_disk], *_disks(disk))
-        self._has_disk = local[cluster.host_io_domain[hosts]]
+        self._has_disk = local[self._host_domain]
         self._request = _mean_request(profiles, cluster.vcpus[rows], waits)
         self._prepared = network.Prepared(self._on, self._vms, self._uses)
         self.exponent = self._exponents(self._prepared.effects.slowdown)
 
-    def beside(self, newcomer: newcomers.Profile,
-               on_disk: bool) -> tuple[FloatArray, FloatArray]:
-        """Return the exponents of a newcomer on each host, (g,), and of the residents, (2, n).
+    def beside(self, coming: Coming) -> tuple[FloatArray, FloatArray]:
+        """Return the exponents of a newcomer on each host, (g,), and of the residents, (2, n)."""
+        return self._beside(coming, coming.newcomer.mean)
 
-        :param on_disk: whether it uses the host's own disk, where there is one
-        """
-        return self._beside(newcomer, newcomer.mean, on_disk)
-
-    def harmed_for_sure(self, newcomer: newcomers.Profile, on_disk: bool,
-                        confidence: float) -> FloatArray:
+    def harmed_for_sure(self, coming: Coming, confidence: float) -> FloatArray:
         """Return the residents' exponents, (2, n), beside the least that it may well demand."""
-        less = statistics.NormalDist().inv_cdf(confidence) * newcomer.deviation
-        return self._beside(newcomer, np.maximum(newcomer.mean - less, 0.0), on_disk)[1]
+        return self._beside(coming, coming.least(confidence))[1]
 
-    def spread(self, newcomer: newcomers.Profile, on_disk: bool,
-               exponent: FloatArray) -> FloatArray | float:
+    def rise_on_pools(self, demand: FloatArray) -> FloatArray:
+        """Return by how much exponents rise, (2, n), of residents whose pool gets more requests.
+
+        :param demand: (4,) of whom they come from
+        """
+        rise = np.zeros(len(self.residents))
+        if len(self._pooled):
+            rise = np.log(self._longer_on_pools(float(demand[IO].sum())) / self._longer)
+        return np.stack([rise, np.where(self._does_io, rise, np.nan)])
+
+    def _longer_on_pools(self, more: float) -> FloatArray:
+        """Return how many times as long a unit of work takes on account of pools, (n,)."""
+        found = np.ones(len(self.residents))
+        found[self._pooled] += self._pool_wait * (self._pools.stretch(
+            self.domain[self._pooled], self._rate[self._pooled], more) - 1.0)
+        return found
+
+    def spread(self, coming: Coming, exponent: FloatArray) -> FloatArray | float:
         """Return the standard deviations, (g,), that an uncertain demand gives its exponents.
 
         That of CPU time alone: what a request takes is less certain than how many there are.
         """
+        newcomer = coming.newcomer
         deviation = math.hypot(*newcomer.deviation[CPU])
         if not deviation:
             return 0.0
@@ -163,7 +273,7 @@ class Queues:
             # Both sorts of CPU time are one here.
             mean = newcomer.mean.copy()
             mean[CPU] = max(mean[CPU].sum() + sign * deviation, 0.0), 0.0
-            own = self._beside(newcomer, mean, on_disk)[0]
+            own = self._beside(coming, mean)[0]
             change = np.maximum(change, np.abs(own - exponent))
         return change
 
@@ -231,26 +341,39 @@ class Queues:
             np.fill_diagonal(one, 0.0)
         return rows, found
 
-    def _beside(self, newcomer: newcomers.Profile, mean: FloatArray,
-                on_disk: bool) -> tuple[FloatArray, FloatArray]:
+    def _beside(self, coming: Coming, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+        newcomer = coming.newcomer
         busy = float(used(mean[None, :], np.array([newcomer.vcpus]))[0])
+        rate = float(mean[IO].sum())
+        # As long as it does as much, whatever its requests are.
+        share = rate / max(newcomer.mean[IO].sum(), 1e-9) * newcomer.storage_wait
+        domain = coming.domain(self._host_domain)
+        on_pool = self._pools.listed[domain]
+        on_disk = self._has_disk & (domain == self._host_domain)
         resource = None
         waits = np.zeros(1)
-        if on_disk and mean[IO].any():
-            resource = np.where(self._has_disk, np.arange(len(self.hosts)), -1)[:, np.newaxis]
-            # As long as it does as much, whatever its requests are.
-            share = mean[IO].sum() / max(newcomer.mean[IO].sum(), 1e-9) * newcomer.storage_wait
-            if math.isnan(share):
-                share = mean[IO].sum() * self._request / newcomer.vcpus
-            waits[0] = min(share, 1.0 - busy)
+        if rate and on_disk.any():
+            resource = np.where(on_disk, np.arange(len(self.hosts)), -1)[:, np.newaxis]
+            waits[0] = min(rate * self._request / newcomer.vcpus if math.isnan(share) else share,
+                           1.0 - busy)
+        longer = np.ones(len(self.hosts))
+        rise: FloatArray | float = 0.0
+        if rate and on_pool.any():
+            waited = np.full(len(domain), share) if not math.isnan(share) else (
+                rate * self._pools.request(domain) / newcomer.vcpus)
+            longer = np.where(on_pool, 1.0 + np.minimum(waited, 1.0 - busy) * (
+                self._pools.stretch(domain, rate if coming.felt else 0.0) - 1.0), 1.0)
+            if not coming.felt:
+                # Those beside it on its own host; others are looked at apart.
+                rise = np.where(domain[self.place] == self.domain, self.rise_on_pools(mean), 0.0)
         own, others = self._prepared.with_newcomer(network.Newcomer(
             newcomer.vcpus, busy, resource=resource,
             resource_used=None if resource is None else waits))
-        return (own_waits.felt(np.log(own), newcomer.own_wait or None),
-                np.fmax(self._exponents(others), self.exponent))
+        return (own_waits.felt(np.log(own * longer), newcomer.own_wait or None),
+                np.fmax(self._exponents(others), self.exponent) + rise)
 
     def _exponents(self, slowdown: FloatArray) -> FloatArray:
-        one = own_waits.felt(np.log(slowdown), self._own_wait)
+        one = own_waits.felt(np.log(slowdown * self._longer), self._own_wait)
         return np.stack([one, np.where(self._does_io, one, np.nan)])
 
 

@@ -58,6 +58,7 @@ class Snapshot:
     :param trust: by host type, from 0 to 1: how far measurements and predictions still agree; 1
         for a type that is not named
     :param learnt: by host type, what the law of queueing has learnt of it
+    :param pools: by name, what is known of storage backends that hosts share
     """
 
     cluster: cluster_module.ClusterState
@@ -66,6 +67,7 @@ class Snapshot:
     epoch: int = 0
     trust: Mapping[str, float] = dataclasses.field(default_factory=dict)
     learnt: Mapping[str, queues.Learnt] = dataclasses.field(default_factory=dict)
+    pools: Mapping[str, queues.Pool] = dataclasses.field(default_factory=dict)
 
     @property
     def version(self) -> int:
@@ -86,7 +88,7 @@ class Snapshot:
         return assessment.Settings(**{
             'maximum_age': self.maximum_age_seconds, **others,
             'left_alone': trust_module.left_alone(self.models, self.trust),
-            'learnt': self.learnt})  # type: ignore[arg-type]
+            'learnt': self.learnt, 'pools': self.pools})  # type: ignore[arg-type]
 
     def host_trust(self) -> FloatArray:
         """Return how far the models of each host are trusted, (h,)."""
@@ -156,6 +158,8 @@ def _contents(content: Snapshot) -> Iterator[dict[str, Any]]:
         header['trust'] = dict(content.trust)
     if content.learnt:
         header['learnt'] = lines_module.of_learnt(content.learnt)
+    if content.pools:
+        header['pools'] = lines_module.of_learnt(content.pools)
     yield {**header, 'models': lines_module.of_models(content.models)}
     for index in range(len(cluster.hosts)):
         yield lines_module.of_host(cluster, index)
@@ -173,6 +177,7 @@ class _Reader:
         self._models: dict[str, assessment.Models] = {}
         self._trust: dict[str, float] = {}
         self._learnt: dict[str, queues.Learnt] = {}
+        self._pools: dict[str, queues.Pool] = {}
         self._columns = columns.Columns()
         self._history: dict[str, newcomer.Profile] = {}
 
@@ -197,7 +202,7 @@ class _Reader:
         except ValueError as error:
             raise errors.InvalidDocument(self._source, 'hosts', str(error), _REWRITE) from None
         return Snapshot(cluster, self._models, header.number('maximum_age_seconds', 1),
-                        self._epoch, self._trust, self._learnt)
+                        self._epoch, self._trust, self._learnt, self._pools)
 
     def _start(self, fields: document.Fields) -> None:
         # Fields and kinds of lines that a later release has added are passed over; it changes the
@@ -210,4 +215,5 @@ class _Reader:
         self._models = lines_module.models(fields)
         self._trust = lines_module.trust(fields)
         self._learnt = lines_module.learnt(fields)
+        self._pools = lines_module.pools(fields)
         self._header = fields

@@ -100,16 +100,17 @@ def scale(mean: FloatArray, deviation: FloatArray) -> FloatArray:
     return np.maximum(_look_up(_SCALE, 0, mean / deviation), 1e-9)
 
 
-def excess(mean: FloatArray, deviation: FloatArray, over: float) -> FloatArray:
+def excess(mean: FloatArray, deviation: FloatArray,
+           over: FloatArray | float) -> FloatArray:
     """Return E[(α X⁺ − over)⁺], where X is normal and α keeps its mean.
 
     :param mean: of X, at least 0
     :param deviation: standard deviation of X, of the same shape, more than 0
-    :param over: at least 0
+    :param over: at least 0; one for all, or of the same shape
     """
     alpha = scale(mean, deviation)
     distance = mean - over / alpha
     z = distance / deviation
     found: FloatArray = alpha * (distance * probability(z)
                                  + deviation * _look_up(_DENSITY, -_LIMIT, z))
-    return np.maximum(found, 0.0) if over else mean
+    return np.maximum(found, 0.0) if np.any(over) else mean

@@ -45,7 +45,7 @@ def truly(judged, truth):
     """Return slowdowns and stretches of VMs where this is true, (n, 3)."""
     state = judged.cluster
     law = queues.Queues(state, np.arange(len(state.hosts)),
-                        {name or '': truth for name in state.host_type})
+                        {name or '': truth for name in state.host_type}, {})
     return np.column_stack([np.exp(law.exponent[0]), law.stretches([truth])[0]])
 
 
@@ -121,7 +121,7 @@ class CheckingTest(unittest.TestCase):
     def test_another_engine_goes_on_from_there(self):
         before = self.learn(world(), queues.Learnt(gain=2.0 ** 0.5), 4.0).learnt
         checked = checking.Checking(60.0)
-        checked.adopt(before)
+        checked.adopt(before, {})
         after = checked.learnt['small']
         self.assertEqual(before['small'], after)
         judged = world()
@@ -131,6 +131,42 @@ class CheckingTest(unittest.TestCase):
         self.assertEqual(before['small'].gain, after.gain)
         self.assertAlmostEqual(before['small'].error, after.error, places=3)
         self.assertAlmostEqual(before['small'].spread, after.spread, delta=0.05)
+
+
+class PoolTest(unittest.TestCase):
+
+    def test_how_many_requests_a_pool_serves_at_once_is_learnt(self):
+        rng = np.random.default_rng(4)
+        profile = np.array([100.0, 50.0, 0.1, 0.0])
+        state = cluster.build([cluster.Host(f'host-{number}', tuple(
+            cluster.Resident(f'{number}-{index}', profile * rng.uniform(0.2, 2.0),
+                             storage_wait=0.3) for index in range(4)), None, 'ceph', cores=64)
+            for number in range(10)])
+        requests = state.storage_wait.sum() / state.profiles[:, :2].sum()
+        truth = {'ceph': queues.Pool(requests, 8.0)}
+        stretch = queues.Pools(state, truth).stretch(
+            state.io_domain, state.profiles[:, :2].sum(axis=1))
+        self.assertGreater(stretch.min(), 1.2)
+        judged = assessment.Assessor(state, {})
+        checked = checking.Checking(60.0)
+        for at in np.arange(0.0, 3600.0 * 8, 6 * checking.SPACING):
+            true = np.column_stack([np.ones(40), np.ones(40), stretch])
+            checked.take(view(judged, observed(true, rng), at))
+        found = checked.pools['ceph']
+        self.assertEqual(8.0, found.at_once)
+        self.assertAlmostEqual(requests, found.request)
+        other = checking.Checking(60.0)
+        other.adopt({}, checked.pools)
+        self.assertEqual(checked.pools, other.pools)
+
+    def test_of_a_pool_that_nothing_is_known_of_nothing_is_said(self):
+        state = cluster.build([cluster.Host('host', tuple(
+            cluster.Resident(f'{index}', np.array([100.0, 0.0, 0.1, 0.0]))
+            for index in range(4)), None, 'ceph', cores=64)])
+        checked = checking.Checking(60.0)
+        for at in (0.0, 3600.0):
+            checked.take(view(assessment.Assessor(state, {}), np.full((4, 3), np.nan), at))
+        self.assertEqual({}, checked.pools)
 
 
 class StepTest(unittest.TestCase):

@@ -46,6 +46,7 @@ def same(test, expected, found):
     test.assertEqual(expected.maximum_age_seconds, found.maximum_age_seconds)
     test.assertEqual(expected.trust, found.trust)
     test.assertEqual(expected.learnt, found.learnt)
+    test.assertEqual(expected.pools, found.pools)
     test.assertEqual(*({name: [model.to_document() for model in pair]
                         for name, pair in of.models.items()} for of in (expected, found)))
     test.assertEqual(expected.cluster.resident_index, found.cluster.resident_index)
@@ -97,7 +98,11 @@ def built(draw, identity=(3, 7)):
                              draw(strategies.sampled_from([60.0, 900.0])), identity[0], trust,
                              draw(strategies.dictionaries(
                                  strategies.sampled_from(['', 'other']),
-                                 strategies.sampled_from(_LEARNT))))
+                                 strategies.sampled_from(_LEARNT))),
+                             draw(strategies.dictionaries(
+                                 strategies.sampled_from(['pool', 'other pool']),
+                                 strategies.sampled_from([queues.Pool(0.01),
+                                                          queues.Pool(0.002, 4.0)]))))
 
 
 def _vm(draw, uuid):

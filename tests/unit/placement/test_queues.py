@@ -225,6 +225,89 @@ class LearntTest(unittest.TestCase):
         np.testing.assert_allclose(law.stretches(answers[2:])[0], slow)
 
 
+class PoolTest(unittest.TestCase):
+    """Three hosts whose VMs' disks are on one pool, and one with a disk of its own."""
+
+    POOLS = {'ceph': queues.Pool(0.004, 2.0)}
+    #: 100 requests a second, which take 0.4 of its time alone.
+    WAITER = np.array([100.0, 0.0, 0.1, 0.0])
+
+    def setUp(self):
+        def waiter(uuid, tolerance=limits.NONE, **more):
+            return vm(uuid, self.WAITER, tolerance, storage_wait=0.4, **more)
+        self.state = cluster.build([
+            cluster.Host('one', (waiter('a0'), waiter('a1')), None, 'ceph', cores=64),
+            cluster.Host('two', (waiter('b0'), waiter('b1', limits.Limits(1.35))), None, 'ceph',
+                         cores=64),
+            cluster.Host('three', (vm('c0', BUSY),), None, 'ceph', cores=64),
+            cluster.Host('own', (waiter('d0'),), None, cores=64)])
+        self.assessor = self.judged(self.state)
+
+    def judged(self, state, pools=None):
+        return assessment.Assessor(state, {}, assessment.Settings(
+            pools=self.POOLS if pools is None else pools))
+
+    def test_residents_wait_for_each_other_whichever_host_they_are_on(self):
+        slow, ratio = self.assessor.exponents()
+        # Three others with 100 requests of 4 ms a second each.
+        pool = queues.Pools(self.state, self.POOLS)
+        stretch = pool.stretch(self.state.io_domain[:1], np.array([100.0]))[0]
+        self.assertAlmostEqual(1.35, stretch, delta=0.15)
+        np.testing.assert_allclose(np.exp(slow[:4]), 1 + 0.4 * (stretch - 1), rtol=1e-3)
+        np.testing.assert_allclose(slow[4:], 0.0, atol=1e-3)
+        np.testing.assert_array_equal(slow[:4], ratio[:4])
+        self.assertTrue((self.judged(self.state, {}).exponents()[0] < 1e-3).all())
+
+    def test_more_at_once_means_less_waiting(self):
+        found = [self.judged(self.state, {'ceph': queues.Pool(0.004, at_once)}).exponents()[0][0]
+                 for at_once in (1.0, 2.0, 4.0, 64.0)]
+        self.assertEqual(sorted(found, reverse=True), found)
+        self.assertGreater(found[0], 0.3)
+        self.assertLess(found[3], 1e-6)
+
+    def test_a_part_of_the_cloud_suffers_as_in_the_whole(self):
+        part = self.judged(self.state.restricted([1]))
+        np.testing.assert_allclose(part.exponents()[0], self.assessor.exponents()[0][2:4],
+                                   rtol=1e-6)
+
+    def test_a_newcomer_harms_those_on_other_hosts_too(self):
+        found = self.assessor.assess(newcomer.own(self.WAITER, storage_wait=0.4))
+        # On each host of the pool it meets and does the same.
+        np.testing.assert_allclose(found.exponent[0, :3], found.exponent[0, 0], rtol=1e-3)
+        np.testing.assert_allclose(found.score[:3], found.score[0], rtol=1e-2)
+        self.assertGreater(found.elsewhere[2], 1.9 * found.elsewhere[0])
+        self.assertGreater(found.elsewhere[0], 0.01)
+        self.assertEqual(0.0, found.elsewhere[3])
+        self.assertLess(found.score[3], 0.05)
+
+    def test_a_limit_on_another_host_refuses(self):
+        many = newcomer.own(np.array([800.0, 0.0, 0.1, 0.0]), storage_wait=0.9)
+        found = self.assessor.assess(many)
+        self.assertEqual([True, True, True, False], found.refused.tolist())
+        for host in (0, 1, 2):
+            self.assertEqual('b1', found.breach(host).vm)
+        self.assertFalse(self.assessor.assess(many, elsewhere=False).refused[0])
+        # Nor where its I/O is not felt, or was felt before.
+        self.assertFalse(self.assessor.assess(many.set_apart()).refused.any())
+        domain = self.state.io_domains.index('ceph')
+        self.assertFalse(self.assessor.assess(many, pool=domain).refused.any())
+        self.assertTrue(self.assessor.assess(many, pool=domain, felt=False).refused[:3].all())
+
+    def test_stale_hosts_and_uncertain_newcomers_refuse_nothing(self):
+        many = np.array([800.0, 0.0, 0.1, 0.0])
+        judged = assessment.Assessor(self.state, {}, assessment.Settings(
+            pools=self.POOLS, maximum_age=10.0))
+        self.assertFalse(judged.assess(newcomer.own(many), now=100.0).refused.any())
+        vague = newcomer.Profile(many, np.array([800.0, 0.0, 0.0, 0.0]), 3, 'kind',
+                                 storage_wait=0.9)
+        self.assertFalse(self.assessor.assess(vague).refused.any())
+
+    def test_requests_of_one_whose_wait_is_unknown_take_as_long_as_others(self):
+        known = self.assessor.assess(newcomer.own(self.WAITER, storage_wait=0.4))
+        unknown = self.assessor.assess(newcomer.own(self.WAITER))
+        np.testing.assert_allclose(unknown.score[:3], known.score[:3], rtol=1e-3)
+
+
 class BoundTest(unittest.TestCase):
 
     def test_bounds_are_apart_on_both_sides(self):

@@ -185,6 +185,8 @@ class Written(unittest.TestCase):
                 ('trust', {'synthetic': 1.5}, 'trust.synthetic is 1.5: .*from 0 to 1'),
                 ('learnt', {'big': 3}, r'learnt.big is 3: expected a JSON object'),
                 ('learnt', {'big': {'gain': 0.0}}, 'learnt.big.gain is 0.0: .*from 0.1 to 10'),
+                ('pools', {'ceph': {'request': 0.1, 'at_once': 0.5}},
+                 'pools.ceph.at_once is 0.5: .*from 1 to 65536'),
                 ('maximum_age_seconds', 0, 'maximum_age_seconds is 0')):
             with self.subTest(name):
                 snapshot.write(self.path, self.state, synthetic.models(), 300.0)
