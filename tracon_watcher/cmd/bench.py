@@ -49,6 +49,9 @@ class Placement(lister.Lister):
         parser.add_argument('--storage', choices=('local', 'pool'), default='local',
                             help='a disk for each host, or one pool for all (default: '
                                  '%(default)s)')
+        parser.add_argument('--cores', type=int, metavar='N',
+                            help='judge hosts of so many cores, of which VMs use 32 on the '
+                                 'average, by the law of queueing (default: by models)')
         parser.add_argument('--rounds', type=int, default=15, metavar='N',
                             help='rounds to take the median of (default: %(default)s)')
         parser.add_argument('--models', type=pathlib.Path, nargs=2, metavar='FILE',
@@ -58,6 +61,8 @@ class Placement(lister.Lister):
 
     def take_action(self, arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
         common.require_at_least(arguments, hosts=2, vms_per_host=0, rounds=1, pending=0)
+        if arguments.cores is not None:
+            common.require_at_least(arguments, cores=1)
         if not 0 <= arguments.limited <= 1:
             raise errors.InvalidOption('--limited', arguments.limited, 'from 0 to 1')
         os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', 'true')
@@ -71,14 +76,19 @@ def measure(arguments: argparse.Namespace, directory: pathlib.Path) -> list[tupl
     # numpy is to run in a scheduler, before that is imported.
     from tracon_watcher.cmd import bench_nova
     from tracon_watcher.cmd import bench_cluster  # noqa: H306
+    from tracon_watcher.placement import queues
     from tracon_watcher.placement import snapshot
     from tracon_watcher.prediction import store
 
     models = None if not arguments.models else [store.load(path) for path in arguments.models]
     cluster, pair = bench_cluster.build(arguments.hosts, arguments.vms_per_host,
-                                        arguments.limited, models, arguments.storage)
+                                        arguments.limited, models, arguments.storage,
+                                        arguments.cores)
     path = directory / 'snapshot.jsonl'
-    snapshot.write(path, cluster, pair)
+    if arguments.cores is None:
+        snapshot.write(path, cluster, pair)
+    else:
+        snapshot.write(path, cluster, {}, pools={arguments.storage: queues.Pool(0.0005)})
     bench_nova.configure(path)
     states = bench_nova.host_states(cluster)
     before = _resident_mebibytes()

@@ -19,7 +19,7 @@ import uuid
 
 import numpy as np
 
-from tracon_watcher.characteristics import COUNT, RESPONSES
+from tracon_watcher.characteristics import COUNT, CPU, RESPONSES
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
@@ -34,13 +34,14 @@ _CAPACITY = np.array([10000.0, 5000.0, 32.0, 32.0])
 
 def build(hosts: int, vms_per_host: int, limited: float,
           models: list[pairwise.PairwiseModel] | None = None,
-          storage: str = cluster_module.LOCAL
+          storage: str = cluster_module.LOCAL, cores: int | None = None
           ) -> tuple[cluster_module.ClusterState, dict[str, assessment.Models]]:
     """Return a cluster with random demand, and models for it.
 
     :param limited: share of the VMs that have limits
     :param models: slowdown and IOPS ratio; None for invented ones
     :param storage: backend of all hosts
+    :param cores: of each host; None where unknown. The VMs use 32 of them on the average
     """
     rng = np.random.default_rng(0)
     pair = assessment.Models(*(models or invented()))
@@ -49,12 +50,15 @@ def build(hosts: int, vms_per_host: int, limited: float,
     share = rng.uniform(0, 1 / max(vms_per_host, 1), (hosts, vms_per_host, COUNT))
     demand = np.minimum(share * pair.slowdown.capacity, pair.slowdown.hull.target_maximum)
     has_limits = rng.random((hosts, vms_per_host)) < limited
+    vcpus = np.maximum(np.ceil(demand[:, :, CPU].sum(axis=2)), 1)
+    waits = rng.uniform(0, 0.2, (hosts, vms_per_host))
     now = time.time()
     listed = [cluster_module.Host(
         f'compute-{index:05}', tuple(cluster_module.Resident(
             str(uuid.UUID(int=index * vms_per_host + row, version=4)), demand[index, row],
-            limits_module.Limits(3.0, 0.2) if has_limits[index, row] else limits_module.NONE)
-            for row in range(vms_per_host)), host_type, storage, now)
+            limits_module.Limits(3.0, 0.2) if has_limits[index, row] else limits_module.NONE,
+            vcpus=int(vcpus[index, row]), storage_wait=float(waits[index, row]))
+            for row in range(vms_per_host)), host_type, storage, now, cores)
         for index in range(hosts)]
     typical = (demand.reshape(-1, COUNT) if vms_per_host else _CAPACITY[None, :] / 40)[:1000]
     history = {newcomer.ALL: newcomer.Profile(typical.mean(axis=0), typical.std(axis=0), 1000,

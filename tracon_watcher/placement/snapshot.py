@@ -98,10 +98,11 @@ class Snapshot:
 
 def encode(cluster: cluster_module.ClusterState, models: Mapping[str, assessment.Models],
            maximum_age_seconds: float, epoch: int = 0,
-           trust: Mapping[str, float] | None = None) -> Iterator[str]:
+           trust: Mapping[str, float] | None = None,
+           pools: Mapping[str, queues.Pool] | None = None) -> Iterator[str]:
     """Yield the lines of a snapshot, each with its line feed."""
-    return lines_module.sealed(
-        _contents(Snapshot(cluster, models, maximum_age_seconds, epoch, trust or {})))
+    return lines(Snapshot(cluster, models, maximum_age_seconds, epoch, trust or {},
+                          pools=pools or {}))
 
 
 def lines(content: Snapshot) -> Iterator[str]:
@@ -123,12 +124,13 @@ def decode(lines: Iterable[str], source: str) -> Snapshot:
 
 
 def write(path: str | os.PathLike[str], cluster: cluster_module.ClusterState,
-          models: Mapping[str, assessment.Models], maximum_age_seconds: float = 900.0) -> None:
+          models: Mapping[str, assessment.Models], maximum_age_seconds: float = 900.0,
+          pools: Mapping[str, queues.Pool] | None = None) -> None:
     """Write a snapshot file atomically: a reader sees the old one or the new one, whole."""
     target = pathlib.Path(path)
     scratch = target.with_name(f'.{target.name}.{os.getpid()}')
     with scratch.open('w', encoding='utf-8') as stream:
-        stream.writelines(encode(cluster, models, maximum_age_seconds))
+        stream.writelines(encode(cluster, models, maximum_age_seconds, pools=pools))
         stream.flush()
         os.fsync(stream.fileno())
     scratch.replace(target)
