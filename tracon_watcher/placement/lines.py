@@ -198,7 +198,8 @@ def learnt(fields: document.Fields) -> dict[str, queues.Learnt]:
 
     :raises tracon_watcher.errors.InvalidDocument: naming the host type, the field and the value
     """
-    return {name: queues.Learnt(**one) for name, one in _numbers(fields, 'learnt', _LEARNT).items()}
+    found = _numbers(fields, 'learnt', _LEARNT)
+    return {name: queues.Learnt(**one) for name, one in found.items()}
 
 
 def pools(fields: document.Fields) -> dict[str, queues.Pool]:

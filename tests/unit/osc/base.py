@@ -33,6 +33,7 @@ from tests.unit.api import base
 from tracon_watcher.api import server
 from tracon_watcher.osc import explain
 from tracon_watcher.osc import host
+from tracon_watcher.osc import host_type
 from tracon_watcher.osc import model
 from tracon_watcher.osc import plugin
 from tracon_watcher.osc import vm
@@ -40,6 +41,7 @@ from tracon_watcher.osc import vm
 COMMANDS = {
     'interference explain': explain.Explain,
     'interference host list': host.ListHost, 'interference host show': host.ShowHost,
+    'interference host type list': host_type.ListHostType,
     'interference model list': model.ListModel, 'interference model show': model.ShowModel,
     'interference vm list': vm.ListVM, 'interference vm show': vm.ShowVM}
 

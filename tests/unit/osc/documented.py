@@ -69,7 +69,8 @@ def cloud():
         cluster.Resident(identity(vm), np.array(demand, dtype=float),
                          limits.NONE if limit is None else limits.Limits(limit))
         for vm, _project, demand, limit, _observed in vms), TYPES.get(name, 'kvm-2'),
-        updated_at=now) for name, vms in HOSTS.items()], version=1203, generated_at=now)
+        updated_at=now, cores=None if name in TYPES else 2) for name, vms in HOSTS.items()],
+        version=1203, generated_at=now)
     rows = [(host, *vm) for host, vms in HOSTS.items() for vm in vms]
     judged = assessment.Assessor(state, models(), assessment.Settings(maximum_age=900.0))
     return views.View(
