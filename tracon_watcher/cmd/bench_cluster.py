@@ -51,7 +51,7 @@ def build(hosts: int, vms_per_host: int, limited: float,
     demand = np.minimum(share * pair.slowdown.capacity, pair.slowdown.hull.target_maximum)
     has_limits = rng.random((hosts, vms_per_host)) < limited
     vcpus = np.maximum(np.ceil(demand[:, :, CPU].sum(axis=2)), 1)
-    waits = rng.uniform(0, 0.2, (hosts, vms_per_host))
+    waits = rng.uniform(0, 0.04, (hosts, vms_per_host))
     now = time.time()
     listed = [cluster_module.Host(
         f'compute-{index:05}', tuple(cluster_module.Resident(

@@ -249,7 +249,8 @@ class Assessor:
             return
         if newcomer.deviation.any():
             # What is in breach is so beside the least that the newcomer may well demand.
-            after = law.harmed_for_sure(coming, confidence)
+            after = law.harmed_for_sure(
+                coming, confidence, np.flatnonzero((rise > allowance).any(axis=0)))
             rise = after - law.exponent
         bound = law.bound(1 - confidence, after)
         for index, row in zip(*np.nonzero(rise > allowance)):

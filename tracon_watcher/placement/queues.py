@@ -238,9 +238,14 @@ class Queues:
         """Return the exponents of a newcomer on each host, (g,), and of the residents, (2, n)."""
         return self._beside(coming, coming.newcomer.mean)
 
-    def harmed_for_sure(self, coming: Coming, confidence: float) -> FloatArray:
-        """Return the residents' exponents, (2, n), beside the least that it may well demand."""
-        return self._beside(coming, coming.least(confidence))[1]
+    def harmed_for_sure(self, coming: Coming, confidence: float, rows: IntArray) -> FloatArray:
+        """Return the residents' exponents, (2, n), beside the least that it may well demand.
+
+        :param rows: residents on whose hosts they are needed
+        """
+        hosts = np.zeros(len(self.hosts), dtype=bool)
+        hosts[self.place[rows]] = True
+        return self._beside(coming, coming.least(confidence), hosts)[1]
 
     def rise_on_pools(self, demand: FloatArray) -> FloatArray:
         """Return by how much exponents rise, (2, n), of residents whose pool gets more requests.
@@ -273,7 +278,7 @@ class Queues:
             # Both sorts of CPU time are one here.
             mean = newcomer.mean.copy()
             mean[CPU] = max(mean[CPU].sum() + sign * deviation, 0.0), 0.0
-            own = self._beside(coming, mean)[0]
+            own = self._beside(coming, mean, False)[0]
             change = np.maximum(change, np.abs(own - exponent))
         return change
 
@@ -341,7 +346,8 @@ class Queues:
             np.fill_diagonal(one, 0.0)
         return rows, found
 
-    def _beside(self, coming: Coming, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _beside(self, coming: Coming, mean: FloatArray,
+                residents: BoolArray | bool = True) -> tuple[FloatArray, FloatArray]:
         newcomer = coming.newcomer
         busy = float(used(mean[None, :], np.array([newcomer.vcpus]))[0])
         rate = float(mean[IO].sum())
@@ -368,7 +374,7 @@ class Queues:
                 rise = np.where(domain[self.place] == self.domain, self.rise_on_pools(mean), 0.0)
         own, others = self._prepared.with_newcomer(network.Newcomer(
             newcomer.vcpus, busy, resource=resource,
-            resource_used=None if resource is None else waits))
+            resource_used=None if resource is None else waits), residents)
         return (own_waits.felt(np.log(own * longer), newcomer.own_wait or None),
                 np.fmax(self._exponents(others), self.exponent) + rise)
 

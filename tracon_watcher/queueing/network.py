@@ -42,12 +42,15 @@ from tracon_watcher.queueing import cores
 
 #: What a wake-up costs while the cores are busy, in seconds, until a host type has taught it.
 WAKE_UP = 40e-6
-#: From what was solved without a newcomer, so many lead to what is with it, within some per cent.
-ROUNDS = 2
+#: From what was solved without a newcomer, so many lead to what VMs suffer with it: the first is
+#: within some per cent of that by which they suffer more.
+ROUNDS = 1
 #: Where spare cores are more than so many standard deviations, no loop waits.
 _SURE = 4.0
 #: vCPUs of a newcomer for which everything is ready; a larger one may take longer once.
 _EXPECTED = 4
+#: Requests of it that are under way at once, likewise.
+_EXPECTED_REQUESTS = 1.0
 _MOST_USED = 0.9999
 _LEAST_OTHER = 1e-4
 _TINY = 1e-12
@@ -180,29 +183,39 @@ class Prepared:
                                np.ones(count))
         self._parts: list[tuple[IntArray, IntArray, _Network]] = []
         self._solved = np.zeros(len(hosts.cores), dtype=bool)
-        self._solve(self._spare(_EXPECTED) < 0.0)
+        self._solve(self._spare(_EXPECTED, _EXPECTED_REQUESTS) < 0.0)
 
-    def with_newcomer(self, newcomer: Newcomer) -> tuple[FloatArray, FloatArray]:
+    def with_newcomer(self, newcomer: Newcomer, residents: BoolArray | bool = True
+                      ) -> tuple[FloatArray, FloatArray]:
         """Return the slowdowns if a newcomer came, by :data:`ROUNDS`.
 
+        :param residents: (hosts,) or one for all: where those of the VMs that are there are worked
+            out; elsewhere they are returned as they are without a newcomer
         :returns: as :func:`with_newcomer`, which works them out as if nothing were known
         """
         resource = (np.zeros((len(self._hosts.cores), 0), dtype=np.intp)
                     if newcomer.resource is None else newcomer.resource)
-        needed = self._spare(newcomer.vcpus) < 0.0
+        waiting = np.zeros(1) if newcomer.resource_used is None else newcomer.resource_used
+        requests = float((newcomer.vcpus * waiting + _SURE * np.sqrt(
+            newcomer.vcpus * waiting * (1.0 - waiting))).max(initial=0.0))
+        needed = self._spare(newcomer.vcpus, min(requests, newcomer.vcpus)) < 0.0
         self._solve(needed & ~self._solved)
+        wanted = np.broadcast_to(residents, len(needed)) & needed
         own, others = np.ones(len(needed)), self.effects.slowdown.copy()
         for hosts, rows, part in self._parts:
-            if needed[hosts].any():
+            if wanted[hosts].any():
                 own[hosts], others[rows] = part.with_newcomer(newcomer, resource[hosts])
+            elif needed[hosts].any():
+                own[hosts] = part.newcomer(newcomer, resource[hosts])[1]
         return own, others
 
-    def _spare(self, more: int = 0) -> FloatArray:
+    def _spare(self, more: int = 0, requests: float = 0.0) -> FloatArray:
         """Return how many cores there are beyond those that may be wanted, (hosts,).
 
         Where it is not negative, no loop waits.
 
         :param more: vCPUs of a newcomer
+        :param requests: of it that are under way at once
         """
         hosts, vms = self._hosts, self._vms
         count = len(hosts.cores)
@@ -210,13 +223,13 @@ class Prepared:
             np.ones(len(vms.host)), vms.used, vms.used * (1.0 - vms.used)))
         spare: FloatArray = hosts.cores - more - np.minimum(
             there, mean + _SURE * np.sqrt(variance) + 1.0)
-        np.minimum.at(spare, *self._spare_of_resources(more))
+        np.minimum.at(spare, *self._spare_of_resources(requests))
         if hosts.physical is not None:
             spare[(hosts.physical < hosts.cores) & (there > 0)] = -1.0
         spare[there == 0] = 0.0
         return spare
 
-    def _spare_of_resources(self, more: int) -> tuple[IntArray, FloatArray]:
+    def _spare_of_resources(self, more: float) -> tuple[IntArray, FloatArray]:
         """Return the host of each resource, and the depth it has beyond what may be wanted."""
         uses, vms = self._uses, self._vms
         named, place = np.unique(uses.resource, return_inverse=True)
@@ -407,21 +420,32 @@ class _Network:
         :param resource: (hosts, uses) of the newcomer on these hosts
         """
         every, lost, stretch, quiet = self._solved
-        new = _Newcomers(self._sharing, newcomer, self._local(resource))
-        own, state = np.ones(len(resource)), every
+        new, own, came = self.newcomer(newcomer, resource)
+        state = every
         for number in range(ROUNDS):
-            came = new.beside(self._sharing.of_hosts(state.mean),
-                              self._sharing.of_hosts(state.variance),
-                              *self._at_resources(state, stretch), self)
-            if not number:
-                # It meets the others as they are without it.
-                own = np.maximum(new.alone / came.served, 1.0)
+            if number:
+                came = new.beside(self._sharing.of_hosts(state.mean),
+                                  self._sharing.of_hosts(state.variance),
+                                  *self._at_resources(state, stretch), self)
             mean, variance = (
                 one + self._sharing.on_hosts(more[:, :-1]) for one, more in zip(
                     self._others(state, lost), (came.mean, came.variance)))
             stretch = self._waits(state, stretch, 1.0, new.at_resources(came, len(self._gain)))
             state = self._sharing.beside(mean, variance, self._other(stretch, mean))
         return own, np.maximum(quiet.served / state.served, 1.0)
+
+    def newcomer(self, newcomer: Newcomer,
+                 resource: IntArray) -> tuple[_Newcomers, FloatArray, cores.State]:
+        """Return a newcomer on each host, its slowdowns and its states beside the VMs there.
+
+        It meets them as they are without it.
+        """
+        every, _lost, stretch, _quiet = self._solved
+        new = _Newcomers(self._sharing, newcomer, self._local(resource))
+        state = new.beside(self._sharing.of_hosts(every.mean),
+                           self._sharing.of_hosts(every.variance),
+                           *self._at_resources(every, stretch), self)
+        return new, np.maximum(new.alone / state.served, 1.0), state
 
     def _local(self, resource: IntArray) -> IntArray:
         """Return which of the resources that VMs use here these are; −1 for those that none does.

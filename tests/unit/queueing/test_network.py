@@ -206,6 +206,34 @@ class NewcomerTest(unittest.TestCase):
         np.testing.assert_allclose([own[0], *others[:2]], [there[2], there[0], there[1]],
                                    rtol=1e-3)
 
+    def test_residents_are_worked_out_where_they_are_wanted(self):
+        host = np.repeat(np.arange(3000), 2)
+        prepared = network.Prepared(network.Hosts(np.ones(3000)), network.VMs(
+            host, np.ones(6000, dtype=int), np.full(6000, 0.6)))
+        newcomer = network.Newcomer(2, 0.5)
+        own, others = prepared.with_newcomer(newcomer)
+        only, before = prepared.with_newcomer(newcomer, False)
+        np.testing.assert_array_equal(own, only)
+        np.testing.assert_array_equal(prepared.effects.slowdown, before)
+        self.assertTrue((others > before + 0.1).all())
+        wanted = np.arange(3000) == 7
+        only, some = prepared.with_newcomer(newcomer, wanted)
+        np.testing.assert_array_equal(own, only)
+        np.testing.assert_array_equal(others[wanted[host]], some[wanted[host]])
+        # The last hosts are of another part.
+        np.testing.assert_array_equal(before[-2:], some[-2:])
+
+    def test_a_disk_counts_by_the_requests_that_a_newcomer_sends(self):
+        vms = network.VMs(np.zeros(2, dtype=int), np.ones(2, dtype=int), np.full(2, 0.1))
+        prepared = network.Prepared(network.Hosts(np.array([64.0])), vms, network.Uses(
+            np.arange(2), np.zeros(2, dtype=int), np.full(2, 0.3),
+            capacity.table([capacity.servers(4)])))
+        place = np.array([[0]])
+        few, many = (prepared.with_newcomer(network.Newcomer(
+            8, 0.05, resource=place, resource_used=np.array([share]))) for share in (0.001, 0.9))
+        np.testing.assert_array_equal(1.0, few[1])
+        self.assertGreater(many[1].min(), 1.1)
+
     def test_a_few_rounds_lead_there(self):
         rng = np.random.default_rng(1)
         for load in (0.3, 0.8, 1.5, 3.0):
