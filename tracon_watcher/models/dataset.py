@@ -106,6 +106,26 @@ class Dataset:
             observed)
 
 
+def storage_waits(datasets: Iterable[Dataset]) -> dict[str, float]:
+    """Return which part of its time alone each program waits for storage, by its name.
+
+    The median over all windows; a program is left out whose requests were not timed.
+    """
+    found: dict[str, list[FloatArray]] = {}
+    for one in datasets:
+        unknown = np.full(len(one.text['kind']), np.nan)
+        timed = [one.numbers.get(f'target_alone_{name}_latency', unknown)
+                 for name in ('read', 'write')]
+        rates = one.points.target_alone[:, :2]
+        # What does no requests waits for none, whatever they take.
+        waits = np.where(rates > 0, rates * np.column_stack(timed), 0.0).sum(axis=1)
+        for name in np.unique(one.text['target']):
+            known = (one.text['target'] == name) & np.isfinite(waits)
+            if known.any():
+                found.setdefault(str(name), []).append(waits[known])
+    return {name: float(np.median(np.concatenate(parts))) for name, parts in found.items()}
+
+
 def read(path: str | os.PathLike[str]) -> Dataset:
     """Read and check one file, CSV as it is or compressed (``.gz``).
 

@@ -14,36 +14,49 @@
 
 For each two programs that were measured side by side, a model is fitted to the points that hold
 neither of them, on either side, with settings chosen from these points alone; then it predicts
-the two beside each other.
+the two beside each other. The law of queueing is fitted to nothing.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Callable
+from typing import Callable, Mapping
 
 import numpy as np
 
-from tracon_watcher.characteristics import BoolArray
-from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.characteristics import BoolArray, COUNT, CPU, FloatArray
 from tracon_watcher.models import fit
 from tracon_watcher.models import points as measured
-from tracon_watcher.models import queueing
-from tracon_watcher.models import validation
+from tracon_watcher.queueing import capacity
+from tracon_watcher.queueing import network
 
 #: What counts as a breach: a slowdown above, an IOPS ratio below.
 LIMITS = {'slowdown': 2.0, 'iops_ratio': 0.5}
-PAIRWISE, QUEUEING, CONSTANT, NONE = 'pairwise', 'queueing', 'constant', 'no interference'
+PAIRWISE, LAW, CONSTANT, NONE = 'pairwise', 'law of queueing', 'constant', 'no interference'
+
+
+@dataclasses.dataclass(frozen=True)
+class Host:
+    """What the law of queueing knows of a host, and of programs there.
+
+    :param cores: that the two share
+    :param waits: by the name of a program, which part of its time alone it waits for storage
+    :param requests: that the disk serves at once
+    """
+
+    cores: int = 1
+    waits: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    requests: int = 8
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
     """One line of the table; errors are |predicted − measured| / measured.
 
-    :param model: ``pairwise`` is production's; ``queueing`` the law of
-        :mod:`~tracon_watcher.models.queueing`, fitted to slowdowns alone, whose IOPS ratio is one
-        over its slowdown; ``constant`` answers the geometric mean of all pairs that hold neither
-        program, and ``no interference`` answers 1
+    :param model: ``pairwise`` is that of measured host types; ``law of queueing`` that of
+        :mod:`tracon_watcher.queueing`, whose IOPS ratio is one over its slowdown; ``constant``
+        answers the geometric mean of all pairs that hold neither program, and ``no interference``
+        answers 1
     :param bias: mean of (predicted − measured) / measured
     :param limit: of :data:`LIMITS`
     :param breaches: measured ones
@@ -66,20 +79,22 @@ class Row:
     recall: float
 
 
-def unknown_programs(points: measured.Points, response: str,
+def unknown_programs(points: measured.Points, response: str, host: Host = Host(),
                      report: Callable[[float], None] = lambda _share: None) -> list[Row]:
     """Return a row for the model of production and for each baseline; none without pairs.
 
     :param points: of one host type
+    :param host: what the law of queueing knows of it
     :param report: called with the share that is done; some seventy fits take a minute or two
     :raises tracon_watcher.errors.NotEnoughData: where too few points hold neither program
     """
     pairs = points.defined(response, ('pair',))
     fitted = fit.learnable(points, response)
-    slowed = fit.learnable(points, 'slowdown')
     capacity = measured.capacity(points)
     predicted = {name: np.full(len(pairs), np.nan)
-                 for name in (PAIRWISE, QUEUEING, CONSTANT, NONE)}
+                 for name in (PAIRWISE, LAW, CONSTANT, NONE)}
+    slowdown = by_law(pairs, host)
+    predicted[LAW] = slowdown if response == 'slowdown' else 1.0 / slowdown
     couples = sorted({tuple(sorted(names)) for names in zip(pairs.target.tolist(),
                                                             pairs.background.tolist())})
     for done, couple in enumerate(couples):
@@ -87,10 +102,7 @@ def unknown_programs(points: measured.Points, response: str,
         tested = _both_of(pairs, couple)
         columns = measured.design(pairs.take(tested))
         model = fit.regressor(fitted.take(~_any_of(fitted, couple)), response, capacity)
-        law = validation.fit_one(queueing.QueueingRegressor,
-                                 slowed.take(~_any_of(slowed, couple)), 'slowdown')
-        for name, one in ((PAIRWISE, model), (QUEUEING, law)):
-            predicted[name][tested] = measured.from_exponent(one.predict(columns), response)
+        predicted[PAIRWISE][tested] = measured.from_exponent(model.predict(columns), response)
         others = pairs.take(~_any_of(pairs, couple)).exponent(response)
         if len(others):
             predicted[CONSTANT][tested] = measured.from_exponent(
@@ -100,6 +112,22 @@ def unknown_programs(points: measured.Points, response: str,
     actual = pairs.response(response)
     return [_row(points.host_type, response, name, values, actual)
             for name, values in predicted.items()] if len(pairs) else []
+
+
+def by_law(points: measured.Points, host: Host) -> FloatArray:
+    """Return the slowdowns of targets, (n,), by the law of queueing."""
+    count = len(points)
+    alone = np.stack([points.target_alone, points.background_alone], axis=1).reshape(-1, COUNT)
+    names = np.stack([points.target, points.background], axis=1).ravel()
+    busy = np.clip(alone[:, CPU].sum(axis=1), 0.0, 1.0)
+    waits = np.minimum([host.waits.get(str(name), 0.0) for name in names], 1.0 - busy)
+    place = np.repeat(np.arange(count), 2)
+    found: FloatArray = network.effects(
+        network.Hosts(np.full(count, float(host.cores))),
+        network.VMs(place, np.ones(2 * count, dtype=np.intp), busy),
+        network.Uses(np.arange(2 * count), place, np.asarray(waits),
+                     np.tile(capacity.servers(host.requests), (count, 1)))).slowdown[::2]
+    return found
 
 
 def _any_of(points: measured.Points, names: tuple[str, ...]) -> BoolArray:

@@ -33,7 +33,6 @@ from tracon_watcher.characteristics import IntArray
 from tracon_watcher import errors
 from tracon_watcher.models import pairwise
 from tracon_watcher.models import points as measured
-from tracon_watcher.models import queueing
 from tracon_watcher.prediction import interval as intervals
 
 #: Folds that backgrounds are dealt out to.
@@ -250,6 +249,6 @@ def fit_one(factory: Factory, points: measured.Points, response: str) -> Any:
     """Return a model fitted to all these points."""
     model = factory()
     columns, exponent = measured.design(points), points.exponent(response)
-    if isinstance(model, (pairwise.PairwiseRegressor, queueing.QueueingRegressor)):
+    if isinstance(model, pairwise.PairwiseRegressor):
         return model.fit(columns, exponent, helping=helping(points))
     return model.fit(columns, exponent)

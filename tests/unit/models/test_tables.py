@@ -102,7 +102,8 @@ class TestTables(folder.FolderCase):
         study = tables.Study(self.datasets[:1], report=lambda _part, share: done.append(share))
         rows = self.rows('unknown-programs', study)
         self.assertEqual([(response, name) for response in ('slowdown', 'iops_ratio')
-                          for name in ('pairwise', 'queueing', 'constant', 'no interference')],
+                          for name in ('pairwise', 'law of queueing', 'constant',
+                                       'no interference')],
                          [(row['response'], row['model']) for row in rows])
         wrong = {(row['response'], row['model']): row['mean_error'] for row in rows}
         known = {row['response']: row['mean_error'] for row in self.rows('errors', study)
@@ -126,8 +127,36 @@ class TestTables(folder.FolderCase):
             (points.kind != 'pair') | couple)
         first, second = (unknown_programs.unknown_programs(each, 'slowdown')[:2]
                          for each in (only, other))
-        self.assertEqual(['pairwise', 'queueing'], [row.model for row in first])
-        self.assertEqual(first, second)
+        self.assertEqual(['pairwise', 'law of queueing'], [row.model for row in first])
+        # A precision of none is NaN, which equals nothing.
+        self.assertEqual(str(first), str(second))
+
+    def test_the_law_is_told_of_cores_and_of_waiting_alone(self):
+        points = measured.Points(
+            'any', np.array(['pair'] * 2), np.array(['cpu', 'disk']), np.array(['disk', 'disk']),
+            np.array([[0, 0, 0.8, 0], [100, 0, 0.1, 0.1]]),
+            np.array([[100, 0, 0.1, 0.1], [100, 0, 0.1, 0.1]]), *np.ones((2, 2)),
+            np.zeros((2, 4)))
+        waits = {'disk': 0.7}
+        one = unknown_programs.by_law(points, unknown_programs.Host(1, waits, 1))
+        self.assertAlmostEqual(1.1, one[0], delta=0.08)
+        # Two that are at the disk for seven tenths of their time each.
+        self.assertAlmostEqual(1.5, one[1], delta=0.15)
+        two = unknown_programs.by_law(points, unknown_programs.Host(2, waits, 2))
+        np.testing.assert_allclose(two, 1.0, atol=0.03)
+
+    def test_programs_wait_for_what_their_requests_take(self):
+        data = self.datasets[0]
+        rates = data.points.target_alone[:, :2]
+        timed = dataclasses.replace(data, numbers={
+            **data.numbers, 'target_alone_read_latency': np.full(len(rates), 0.001),
+            'target_alone_write_latency': np.full(len(rates), np.nan)})
+        found = dataset.storage_waits([timed])
+        reader = data.text['target'] == 'randread'
+        self.assertAlmostEqual(0.001 * np.median(rates[reader, 0]), found['randread'])
+        self.assertEqual(0.0, found['cpu'])
+        # It writes as well, and how long that takes is not known.
+        self.assertNotIn('mixed', found)
 
     def test_breaches_are_counted(self):
         row = unknown_programs._row('some', 'slowdown', 'any', np.array([3.0, 3.0, 1.0, 1.0]),
