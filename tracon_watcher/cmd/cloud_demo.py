@@ -22,6 +22,7 @@ from typing import Any
 from cliff import lister
 
 from tracon_watcher.cmd import packaged
+from tracon_watcher import errors
 from tracon_watcher import progress
 
 _DIRECTORY = pathlib.Path('/var/tmp/tracon-cloud')
@@ -46,8 +47,8 @@ class Demo(lister.Lister):
         add('--directory', type=pathlib.Path, default=_DIRECTORY, metavar='DIR',
             help='where everything of the cloud is kept (default: %(default)s)')
         add('--models', type=pathlib.Path, metavar='DIR',
-            help='models of one host type; by default they are fitted to the measurements that '
-                 'come with the package')
+            help='models of one host type; an empty folder: the law of queueing judges alone; '
+                 'by default they are fitted to the measurements that come with the package')
         add('--output', type=pathlib.Path, default=pathlib.Path('tracon-cloud-demo'),
             metavar='DIR', help='folder for the outcome and its plot (default: %(default)s)')
         add('--keep', action='store_true', help='leave the cloud running afterwards')
@@ -68,6 +69,8 @@ class Demo(lister.Lister):
             settings = settings_module.Settings.load(directory)
         except cloud_errors.NoCloud:
             settings = settings_module.Settings(directory=directory)
+        if parsed_args.models is not None and not parsed_args.models.is_dir():
+            raise errors.InvalidOption('--models', parsed_args.models, 'no such folder')
         models = parsed_args.models or fitted(directory / 'models', told.say)
         made = cloud.TestCloud(product.with_product(settings),
                                lambda step, seconds, share: told.say(f'{share:4.0%}  {step.name}'))

@@ -52,10 +52,10 @@ def with_product(settings: settings_module.Settings,
         watcher_extra=settings.watcher_extra + ini.render(shared))
 
 
-def engine(settings: settings_module.Settings, host_type: str) -> dict[str, ini.Section]:
+def engine(settings: settings_module.Settings, host_type: str | None) -> dict[str, ini.Section]:
     """Return tracon.conf.
 
-    :param host_type: of all compute hosts
+    :param host_type: of all compute hosts; None for none, so that they have no model
     """
     account = ini.account(settings)
     return {
@@ -66,7 +66,7 @@ def engine(settings: settings_module.Settings, host_type: str) -> dict[str, ini.
                    'window_seconds': 60 * settings.polling_seconds,
                    'maximum_age_seconds': max(30 * settings.polling_seconds, 60),
                    'repair_interval_seconds': 60, 'lease_seconds': 10,
-                   'default_host_type': host_type,
+                   **({} if host_type is None else {'default_host_type': host_type}),
                    'models_directory': models_directory(settings)},
         'api': {'host': settings_module.ADDRESS, 'port': settings.port('interference'),
                 'metrics_port': 0},
@@ -90,7 +90,8 @@ def start_engine(cloud: cloud_module.TestCloud, models: pathlib.Path,
                  ready: Callable[[], bool] | None = None) -> None:
     """Configure and start the engine.
 
-    :param models: folder of models of one host type, which all compute hosts are taken for
+    :param models: folder of models of one host type, which all compute hosts are taken for; none
+        in it: they are judged by the law of queueing
     :raises CloudError: when its database cannot be made, or it does not start
     """
     settings = cloud.settings
@@ -103,11 +104,11 @@ def start_engine(cloud: cloud_module.TestCloud, models: pathlib.Path,
         model = store.load(path)
         types.add(model.host_type)
         store.save(model, target / path.name)
-    if len(types) != 1:
+    if len(types) > 1:
         raise errors.CloudError(f'{models}: models of one host type are expected, and there are '
-                                f'those of {", ".join(sorted(types)) or "none"}')
+                                f'those of {", ".join(sorted(types))}')
     file = configuration_file(settings)
-    ini.write(file, ini.render(engine(settings, types.pop())))
+    ini.write(file, ini.render(engine(settings, types.pop() if types else None)))
     programs = pathlib.Path(sys.prefix) / 'bin'
     _run([programs / 'tracon', 'db', 'upgrade', '--config-file', file])
     # One that runs may be of an earlier time, with other models.
