@@ -14,7 +14,9 @@
 
 For each two programs that were measured side by side, a model is fitted to the points that hold
 neither of them, on either side, with settings chosen from these points alone; then it predicts
-the two beside each other. The law of queueing is fitted to nothing.
+the two beside each other. The law of queueing is asked twice: as it judges a host type on the
+first day, with nothing fitted, and with the two numbers that the engine learns of a host type,
+which are chosen by these points alone.
 """
 
 from __future__ import annotations
@@ -29,10 +31,16 @@ from tracon_watcher.models import fit
 from tracon_watcher.models import points as measured
 from tracon_watcher.queueing import capacity
 from tracon_watcher.queueing import network
+from tracon_watcher import tie_breaking
 
 #: What counts as a breach: a slowdown above, an IOPS ratio below.
 LIMITS = {'slowdown': 2.0, 'iops_ratio': 0.5}
-PAIRWISE, LAW, CONSTANT, NONE = 'pairwise', 'law of queueing', 'constant', 'no interference'
+PAIRWISE, LAW, LEARNT, CONSTANT, NONE = (
+    'pairwise', 'law of queueing', 'law, learnt', 'constant', 'no interference')
+#: What may be learnt: by how much longer waits for cores are, and requests that a disk serves at
+#: once; below 1, by how much longer each waits.
+GAINS = tuple(2.0 ** (step / 4) for step in range(-4, 5))
+DISKS = (0.5, 0.7, 1.0, 2.0, 4.0, 8.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,12 +49,14 @@ class Host:
 
     :param cores: that the two share
     :param waits: by the name of a program, which part of its time alone it waits for storage
-    :param requests: that the disk serves at once
+    :param gain: of :data:`GAINS`
+    :param disk: of :data:`DISKS`
     """
 
     cores: int = 1
     waits: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    requests: int = 8
+    gain: float = 1.0
+    disk: float = 8.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +64,8 @@ class Row:
     """One line of the table; errors are |predicted − measured| / measured.
 
     :param model: ``pairwise`` is that of measured host types; ``law of queueing`` that of
-        :mod:`tracon_watcher.queueing`, whose IOPS ratio is one over its slowdown; ``constant``
+        :mod:`tracon_watcher.queueing`, whose IOPS ratio is one over its slowdown, ``law, learnt``
+        the same with :data:`GAINS` and :data:`DISKS` that suit slowdowns best; ``constant``
         answers the geometric mean of all pairs that hold neither program, and ``no interference``
         answers 1
     :param bias: mean of (predicted − measured) / measured
@@ -92,9 +103,16 @@ def unknown_programs(points: measured.Points, response: str, host: Host = Host()
     fitted = fit.learnable(points, response)
     capacity = measured.capacity(points)
     predicted = {name: np.full(len(pairs), np.nan)
-                 for name in (PAIRWISE, LAW, CONSTANT, NONE)}
-    slowdown = by_law(pairs, host)
-    predicted[LAW] = slowdown if response == 'slowdown' else 1.0 / slowdown
+                 for name in (PAIRWISE, LAW, LEARNT, CONSTANT, NONE)}
+
+    def as_response(slowdown: FloatArray) -> FloatArray:
+        return slowdown if response == 'slowdown' else 1.0 / slowdown
+    predicted[LAW] = as_response(by_law(pairs, host))
+    slowed = fit.learnable(points, 'slowdown')
+    answers = [dataclasses.replace(host, gain=gain, disk=disk)
+               for gain in GAINS for disk in DISKS]
+    wrong = np.stack([np.abs(np.log(by_law(slowed, one)) - slowed.exponent('slowdown'))
+                      for one in answers])
     couples = sorted({tuple(sorted(names)) for names in zip(pairs.target.tolist(),
                                                             pairs.background.tolist())})
     for done, couple in enumerate(couples):
@@ -103,6 +121,9 @@ def unknown_programs(points: measured.Points, response: str, host: Host = Host()
         columns = measured.design(pairs.take(tested))
         model = fit.regressor(fitted.take(~_any_of(fitted, couple)), response, capacity)
         predicted[PAIRWISE][tested] = measured.from_exponent(model.predict(columns), response)
+        known = ~_any_of(slowed, couple)
+        suits = answers[tie_breaking.argmin(wrong[:, known].mean(axis=1).tolist())]
+        predicted[LEARNT][tested] = as_response(by_law(pairs.take(tested), suits))
         others = pairs.take(~_any_of(pairs, couple)).exponent(response)
         if len(others):
             predicted[CONSTANT][tested] = measured.from_exponent(
@@ -123,10 +144,11 @@ def by_law(points: measured.Points, host: Host) -> FloatArray:
     waits = np.minimum([host.waits.get(str(name), 0.0) for name in names], 1.0 - busy)
     place = np.repeat(np.arange(count), 2)
     found: FloatArray = network.effects(
-        network.Hosts(np.full(count, float(host.cores))),
+        network.Hosts(np.full(count, float(host.cores)), gain=np.full(count, host.gain)),
         network.VMs(place, np.ones(2 * count, dtype=np.intp), busy),
         network.Uses(np.arange(2 * count), place, np.asarray(waits),
-                     np.tile(capacity.servers(host.requests), (count, 1)))).slowdown[::2]
+                     capacity.at_most(np.full(count, max(host.disk, 1.0))),
+                     gain=np.full(count, max(1.0 / host.disk, 1.0)))).slowdown[::2]
     return found
 
 

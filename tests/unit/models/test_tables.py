@@ -102,7 +102,7 @@ class TestTables(folder.FolderCase):
         study = tables.Study(self.datasets[:1], report=lambda _part, share: done.append(share))
         rows = self.rows('unknown-programs', study)
         self.assertEqual([(response, name) for response in ('slowdown', 'iops_ratio')
-                          for name in ('pairwise', 'law of queueing', 'constant',
+                          for name in ('pairwise', 'law of queueing', 'law, learnt', 'constant',
                                        'no interference')],
                          [(row['response'], row['model']) for row in rows])
         wrong = {(row['response'], row['model']): row['mean_error'] for row in rows}
@@ -125,9 +125,10 @@ class TestTables(folder.FolderCase):
         only = points.take((points.kind != 'pair') | couple)
         other = dataclasses.replace(points, slowdown=changed).take(
             (points.kind != 'pair') | couple)
-        first, second = (unknown_programs.unknown_programs(each, 'slowdown')[:2]
+        first, second = (unknown_programs.unknown_programs(each, 'slowdown')[:3]
                          for each in (only, other))
-        self.assertEqual(['pairwise', 'law of queueing'], [row.model for row in first])
+        self.assertEqual(['pairwise', 'law of queueing', 'law, learnt'],
+                         [row.model for row in first])
         # A precision of none is NaN, which equals nothing.
         self.assertEqual(str(first), str(second))
 
@@ -138,11 +139,11 @@ class TestTables(folder.FolderCase):
             np.array([[100, 0, 0.1, 0.1], [100, 0, 0.1, 0.1]]), *np.ones((2, 2)),
             np.zeros((2, 4)))
         waits = {'disk': 0.7}
-        one = unknown_programs.by_law(points, unknown_programs.Host(1, waits, 1))
+        one = unknown_programs.by_law(points, unknown_programs.Host(1, waits, disk=1.0))
         self.assertAlmostEqual(1.1, one[0], delta=0.08)
         # Two that are at the disk for seven tenths of their time each.
         self.assertAlmostEqual(1.5, one[1], delta=0.15)
-        two = unknown_programs.by_law(points, unknown_programs.Host(2, waits, 2))
+        two = unknown_programs.by_law(points, unknown_programs.Host(2, waits, disk=2.0))
         np.testing.assert_allclose(two, 1.0, atol=0.03)
 
     def test_programs_wait_for_what_their_requests_take(self):
