@@ -181,6 +181,8 @@ class Queues:
     :ivar place: (n,) index of each one's host in ``hosts``
     :ivar domain: (n,) index of each one's storage backend, -1 where unknown
     :ivar taken: (n,) cores that each would use alone
+    :ivar busy: (n,) part of its time alone in which each virtual CPU is on the CPU or waits for
+        storage
     :ivar exponent: (2, n) what they suffer: log slowdown and −log IOPS ratio, NaN in the second
         for a VM that does too little I/O to have a ratio
     :ivar law_spread: (g,) standard deviation of log(slowdown − 1) on each host
@@ -216,6 +218,7 @@ class Queues:
                                    -np.log(cluster.min_iops_ratio[rows])])
         waits = _storage_waits(profiles, cluster.vcpus[rows], cluster.storage_wait[rows],
                                cluster.io_domain[rows], len(cluster.io_domains))
+        self.busy = np.minimum(busy + waits, 1.0)
         self._pools = Pools(cluster, pools)
         self._pooled = np.flatnonzero(self._pools.listed[self.domain] & (waits > 0.0))
         self._pool_wait = waits[self._pooled]
