@@ -35,8 +35,10 @@ class TestBenchPolling(unittest.TestCase):
                 self.assertEqual({'ours': 30, 'stock': 27}[row['pollsters']], row['samples'])
             stock = next(other for other in rows if other['pollsters'] == 'stock' and (
                 other['source'], other['what']) == (row['source'], row['what']))
-            self.assertAlmostEqual(row['share_of_stock'],
-                                   row['milliseconds'] / stock['milliseconds'], delta=0.1)
+            # Milliseconds are rounded to hundredths.
+            share = row['share_of_stock']
+            self.assertAlmostEqual(share, row['milliseconds'] / stock['milliseconds'],
+                                   delta=0.01 * (1 + share) / stock['milliseconds'])
             self.assertGreater(row['MiB'], 0)
 
     def test_real_domains_or_none(self):
