@@ -38,6 +38,7 @@ import numpy as np
 
 from tracon_watcher import characteristics
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
+from tracon_watcher.engine import sightings as seen
 from tracon_watcher.engine import view as views
 from tracon_watcher.placement import queues
 from tracon_watcher.placement import storage
@@ -45,9 +46,7 @@ from tracon_watcher import tie_breaking
 
 LOG = logging.getLogger(__name__)
 
-#: Values that there are: by which waits for cores are longer, and requests that a disk serves.
-GAINS = tuple(2.0 ** (step / 4) for step in range(-4, 5))
-DISKS = (0.5, 0.7, 1.0, 2.0, 4.0, 8.0, 32.0)
+#: Requests that a pool may be found to serve at once.
 POOLS = tuple(2.0 ** step for step in range(9))
 #: Seconds between two checks of a host type, or of the pools, at least.
 SPACING = 300.0
@@ -87,8 +86,7 @@ class Checking:
         self._types: dict[str, _Type] = {}
         self._pools: dict[str, _Pool] = {}
         self._pools_checked_at = -math.inf
-        #: By host, its VMs and since when it has these.
-        self._companies: dict[str, tuple[tuple[str, ...], float]] = {}
+        self._companies: seen.Companies = {}
         self._rng = np.random.default_rng(0)
 
     @property
@@ -109,7 +107,7 @@ class Checking:
 
     def take(self, view: views.View) -> None:
         """Learn of a cycle; one host type is checked, the one whose turn is longest overdue."""
-        self._follow(view)
+        self._companies = seen.companies(view, self._companies)
         self._check_pools(view)
         law, cluster = view.moment.queues, view.moment.cluster
         if law is None:
@@ -148,11 +146,12 @@ class Checking:
         waited = cluster.storage_wait * cluster.vcpus
         telling = np.isfinite(waited) & (rate >= characteristics.MINIMUM_IOPS) & (
             cluster.io_domain >= 0) & ~storage.is_local(cluster)[cluster.io_domain]
-        found = {}
+        # Of a pool that no sample tells of at the moment, what was learnt stays.
+        found = {name: one for name, one in self._pools.items() if name in cluster.io_domains}
         for domain in np.unique(cluster.io_domain[telling]).tolist():
             rows = np.flatnonzero(telling & (cluster.io_domain == domain))
             name = cluster.io_domains[domain]
-            one = self._pools.get(name)
+            one = found.get(name)
             request = float(waited[rows].sum() / rate[rows].sum())
             if one is None:
                 one = _Pool(queues.Pool(request))
@@ -162,15 +161,6 @@ class Checking:
                       0.5 ** (min(seconds, _LONG_AGO) / _HALF_LIFE))
             found[name] = one
         self._pools = found
-
-    def _follow(self, view: views.View) -> None:
-        cluster, before = view.moment.cluster, self._companies
-        self._companies = {}
-        for index, host in enumerate(cluster.hosts):
-            company = cluster.uuids[cluster.first[index]:cluster.first[index + 1]]
-            old = before.get(host)
-            self._companies[host] = old if old is not None and old[0] == company else (
-                company, view.updated_at)
 
 
 @dataclasses.dataclass
@@ -191,7 +181,7 @@ class _Scale:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Drop all errors that were added up."""
         self._near = [place for place in (self.place, self.place + 1, *range(
             self.place - 1, self.place - 1 - self.below, -1)) if 0 <= place < len(self.values)]
         self._losses = np.zeros(len(self._near))
@@ -240,8 +230,8 @@ class _Type:
     def __init__(self, learnt: queues.Learnt = queues.UNCHECKED) -> None:
         self.learnt = learnt
         self.checked_at = -math.inf
-        self._gain = _Scale(GAINS, _nearest(GAINS, learnt.gain))
-        self._disk = _Scale(DISKS, _nearest(DISKS, learnt.disk))
+        self._gain = _Scale(queues.GAINS, _nearest(queues.GAINS, learnt.gain))
+        self._disk = _Scale(queues.DISKS, _nearest(queues.DISKS, learnt.disk))
         self._stepped_at = -math.inf
         self._hours = learnt.vm_hours
         # Sums over VM hours: errors of the law and of a constant, what was covered, exponents.
@@ -265,13 +255,13 @@ class _Type:
         hours = seconds / 3600
         self._judge(law, told, observed, view.observed_error, hours, fade)
         if view.stretches is not None:
-            seen = np.log(np.maximum(view.stretches[law.residents[told]], 1.0))
+            stretches = np.log(np.maximum(view.stretches[law.residents[told]], 1.0))
             gains = [dataclasses.replace(self.learnt, gain=gain) for gain in self._gain.near]
             disks = [dataclasses.replace(self.learnt, disk=disk) for disk in self._disk.near]
             predicted = np.log(law.stretches(gains + disks[1:])[:, told])
-            self._gain.take(predicted[:len(gains), :, 0], seen[:, 0], hours, fade)
+            self._gain.take(predicted[:len(gains), :, 0], stretches[:, 0], hours, fade)
             self._disk.take(np.concatenate([predicted[:1], predicted[len(gains):]])[:, :, 1],
-                            seen[:, 1], hours, fade)
+                            stretches[:, 1], hours, fade)
         self._learn(view.updated_at)
         return self.learnt
 
@@ -350,13 +340,13 @@ class _Pool:
         """
         cluster = view.moment.cluster
         if view.stretches is not None:
-            seen = np.log(np.maximum(view.stretches[rows, 1], 1.0))
+            stretches = np.log(np.maximum(view.stretches[rows, 1], 1.0))
             domain = cluster.io_domain[rows]
             own = characteristics.request_rate(cluster.profiles[rows])
             name = cluster.io_domains[domain[0]]
             self._at_once.take(np.log([
                 queues.Pools(cluster, {name: queues.Pool(request, value)}).stretch(domain, own)
-                for value in self._at_once.near]), seen, seconds / 3600, fade)
+                for value in self._at_once.near]), stretches, seconds / 3600, fade)
             if view.updated_at >= self._stepped_at + _PAUSE and self._at_once.step():
                 self._stepped_at = view.updated_at
                 self._at_once.forget()

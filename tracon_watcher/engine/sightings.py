@@ -36,6 +36,8 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import residents
 from tracon_watcher import tie_breaking
 
+#: By host, its VMs and since when it has these, in seconds since the epoch.
+Companies = dict[str, tuple[tuple[str, ...], float]]
 #: Seconds from one sighting of a VM beside the same neighbours to the next.
 SPACING = 300.0
 #: Most sightings of a host type in one cycle; those whose turn was longest ago come first.
@@ -83,8 +85,7 @@ class Sightings:
         self._interval = interval
         self._spacing = spacing
         self._rng = np.random.default_rng(0) if rng is None else rng
-        #: By host, its VMs and since when it has these.
-        self._companies: dict[str, tuple[tuple[str, ...], float]] = {}
+        self._companies: Companies = {}
         #: By VM, when it was seen last and with whom.
         self._seen: dict[str, tuple[float, tuple[str, ...]]] = {}
 
@@ -95,7 +96,9 @@ class Sightings:
         :param profiles: that the view was made of
         """
         cluster = view.moment.cluster
-        self._follow(view)
+        self._companies = companies(view, self._companies)
+        for uuid in self._seen.keys() - cluster.resident_index.keys():
+            del self._seen[uuid]
         place = {vm: row for row, vm in enumerate(profiles.vms)}
         rows = np.array([place.get(uuid, -1) for uuid in cluster.uuids], dtype=np.intp)
         ended = np.where(rows >= 0, np.append(profiles.at, np.nan)[rows], np.nan)
@@ -138,17 +141,6 @@ class Sightings:
                 cluster.hosts[host] for host in np.unique(cluster.host[rows])}
         return found
 
-    def _follow(self, view: views.View) -> None:
-        cluster, before = view.moment.cluster, self._companies
-        self._companies = {}
-        for index, host in enumerate(cluster.hosts):
-            company = cluster.uuids[cluster.first[index]:cluster.first[index + 1]]
-            old = before.get(host)
-            self._companies[host] = old if old is not None and old[0] == company else (
-                company, view.updated_at)
-        for uuid in self._seen.keys() - cluster.resident_index.keys():
-            del self._seen[uuid]
-
     def _due(self, view: views.View, rows: IntArray, began: FloatArray,
              ended: FloatArray) -> list[int]:
         cluster, waiting = view.moment.cluster, []
@@ -169,6 +161,20 @@ class Sightings:
             self._seen[cluster.uuids[row]] = (
                 float(ended[row]), self._companies[cluster.hosts[cluster.host[row]]][0])
         return chosen
+
+
+def companies(view: views.View, before: Companies) -> Companies:
+    """Return who is on each host, and since when; a host that has the same VMs keeps its time.
+
+    :param before: what was returned of the cycle before
+    """
+    cluster, found = view.moment.cluster, {}
+    for index, host in enumerate(cluster.hosts):
+        company = cluster.uuids[cluster.first[index]:cluster.first[index + 1]]
+        old = before.get(host)
+        found[host] = old if old is not None and old[0] == company else (
+            company, view.updated_at)
+    return found
 
 
 def _hosts(view: views.View) -> tuple[BoolArray, BoolArray]:

@@ -37,10 +37,6 @@ from tracon_watcher import tie_breaking
 LIMITS = {'slowdown': 2.0, 'iops_ratio': 0.5}
 PAIRWISE, LAW, LEARNT, CONSTANT, NONE = (
     'pairwise', 'law of queueing', 'law, learnt', 'constant', 'no interference')
-#: What may be learnt: by how much longer waits for cores are, and requests that a disk serves at
-#: once; below 1, by how much longer each waits.
-GAINS = tuple(2.0 ** (step / 4) for step in range(-4, 5))
-DISKS = (0.5, 0.7, 1.0, 2.0, 4.0, 8.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +45,8 @@ class Host:
 
     :param cores: that the two share
     :param waits: by the name of a program, which part of its time alone it waits for storage
-    :param gain: of :data:`GAINS`
-    :param disk: of :data:`DISKS`
+    :param gain: of :data:`tracon_watcher.queueing.capacity.GAINS`
+    :param disk: of :data:`tracon_watcher.queueing.capacity.DISKS`
     """
 
     cores: int = 1
@@ -65,7 +61,7 @@ class Row:
 
     :param model: ``pairwise`` is that of measured host types; ``law of queueing`` that of
         :mod:`tracon_watcher.queueing`, whose IOPS ratio is one over its slowdown, ``law, learnt``
-        the same with :data:`GAINS` and :data:`DISKS` that suit slowdowns best; ``constant``
+        the same with those of its ``GAINS`` and ``DISKS`` that suit slowdowns best; ``constant``
         answers the geometric mean of all pairs that hold neither program, and ``no interference``
         answers 1
     :param bias: mean of (predicted − measured) / measured
@@ -101,7 +97,7 @@ def unknown_programs(points: measured.Points, response: str, host: Host = Host()
     """
     pairs = points.defined(response, ('pair',))
     fitted = fit.learnable(points, response)
-    capacity = measured.capacity(points)
+    most = measured.capacity(points)
     predicted = {name: np.full(len(pairs), np.nan)
                  for name in (PAIRWISE, LAW, LEARNT, CONSTANT, NONE)}
 
@@ -110,7 +106,7 @@ def unknown_programs(points: measured.Points, response: str, host: Host = Host()
     predicted[LAW] = as_response(by_law(pairs, host))
     slowed = fit.learnable(points, 'slowdown')
     answers = [dataclasses.replace(host, gain=gain, disk=disk)
-               for gain in GAINS for disk in DISKS]
+               for gain in capacity.GAINS for disk in capacity.DISKS]
     wrong = np.stack([np.abs(np.log(by_law(slowed, one)) - slowed.exponent('slowdown'))
                       for one in answers])
     couples = sorted({tuple(sorted(names)) for names in zip(pairs.target.tolist(),
@@ -119,7 +115,7 @@ def unknown_programs(points: measured.Points, response: str, host: Host = Host()
         report(done / len(couples))
         tested = _both_of(pairs, couple)
         columns = measured.design(pairs.take(tested))
-        model = fit.regressor(fitted.take(~_any_of(fitted, couple)), response, capacity)
+        model = fit.regressor(fitted.take(~_any_of(fitted, couple)), response, most)
         predicted[PAIRWISE][tested] = measured.from_exponent(model.predict(columns), response)
         known = ~_any_of(slowed, couple)
         suits = answers[tie_breaking.argmin(wrong[:, known].mean(axis=1).tolist())]
@@ -147,8 +143,7 @@ def by_law(points: measured.Points, host: Host) -> FloatArray:
         network.Hosts(np.full(count, float(host.cores)), gain=np.full(count, host.gain)),
         network.VMs(place, np.ones(2 * count, dtype=np.intp), busy),
         network.Uses(np.arange(2 * count), place, np.asarray(waits),
-                     capacity.at_most(np.full(count, max(host.disk, 1.0))),
-                     gain=np.full(count, max(1.0 / host.disk, 1.0)))).slowdown[::2]
+                     *capacity.disks(np.full(count, host.disk)))).slowdown[::2]
     return found
 
 

@@ -51,6 +51,8 @@ SPREAD = 0.25
 DISK = 8.0
 #: Requests that a pool is taken to serve at once.
 POOL = 64.0
+#: What may be learnt of a host type.
+GAINS, DISKS = capacity.GAINS, capacity.DISKS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,7 +233,8 @@ class Queues:
         on_disk = np.flatnonzero((waits > 0.0) & local[cluster.io_domain[rows]]
                                  & (cluster.io_domain[rows] == cluster.host_io_domain[
                                      cluster.host[rows]]))
-        self._uses = network.Uses(on_disk, self.place[on_disk], waits[on_disk], *_disks(disk))
+        self._uses = network.Uses(on_disk, self.place[on_disk], waits[on_disk],
+                                  *capacity.disks(disk))
         self._has_disk = local[self._host_domain]
         self._request = _mean_request(profiles, cluster.vcpus[rows], waits)
         self._prepared = network.Prepared(self._on, self._vms, self._uses)
@@ -318,7 +321,7 @@ class Queues:
             network.VMs(again(self._vms.host, hosts), np.tile(self._vms.vcpus, times),
                         np.tile(self._vms.used, times)),
             network.Uses(again(self._uses.vm, count), again(self._uses.resource, hosts),
-                         np.tile(self._uses.used, times), *_disks(disk)))
+                         np.tile(self._uses.used, times), *capacity.disks(disk)))
         stretches = np.full((times * count, 2), np.nan)
         stretches[:, 0] = found.stretch
         stretches[again(self._uses.vm, count), 1] = found.resource_stretch
@@ -421,11 +424,6 @@ def used(profiles: FloatArray, vcpus: IntArray) -> FloatArray:
     """
     found: FloatArray = np.clip(profiles[:, CPU].sum(axis=1) / vcpus, 0.0, 1.0)
     return found
-
-
-def _disks(at_once: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return capacities and gains of disks that serve so many requests at once, (n,)."""
-    return capacity.at_most(np.maximum(at_once, 1.0)), np.maximum(1.0 / at_once, 1.0)
 
 
 def bound(exponent: FloatArray, level: float, of_law: FloatArray | float,

@@ -29,6 +29,11 @@ from tracon_watcher.queueing import normal
 THREAD_GAIN = 0.3
 #: At most so many numbers are kept: more requests at once change little.
 DEEPEST = 64
+#: Values that observation may give: by which waits for cores are longer than the law says, and
+#: requests that a disk serves at once; below 1 it serves one, and each wait is longer by its
+#: inverse.
+GAINS = tuple(2.0 ** (step / 4) for step in range(-4, 5))
+DISKS = (0.5, 0.7, 1.0, 2.0, 4.0, 8.0, 32.0)
 
 
 def servers(count: int) -> FloatArray:
@@ -45,6 +50,14 @@ def at_most(count: FloatArray) -> FloatArray:
     """
     depths = np.arange(1.0, math.ceil(count.max(initial=1.0)) + 1.0)
     return np.minimum(depths, count[:, np.newaxis])
+
+
+def disks(at_once: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the capacities and the gains of disks, see :data:`DISKS`.
+
+    :param at_once: (n,) requests that each serves at once, more than 0
+    """
+    return at_most(np.maximum(at_once, 1.0)), np.maximum(1.0 / at_once, 1.0)
 
 
 def threads(count: FloatArray, cores: FloatArray, gain: float | FloatArray = THREAD_GAIN,

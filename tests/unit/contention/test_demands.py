@@ -12,6 +12,7 @@
 
 """Profiles from one poll to the next (synthetic)."""
 
+import dataclasses
 import unittest
 
 import numpy as np
@@ -89,6 +90,51 @@ class TestSteady(unittest.TestCase):
         found = watched.profiles()
         np.testing.assert_allclose(found.mean[0], 0.85 * CLOSED.demand, rtol=0.1)
         self.assertLess(found.deviation[0, 2], 0.2 * CLOSED.demand[2])
+
+
+class TestStretches(unittest.TestCase):
+
+    def seen(self, quiet, then, polls=30):
+        watched = Watched()
+        watched.polls(polls, quiet)
+        watched.poll(then)
+        return watched.profiles().stretches[0]
+
+    def test_nothing_stretches_undisturbed(self):
+        np.testing.assert_allclose(self.seen(CLOSED.usage(), CLOSED.usage()), 1.0, atol=0.02)
+
+    def test_requests_by_how_long_they_take(self):
+        usage = CLOSED.usage()
+        slower = dataclasses.replace(usage, read_time=2.5 * usage.read_time)
+        cores, disk = self.seen(usage, slower)
+        self.assertAlmostEqual(2.5, disk, delta=0.05)
+        self.assertAlmostEqual(1.0, cores, delta=0.02)
+        # What its own limit makes requests wait is no stretch.
+        limited = dataclasses.replace(slower, limited=1.5 * usage.read_time)
+        stretch = demands._stretches(self.state(limited))
+        self.assertAlmostEqual(1.0, stretch[0, 1], places=5)
+
+    def test_cpu_time_by_how_long_it_waits_for_a_core(self):
+        usage = CLOSED.usage()
+        for delay in (0.0, 0.5, 2.0):
+            late = dataclasses.replace(usage, delay=delay * usage.running)
+            self.assertAlmostEqual(1 + delay, demands._stretches(self.state(late))[0, 0], places=4)
+        held = dataclasses.replace(usage, delay=usage.running, throttled=usage.running)
+        self.assertAlmostEqual(1.0, demands._stretches(self.state(held))[0, 0], places=4)
+
+    def test_too_little_says_nothing(self):
+        usage = CLOSED.usage()
+        idle = dataclasses.replace(usage, running=0.001 * usage.running,
+                                   reads=0.001 * usage.reads, read_time=0.001 * usage.read_time)
+        self.assertTrue(np.isnan(demands._stretches(self.state(idle))).all())
+
+    @staticmethod
+    def state(usage):
+        """Return the state of a VM whose requests take 5 ms undisturbed, and that never waits."""
+        found = np.zeros(1, dtype=demands._STATE)
+        found['usage'], found['vcpus'], found['baseline'] = usage.columns, 1.0, (
+            0.005, 0.005, 1.0)
+        return found
 
 
 class TestChange(unittest.TestCase):

@@ -22,6 +22,7 @@ from tracon_watcher.engine import view as views
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import queues
+from tracon_watcher.queueing import capacity
 
 _NOISE = 0.05
 
@@ -90,7 +91,7 @@ class CheckingTest(unittest.TestCase):
 
     def test_one_step_an_hour_at_most(self):
         found = self.learn(world(), queues.Learnt(disk=0.5), 2.4).learnt['small']
-        steps = checking.DISKS.index(8.0) - checking.DISKS.index(found.disk)
+        steps = capacity.DISKS.index(8.0) - capacity.DISKS.index(found.disk)
         self.assertTrue(1 <= steps <= 3, found)
 
     def test_hosts_of_no_type_are_learnt_of_together(self):
@@ -157,6 +158,11 @@ class PoolTest(unittest.TestCase):
         found = checked.pools['ceph']
         self.assertEqual(8.0, found.at_once)
         self.assertAlmostEqual(requests, found.request)
+        # While nothing is sampled, it stays.
+        silent = assessment.Assessor(dataclasses.replace(
+            state, profiles=np.full((40, 4), np.nan)), {})
+        checked.take(view(silent, np.full((40, 3), np.nan), 3600.0 * 9))
+        self.assertEqual(found, checked.pools['ceph'])
         other = checking.Checking(60.0)
         other.adopt({}, checked.pools)
         self.assertEqual(checked.pools, other.pools)
