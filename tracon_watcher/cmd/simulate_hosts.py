@@ -63,9 +63,9 @@ class Hosts(lister.Lister):
         drawn = crowds.draw(parsed_args.hosts, parsed_args.cores, parsed_args.least,
                             parsed_args.most, parsed_args.seed)
         shown = progress.Progress(1.0)
-        true = loops.slowdowns(drawn.cores, drawn.vcpus, drawn.used, np.ones(drawn.used.shape),
-                               parsed_args.events, parsed_args.seed,
-                               lambda share: shown.report('events', share))
+        true = drawn.of_work(loops.slowdowns(
+            drawn.cores, drawn.vcpus, drawn.used, np.ones(drawn.used.shape), parsed_args.events,
+            parsed_args.seed, lambda share: shown.report('events', share)))
         shown.report('events', 1.0)
         judges = {'law of queueing': _law(drawn),
                   **{f'model of {name}': _model(drawn, name, pair)
@@ -94,7 +94,7 @@ def _law(drawn: Any) -> np.ndarray:
         network.VMs(host, drawn.vcpus[drawn.there], drawn.used[drawn.there]))
     predicted = np.full(drawn.vcpus.shape, np.nan)
     predicted[drawn.there] = found.slowdown * found.by_itself
-    return predicted
+    return np.asarray(drawn.of_work(predicted))
 
 
 def _model(drawn: Any, host_type: str, models: Any) -> np.ndarray:

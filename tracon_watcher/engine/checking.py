@@ -21,9 +21,7 @@ many requests a pool serves at once, which hosts share, is learnt likewise; how 
 takes undisturbed is the mean of what its VMs have seen.
 
 A prediction is compared with what was observed before anything is learnt from it, so errors and
-coverage are those of predictions of what had not been seen. What counters show is by how much the
-time stretches in which a VM works or waits; so what is predicted of all of its time is put down to
-that part of it.
+coverage are those of predictions of what had not been seen.
 """
 
 from __future__ import annotations
@@ -64,8 +62,6 @@ _LONGEST = 600.0
 #: By so much log stretches with different values must differ to tell which is right.
 _TELLING = 0.01
 _LEAST_VMS = 3
-#: A VM counts as busy for this part of its time at least.
-_LEAST_BUSY = 0.02
 #: Share of the present value's errors below which another one is taken.
 _BETTER = 0.97
 _LEAST_SPREAD, _MOST_SPREAD = 0.1, 1.0
@@ -278,15 +274,11 @@ class _Type:
         self._hours = float(self._hours * fade + hours * len(observed))
         if not len(observed):
             return
-        busy = np.maximum(law.busy[told], _LEAST_BUSY)
-
-        def of_busy(exponent: FloatArray) -> FloatArray:
-            return np.asarray(np.log1p(np.expm1(exponent[0][told]) / busy))
-        predicted = of_busy(law.exponent)
+        predicted = law.exponent[0, told]
         self._sums[3] += hours * observed.sum()
         mean = self._sums[3] / self._hours
         quantile = statistics.NormalDist().inv_cdf(0.5 + _COVERED / 2)
-        lower, upper = (of_busy(law.bound(level))
+        lower, upper = (law.bound(level)[0, told]
                         for level in (0.5 - _COVERED / 2, 0.5 + _COVERED / 2))
         noise = quantile * np.nan_to_num(deviation)
         covered = ((observed >= predicted - np.hypot(predicted - lower, noise))

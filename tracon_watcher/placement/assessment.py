@@ -228,13 +228,16 @@ class Assessor:
         rise = after - law.exponent
         result.score[law.hosts] += law.harm(rise)
         spread = law.spread(coming, own)
+
+        def bounds_of(level: float) -> FloatArray:
+            return queues.bound(own, level, law.law_spread, spread)
         responses = [0]
         if newcomer.mean[IO].sum() >= characteristics.MINIMUM_IOPS:
             responses.append(1)
         for index in responses:
-            result.exponent[index, law.hosts] = own
-            result.score[law.hosts] += own
-            lower = queues.bound(own, 1 - confidence, law.law_spread, spread)
+            result.exponent[index, law.hosts] = own[index]
+            result.score[law.hosts] += own[index]
+            lower = bounds_of(1 - confidence)[index]
             limit = limits[index][law.hosts]
             over = np.flatnonzero(lower > limit)
             result.note(verdict.Found(index, law.hosts[over], np.full(len(over), -1),
@@ -242,7 +245,7 @@ class Assessor:
 
         def fill(lower: FloatArray, upper: FloatArray) -> None:
             for found, level in ((lower, 1 - confidence), (upper, confidence)):
-                found[:, law.hosts] = queues.bound(own, level, law.law_spread, spread)
+                found[:, law.hosts] = bounds_of(level)
         result.postpone(fill)
         allowance = self._allowance(law)
         if not (rise > allowance).any():

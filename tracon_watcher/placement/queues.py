@@ -17,8 +17,10 @@ VM does (:mod:`tracon_watcher.queueing`): nothing has to be measured of the host
 that was not checked against the host type (:class:`Learnt`), intervals are wide.
 
 A vCPU of a VM is on the CPU for u = (guest CPU + host CPU) / vCPUs of its time alone, and waits
-for storage for what its counters say. An IOPS ratio is the inverse of the slowdown, for VMs that
-do I/O.
+for storage for w, which its counters tell. The law says how many times as long S it takes for
+what it does, the time included in which it has nothing to do; that does not stretch. What users
+feel, and counters show, is the stretch of the time in which it works: the slowdown is
+1 + (S − 1) / (u + w). An IOPS ratio is 1 / S, for VMs that do I/O.
 
 How many requests a disk serves at once is not known until it is learnt; eight are assumed, so that
 a slower disk does more harm than is predicted. A pool that hosts share serves many hosts, so it is
@@ -51,6 +53,8 @@ SPREAD = 0.25
 DISK = 8.0
 #: Requests that a pool is taken to serve at once.
 POOL = 64.0
+#: A VM counts as busy for this part of its time at least.
+LEAST_BUSY = 0.02
 #: What may be learnt of a host type.
 GAINS, DISKS = capacity.GAINS, capacity.DISKS
 
@@ -183,8 +187,6 @@ class Queues:
     :ivar place: (n,) index of each one's host in ``hosts``
     :ivar domain: (n,) index of each one's storage backend, -1 where unknown
     :ivar taken: (n,) cores that each would use alone
-    :ivar busy: (n,) part of its time alone in which each virtual CPU is on the CPU or waits for
-        storage
     :ivar exponent: (2, n) what they suffer: log slowdown and −log IOPS ratio, NaN in the second
         for a VM that does too little I/O to have a ratio
     :ivar law_spread: (g,) standard deviation of log(slowdown − 1) on each host
@@ -220,7 +222,7 @@ class Queues:
                                    -np.log(cluster.min_iops_ratio[rows])])
         waits = _storage_waits(profiles, cluster.vcpus[rows], cluster.storage_wait[rows],
                                cluster.io_domain[rows], len(cluster.io_domains))
-        self.busy = np.minimum(busy + waits, 1.0)
+        self._busy = _busy(busy, waits, self._rate)
         self._pools = Pools(cluster, pools)
         self._pooled = np.flatnonzero(self._pools.listed[self.domain] & (waits > 0.0))
         self._pool_wait = waits[self._pooled]
@@ -238,10 +240,11 @@ class Queues:
         self._has_disk = local[self._host_domain]
         self._request = _mean_request(profiles, cluster.vcpus[rows], waits)
         self._prepared = network.Prepared(self._on, self._vms, self._uses)
-        self.exponent = self._exponents(self._prepared.effects.slowdown)
+        self._whole = self._prepared.effects.slowdown
+        self.exponent = self._exponents(self._whole, self._longer)
 
     def beside(self, coming: Coming) -> tuple[FloatArray, FloatArray]:
-        """Return the exponents of a newcomer on each host, (g,), and of the residents, (2, n)."""
+        """Return exponents of a newcomer on each host, (2, g), and of the residents, (2, n)."""
         return self._beside(coming, coming.newcomer.mean)
 
     def harmed_for_sure(self, coming: Coming, confidence: float, rows: IntArray) -> FloatArray:
@@ -258,10 +261,8 @@ class Queues:
 
         :param demand: (4,) of whom they come from
         """
-        rise = np.zeros(len(self.residents))
-        if len(self._pooled):
-            rise = np.log(self._longer_on_pools(float(demand[IO].sum())) / self._longer)
-        return np.stack([rise, np.where(self._does_io, rise, np.nan)])
+        return self._exponents(
+            self._whole, self._longer_on_pools(float(demand[IO].sum()))) - self.exponent
 
     def _longer_on_pools(self, more: float) -> FloatArray:
         """Return how many times as long a unit of work takes on account of pools, (n,)."""
@@ -271,7 +272,7 @@ class Queues:
         return found
 
     def spread(self, coming: Coming, exponent: FloatArray) -> FloatArray | float:
-        """Return the standard deviations, (g,), that an uncertain demand gives its exponents.
+        """Return the standard deviations, (2, g), that an uncertain demand gives its exponents.
 
         That of CPU time alone: what a request takes is less certain than how many there are.
         """
@@ -279,7 +280,7 @@ class Queues:
         deviation = math.hypot(*newcomer.deviation[CPU])
         if not deviation:
             return 0.0
-        change = np.zeros(len(self.hosts))
+        change = np.zeros(exponent.shape)
         for sign in (1.0, -1.0):
             # Both sorts of CPU time are one here.
             mean = newcomer.mean.copy()
@@ -346,8 +347,7 @@ class Queues:
         case, vm, slowdown = network.without(self._on, self._vms, rows, self._uses)
         whole = np.ones((len(rows), len(self.residents)))
         whole[case, vm] = slowdown
-        found = np.stack([self._exponents(one)[:, rows] for one in whole], axis=1) \
-            if len(rows) else np.zeros((2, 0, 0))
+        found = self._exponents(whole, self._longer)[:, :, rows]
         for one in found:
             np.fill_diagonal(one, 0.0)
         return rows, found
@@ -369,24 +369,59 @@ class Queues:
             waits[0] = min(rate * self._request / newcomer.vcpus if math.isnan(share) else share,
                            1.0 - busy)
         longer = np.ones(len(self.hosts))
-        rise: FloatArray | float = 0.0
+        residents_longer = self._longer
+        waited = np.zeros(len(self.hosts))
         if rate and on_pool.any():
-            waited = np.full(len(domain), share) if not math.isnan(share) else (
-                rate * self._pools.request(domain) / newcomer.vcpus)
-            longer = np.where(on_pool, 1.0 + np.minimum(waited, 1.0 - busy) * (
-                self._pools.stretch(domain, rate if coming.felt else 0.0) - 1.0), 1.0)
+            waited = np.where(on_pool, np.minimum(
+                np.full(len(domain), share) if not math.isnan(share) else (
+                    rate * self._pools.request(domain) / newcomer.vcpus), 1.0 - busy), 0.0)
+            longer = 1.0 + waited * (
+                self._pools.stretch(domain, rate if coming.felt else 0.0) - 1.0)
             if not coming.felt:
                 # Those beside it on its own host; others are looked at apart.
-                rise = np.where(domain[self.place] == self.domain, self.rise_on_pools(mean), 0.0)
+                residents_longer = np.where(domain[self.place] == self.domain,
+                                            self._longer_on_pools(rate), self._longer)
         own, others = self._prepared.with_newcomer(network.Newcomer(
             newcomer.vcpus, busy, resource=resource,
             resource_used=None if resource is None else waits), residents)
-        return (own_waits.felt(np.log(own * longer), newcomer.own_wait or None),
-                np.fmax(self._exponents(others), self.exponent) + rise)
+        if resource is not None:
+            waited = np.where(on_disk, waits[0], waited)
+        whole = own_waits.felt(np.log(own * longer), newcomer.own_wait or None)
+        return (np.stack([_of_work(whole, _busy(np.full(len(own), busy), waited, rate)), whole]),
+                np.fmax(self._exponents(others, residents_longer), self.exponent))
 
-    def _exponents(self, slowdown: FloatArray) -> FloatArray:
-        one = own_waits.felt(np.log(slowdown * self._longer), self._own_wait)
-        return np.stack([one, np.where(self._does_io, one, np.nan)])
+    def _exponents(self, whole: FloatArray, longer: FloatArray) -> FloatArray:
+        """Return residents' exponents, (2, …, n).
+
+        :param whole: (…, n) by how much what they do takes longer on account of their own hosts
+        :param longer: (n,) and on account of pools
+        """
+        exponent = own_waits.felt(np.log(whole * longer), self._own_wait)
+        return np.stack([_of_work(exponent, self._busy),
+                         np.where(self._does_io, exponent, np.nan)])
+
+
+def _busy(used: FloatArray, waits: FloatArray, rate: FloatArray | float) -> FloatArray:
+    """Return in which part of its time alone a vCPU works, (n,).
+
+    :param used: (n,) part in which it is on the CPU, ``waits``, in which it waits for storage
+    :param rate: (n,) requests a second; where it is not known how long they take, they may take
+        all of the time
+    """
+    does_io = np.asarray(rate) >= characteristics.MINIMUM_IOPS
+    found: FloatArray = np.where(does_io & (waits == 0.0), 1.0,
+                                 np.clip(used + waits, LEAST_BUSY, 1.0))
+    return found
+
+
+def _of_work(exponent: FloatArray, busy: FloatArray) -> FloatArray:
+    """Return by how much the time stretches in which VMs work, as exponents, (…, n).
+
+    :param exponent: (…, n) by how much all of their time does
+    :param busy: (n,)
+    """
+    found: FloatArray = np.log1p(np.expm1(exponent) / busy)
+    return found
 
 
 def _storage_waits(profiles: FloatArray, vcpus: IntArray, told: FloatArray, domain: IntArray,

@@ -12,7 +12,8 @@
 
 """Large hosts with many VMs: who is slowed down beyond a limit, and who of them is found.
 
-The truth is by events (:mod:`.loops`); what judges, sees what each VM would do alone.
+The truth is by events (:mod:`.loops`); what judges, sees what each VM would do alone. Slowdowns
+are those of the time in which a VM is on the CPU: what it does not do does not stretch.
 """
 
 from __future__ import annotations
@@ -47,6 +48,14 @@ class Crowds:
     def there(self) -> np.ndarray:
         """(hosts, VMs), whether there is one."""
         return np.asarray(self.vcpus > 0)
+
+    def of_work(self, whole: FloatArray) -> FloatArray:
+        """Return slowdowns, (hosts, VMs).
+
+        :param whole: (hosts, VMs), by how much all of the time stretches
+        """
+        with np.errstate(invalid='ignore', divide='ignore'):
+            return np.asarray(1.0 + (whole - 1.0) / self.used)
 
 
 @dataclasses.dataclass(frozen=True)

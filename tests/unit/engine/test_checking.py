@@ -47,9 +47,7 @@ def truly(judged, truth):
     state = judged.cluster
     law = queues.Queues(state, np.arange(len(state.hosts)),
                         {name or '': truth for name in state.host_type}, {})
-    # Counters see no more of a VM than the time in which it is busy.
-    return np.column_stack([1.0 + np.expm1(law.exponent[0]) / law.busy,
-                            law.stretches([truth])[0]])
+    return np.column_stack([np.exp(law.exponent[0]), law.stretches([truth])[0]])
 
 
 def observed(true, rng):
