@@ -23,7 +23,7 @@ from cliff import command
 from cliff import lister
 
 
-def _report(line: str) -> None:
+def say(line: str) -> None:
     print(datetime.datetime.now().strftime('%H:%M:%S'), line, file=sys.stderr, flush=True)
 
 
@@ -47,7 +47,7 @@ class Image(lister.Lister):
 
         cache = (parsed_args.cache or image.default_cache()).absolute()
         built = image.build(cache)
-        applications = application_image.build(cache, _report)
+        applications = application_image.build(cache, say)
         rows = [('kernel', built.kernel_release), ('initramfs', str(built.initramfs)),
                 ('applications', str(applications.disk))]
         return ('Part', 'Path or version'), [*rows, *sorted(applications.versions.items())]
@@ -95,7 +95,7 @@ class Measure(command.Command):
             raise errors.InvalidOption('--host', parsed_args.host[0], 'hosts of a cloud are '
                                                                       'measured with --cloud')
         if parsed_args.cloud:
-            finished = lab_cloud.measure(parsed_args, _report)
+            finished = lab_cloud.measure(parsed_args, say)
         elif parsed_args.host_type is None:
             raise errors.InvalidOption('--host-type', None, 'name one, or measure a cloud\'s '
                                                             'hosts with --cloud')
@@ -103,7 +103,7 @@ class Measure(command.Command):
             finished = self._on_this_machine(parsed_args)
         if finished:
             return 0
-        _report('points are missing; the same command goes on with %s' % parsed_args.output)
+        say('points are missing; the same command goes on with %s' % parsed_args.output)
         return 1
 
     def _on_this_machine(self, parsed_args: argparse.Namespace) -> bool:
@@ -121,7 +121,7 @@ class Measure(command.Command):
             # where the file lies on this machine is nobody's business elsewhere
             command='tracon ' + shlex.join(sys.argv[1:]).replace(
                 str(parsed_args.output), parsed_args.output.name))
-        return measure.measure(settings, _report)
+        return measure.measure(settings, say)
 
 
 class Show(lister.Lister):
@@ -201,7 +201,7 @@ class Report(_Table):
 
         # The matrices are small: threads only wait for each other.
         with threadpoolctl.threadpool_limits(1):
-            made = report.Report(packaged.read(parsed_args.file), _report)
+            made = report.Report(packaged.read(parsed_args.file), say)
             try:
                 path = made.write(parsed_args.output)
             except OSError as exc:

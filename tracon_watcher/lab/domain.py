@@ -20,7 +20,7 @@ from xml.sax import saxutils
 MEMORY_MIB = 512
 PORT = 'org.tracon.workload'
 #: Guests by what they are for; a run has the first two of them at least.
-SIDES = ('target', 'background', 'background2', 'background3')
+SIDES = ('target', *(f'background{number or ""}' for number in (0, *range(2, 8))))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,11 +36,12 @@ class Disk:
     read_only: bool = False
 
 
-def definition(name: str, accelerator: str, core: int, kernel: pathlib.Path,
+def definition(name: str, accelerator: str, cpuset: str, kernel: pathlib.Path,
                initramfs: pathlib.Path, disks: list[Disk], port: pathlib.Path,
-               console: pathlib.Path, events: typing.Sequence[str] = ()) -> str:
-    """One virtual CPU and 512 MiB (TRACON, section 4.2), every thread on one core.
+               console: pathlib.Path, events: typing.Sequence[str] = (), vcpus: int = 1) -> str:
+    """One virtual CPU and 512 MiB (TRACON, section 4.2).
 
+    :param cpuset: the cores on which all its threads run, as in ``0-3,7``
     :param events: libvirt's names of perf events to be counted
 
     Without ACPI and the HPET a guest's clock is slow and it boots for 15 s.
@@ -50,8 +51,8 @@ def definition(name: str, accelerator: str, core: int, kernel: pathlib.Path,
 <domain type="{accelerator}">
   <name>{name}</name>
   <memory unit="MiB">{MEMORY_MIB}</memory>
-  <vcpu>1</vcpu>
-  <cputune><vcpupin vcpu="0" cpuset="{core}"/><emulatorpin cpuset="{core}"/></cputune>
+  <vcpu cpuset="{cpuset}">{vcpus}</vcpu>
+  <cputune><emulatorpin cpuset="{cpuset}"/></cputune>
   <os>
     <type arch="x86_64" machine="pc">hvm</type>
     <kernel>{_text(kernel)}</kernel>

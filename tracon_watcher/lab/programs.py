@@ -34,6 +34,8 @@ class Unit:
     :param cpu_seconds: of the CPU loop, on an idle host
     :param reads: and writes, a unit; may be fractions
     :param period: microseconds between arrivals; 0 is a closed loop
+    :param think: microseconds for which a closed loop does nothing after a unit, about
+    :param loops: how many do that at once, which then only compute
     :param application: its name, when one run of it is a unit
     """
 
@@ -45,6 +47,8 @@ class Unit:
     sequential_reads: bool = False
     sequential_writes: bool = False
     period: int = 0
+    think: int = 0
+    loops: int = 1
     queries: int = 0
     application: str = ''
 
@@ -59,10 +63,11 @@ class Unit:
             return 'run application=%s shards=%d seed=%d' % (
                 self.application, applications.SHARDS, seed)
         return ('run cpu=%d reads=%.6f writes=%.6f rsize=%d wsize=%d rseq=%d wseq=%d '
-                'period=%d queries=%d seed=%d' % (
+                'period=%d think=%d loops=%d queries=%d seed=%d' % (
                     self.cpu_seconds * iterations_per_second, self.reads, self.writes,
                     self.read_bytes, self.write_bytes, self.sequential_reads,
-                    self.sequential_writes, self.period, self.queries, seed))
+                    self.sequential_writes, self.period, self.think, self.loops, self.queries,
+                    seed))
 
 
 def generator(cpu_percent: int, reads_per_second: int, writes_per_second: int) -> str:

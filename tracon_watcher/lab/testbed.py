@@ -61,18 +61,22 @@ class Testbed:
     :param guests: how many, the target included
     :param database: whether the database program is to run
     :param applications: the disk of the applications, if they are to run
+    :param spread: the virtual CPUs of each guest, which run on all cores of this machine, as those
+        of VMs do that nobody pins; None: one each, on the measured core
     """
 
     __test__ = False
 
     def __init__(self, host_type: host_types.HostType, cache: pathlib.Path, core: int,
                  accelerator: str = 'auto', guests: int = 2, database: bool = True,
-                 applications: application_image.ApplicationImage | None = None) -> None:
+                 applications: application_image.ApplicationImage | None = None,
+                 spread: typing.Sequence[int] | None = None) -> None:
         self.host_type = host_type
         self.sides = domain.SIDES[:guests]
         self.events: tuple[str, ...] = ()
         self._database = database
         self._applications = applications
+        self._spread = spread
         self.core = core
         self.accelerator = accelerator
         self.guests: dict[str, Guest] = {}
@@ -118,7 +122,7 @@ class Testbed:
         for side in self.sides:
             self.boot(side)
         self._undo.append(self._raise_shares())
-        if self.host_type.separate_cores:
+        if self.host_type.separate_cores or self._spread:
             self._undo.append(self._watch_first())
 
     def __exit__(self, *unused: object) -> None:
@@ -180,9 +184,13 @@ class Testbed:
         name = 'tracon-%s' % side
         port = self._directory / ('%s-%s.sock' % (side, uuid.uuid4().hex[:8]))
         console = self._directory / (side + '.console')
-        xml = domain.definition(name, self.accelerator, self.core_of(side), self.image.kernel,
+        cpuset, vcpus = str(self.core_of(side)), 1
+        if self._spread:
+            cpuset = ','.join(map(str, sorted(os.sched_getaffinity(0))))
+            vcpus = self._spread[self.sides.index(side)]
+        xml = domain.definition(name, self.accelerator, cpuset, self.image.kernel,
                                 self.image.initramfs, self._device.disks(side), port, console,
-                                self.events)
+                                self.events, vcpus)
         with interruption.signals.held():
             defined = self._connection.createXML(xml, libvirt.VIR_DOMAIN_START_AUTODESTROY)
             try:

@@ -26,13 +26,13 @@ class TestDefinition(unittest.TestCase):
     def definition(self, *disks):
         path = pathlib.Path('/images/a & b')
         return ElementTree.fromstring(domain.definition(
-            'tracon-target', 'qemu', 3, path, path, list(disks), path, path))
+            'tracon-target', 'qemu', '3', path, path, list(disks), path, path))
 
     def test_one_vcpu_all_threads_on_the_measured_core(self):
         xml = self.definition()
         self.assertEqual('1', xml.findtext('vcpu'))
         self.assertEqual('512', xml.findtext('memory'))
-        self.assertEqual('3', xml.find('cputune/vcpupin').get('cpuset'))
+        self.assertEqual('3', xml.find('vcpu').get('cpuset'))
         self.assertEqual('3', xml.find('cputune/emulatorpin').get('cpuset'))
         self.assertEqual('/images/a & b', xml.findtext('os/kernel'))
 

@@ -21,7 +21,9 @@
  *
  *   run KEY=VALUE ...   start: cpu (iterations), reads, writes (a unit; may be
  *                       fractions), rseq, wseq (0 or 1), rsize, wsize (bytes),
- *                       period (microseconds, 0 = closed loop), queries, seed;
+ *                       period (microseconds, 0 = closed loop), think (so many
+ *                       microseconds after a unit, about), queries, seed, loops
+ *                       (how many do that at once, if they only compute);
  *                       or application (a name) and shards (how many inputs)
  *   stop                stop; answers once the work has stopped
  *   read                answers "clock units service reads readtime writes
@@ -59,8 +61,11 @@
 #define WORDS 4096              /* 32 KiB walked by the CPU loop */
 #define APPLICATIONS "/apps"    /* their root file system */
 
+#define LOOPS 4
+
 struct spec {
-    double cpu, reads, writes, period;
+    double cpu, reads, writes, period, think;
+    long loops;
     long rseq, wseq, rsize, wsize, queries, shards;
     uint64_t seed;
     char application[32];
@@ -68,14 +73,15 @@ struct spec {
 
 static struct spec spec;
 static struct counters counters;
-static volatile int running, busy;
+static volatile int running, busy;      /* busy: how many loops are */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 int disk = -1;
 uint64_t disk_bytes;
-static uint64_t read_at, write_at, rng;
+static uint64_t read_at, write_at;
+static __thread uint64_t rng;
 static char *buffer;
-static volatile uint64_t words[WORDS];
+static __thread volatile uint64_t words[WORDS];
 static int to_database = -1, from_database = -1;
 static long database_rows;
 static volatile pid_t running_unit, running_daemon;     /* process groups */
@@ -330,22 +336,27 @@ static int unit(double *read_credit, double *write_credit)
     return running;
 }
 
-static void *work(void *unused)
+static void sleep_until(uint64_t due)
 {
-    (void)unused;
+    struct timespec t = {due / 1000000000ull, due % 1000000000ull};
+    while (running && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
+        ;
+}
+
+static void *work(void *number)
+{
+    long own = (long)number;
+    pthread_mutex_lock(&lock);
     for (;;) {
-        pthread_mutex_lock(&lock);
-        busy = 0;
-        pthread_cond_broadcast(&changed);
-        while (!running)
+        while (!running || own >= spec.loops)
             pthread_cond_wait(&changed, &lock);
-        busy = 1;
+        busy++;
         pthread_mutex_unlock(&lock);
 
         double read_credit = 0, write_credit = 0;
-        uint64_t period = spec.period * 1000;
+        uint64_t period = spec.period * 1000, think = spec.think * 1000;
         uint64_t due = now();
-        rng = spec.seed * 2654435761ull + 88172645463325252ull;
+        rng = (spec.seed + 7919 * own) * 2654435761ull + 88172645463325252ull;
         if (spec.queries)
             start_database();
         while (running) {
@@ -358,20 +369,21 @@ static void *work(void *unused)
             counters.units++;
             counters.service += end - begin;
             pthread_mutex_unlock(&lock);
+            if (think)
+                sleep_until(end + think / 2 + draw() % think);
             if (!period)
                 continue;
             /* Arrivals are jittered, or two paced neighbours would keep one
              * phase for a whole window and never meet, or always. */
             due += period / 2 + draw() % period;
-            if (end < due) {
-                struct timespec t = {due / 1000000000ull, due % 1000000000ull};
-                while (running && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME,
-                                                  &t, NULL) == EINTR)
-                    ;
-            } else if (end - due > 2 * period) {
+            if (end < due)
+                sleep_until(due);
+            else if (end - due > 2 * period)
                 due = end;
-            }
         }
+        pthread_mutex_lock(&lock);
+        busy--;
+        pthread_cond_broadcast(&changed);
     }
     return NULL;
 }
@@ -419,6 +431,8 @@ const char *start(const char *line)
     spec.reads = number(line, "reads", 0);
     spec.writes = number(line, "writes", 0);
     spec.period = number(line, "period", 0);
+    spec.think = number(line, "think", 0);
+    spec.loops = number(line, "loops", 1);
     spec.rseq = number(line, "rseq", 0);
     spec.wseq = number(line, "wseq", 0);
     spec.rsize = number(line, "rsize", 4096);
@@ -430,11 +444,17 @@ const char *start(const char *line)
     if (spec.queries)
         drop_caches();
     memset(&counters, 0, sizeof counters);
+    if (spec.loops > LOOPS
+        || (spec.loops > 1 && (spec.reads || spec.writes || spec.queries
+                               || spec.application[0]))) {
+        pthread_mutex_unlock(&lock);
+        return "several loops can only compute, and are four at most";
+    }
     if (spec.application[0] && !begin_application()) {
         pthread_mutex_unlock(&lock);
         return "the application is not on its disk, or did not begin";
     }
-    running = busy = 1;
+    running = 1;
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
     return NULL;
@@ -459,7 +479,8 @@ static int open_disk(const char *path)
     if (posix_memalign((void **)&buffer, 4096, BLOCK) || disk_bytes < 4 * BLOCK)
         return 0;
     memset(buffer, 0x5a, BLOCK);
-    pthread_create(&worker, NULL, work, NULL);
+    for (long own = 0; own < LOOPS; own++)
+        pthread_create(&worker, NULL, work, (void *)own);
     return 1;
 }
 

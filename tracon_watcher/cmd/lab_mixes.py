@@ -1,0 +1,101 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import shlex
+import sys
+import typing
+
+from cliff import command
+from cliff import lister
+
+
+class Measure(command.Command):
+    """Measure mixes of up to eight guests on all cores of this machine, into a CSV file.
+
+    Needs root, libvirt and QEMU, and the machine to itself.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add = parser.add_argument
+        add('--output', required=True, metavar='FILE', type=pathlib.Path)
+        add('--mixes', type=int, default=20, metavar='N', help='(default: %(default)s)')
+        add('--window', type=float, default=10.0, metavar='SECONDS', help='(default: %(default)s)')
+        add('--seed', type=int, default=1, metavar='N', help='(default: %(default)s)')
+        add('--accelerator', choices=('auto', 'kvm', 'qemu'), default='auto')
+        add('--cache', type=pathlib.Path, metavar='DIR',
+            help='where images are kept: 1 GB of scratch disk a guest')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        from tracon_watcher.cmd import arguments
+        from tracon_watcher.cmd import lab
+        from tracon_watcher.lab import interruption
+        from tracon_watcher.lab import mixes
+
+        arguments.require_at_least(parsed_args, mixes=1, window=1, seed=0)
+        interruption.signals.install()
+        mixes.measure(
+            parsed_args.output, parsed_args.mixes, parsed_args.window, parsed_args.seed,
+            # where the file lies on this machine is nobody's business elsewhere
+            'tracon ' + shlex.join(sys.argv[1:]).replace(
+                str(parsed_args.output), parsed_args.output.name),
+            lab.say, parsed_args.accelerator, parsed_args.cache)
+
+
+class Show(lister.Lister):
+    """Compare what guests of mixes suffered with what the law of queueing predicts."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('file', metavar='FILE', help='of mixes (CSV)')
+        parser.add_argument('--plot', metavar='FILE', type=pathlib.Path,
+                            help='picture of predicted over measured (PNG, SVG or PDF)')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[
+            tuple[str, ...], list[tuple[typing.Any, ...]]]:
+        from tracon_watcher.cmd import packaged
+        from tracon_watcher.lab import mixes
+
+        header, rows = mixes.read(parsed_args.file)
+        judged = mixes.judge(rows, int(header['cores']))
+        if parsed_args.plot:
+            _plot(judged, parsed_args.plot)
+        return mixes.TABLE, [tuple(packaged.shown(value, parsed_args) for value in row)
+                             for row in mixes.table(judged)]
+
+
+def _plot(judged: typing.Any, path: pathlib.Path) -> None:
+    import matplotlib
+    matplotlib.use('Agg')
+    from matplotlib import pyplot
+
+    from tracon_watcher.lab import mixes
+
+    figure, axes = pyplot.subplots(figsize=(5.5, 5))
+    for name, marker in ((mixes.LAW, 'o'), (mixes.ESTIMATED, 'x'), (mixes.COUNTERS, '+')):
+        axes.plot(judged.measured, judged.predicted[name], marker, label=name, alpha=0.7)
+    most = max(axes.get_xlim()[1], axes.get_ylim()[1])
+    axes.plot([1, most], [1, most], color='grey', linewidth=0.8)
+    axes.set(xscale='log', yscale='log', xlim=(0.9, most), ylim=(0.9, most),
+             xlabel='measured slowdown', ylabel='predicted, or seen by counters')
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter('{x:g}')
+        axis.set_minor_formatter('{x:g}')
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
