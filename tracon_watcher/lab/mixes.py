@@ -72,6 +72,8 @@ COLUMNS = ('mix', 'guest', 'vcpus', 'program', 'seconds', 'units', 'service', 'r
            'host', 'reads', 'writes', 'read_time', 'write_time')
 ALONE = 'alone'
 _SETTLE = 1.0
+#: A window counts in which every guest does some units: disks may stand still for seconds.
+_LEAST_UNITS, _ATTEMPTS = 10, 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +146,13 @@ def measure(output: pathlib.Path, mixes: int, seconds: float, seed: int, command
         todo = [(ALONE, one) for one in alone] + [(str(n), one) for n, one in enumerate(plan)]
         begin = time.monotonic()
         for number, (mix, members) in enumerate(todo, 1):
-            for row in _window(bed, members, mix, seconds, iterations, seed * 1000 + number):
+            for _attempt in range(_ATTEMPTS):
+                rows = _window(bed, members, mix, seconds, iterations, seed * 1000 + number)
+                least = min(row.units * row.seconds for row in rows)
+                if least >= _LEAST_UNITS:
+                    break
+                report('a guest did %d units only: the window is taken again' % least)
+            for row in rows:
                 writer.writerow([one if isinstance(one, str) else '%.6g' % one
                                  for one in dataclasses.astuple(row)])
             stream.flush()
@@ -257,7 +265,7 @@ def judge(rows: typing.Sequence[Row], cores: int) -> Judged:
     mixes = np.unique([row.mix for row in shared], return_inverse=True)[1]
     return Judged(shared, measured, {
         LAW: law, ESTIMATED: np.exp(estimated.exponents()[0]), COUNTERS: estimate.slowdown,
-        CONSTANT: np.full(len(shared), measured.mean())}, lower, upper,
+        CONSTANT: np.full(len(shared), np.nanmean(measured))}, lower, upper,
         np.bincount(mixes, used)[mixes] / cores)
 
 
@@ -294,7 +302,8 @@ def table(judged: Judged) -> list[tuple[typing.Any, ...]]:
     found = []
     for judge_name, predicted in judged.predicted.items():
         for guests in (None, *SIZES):
-            some = np.isfinite(predicted) & (True if guests is None else size == guests)
+            some = np.isfinite(predicted) & np.isfinite(judged.measured) & (
+                True if guests is None else size == guests)
             if not some.any():
                 continue
             ratio = predicted[some] / judged.measured[some] - 1.0

@@ -355,12 +355,13 @@ static void *work(void *number)
 
         double read_credit = 0, write_credit = 0;
         uint64_t period = spec.period * 1000, think = spec.think * 1000;
-        uint64_t due = now();
+        uint64_t due = now(), woken = 0;
         rng = (spec.seed + 7919 * own) * 2654435761ull + 88172645463325252ull;
         if (spec.queries)
             start_database();
         while (running) {
-            uint64_t begin = now(), end;
+            /* Who wakes up late has waited for a core meanwhile. */
+            uint64_t begin = woken ? woken : now(), end;
             int whole = unit(&read_credit, &write_credit);
             end = now();
             if (!whole)
@@ -369,8 +370,10 @@ static void *work(void *number)
             counters.units++;
             counters.service += end - begin;
             pthread_mutex_unlock(&lock);
-            if (think)
-                sleep_until(end + think / 2 + draw() % think);
+            if (think) {
+                woken = end + think / 2 + draw() % think;
+                sleep_until(woken);
+            }
             if (!period)
                 continue;
             /* Arrivals are jittered, or two paced neighbours would keep one
