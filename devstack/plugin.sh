@@ -98,7 +98,7 @@ function tracon_configure_rabbit {
 }
 
 function configure_tracon_engine {
-    sudo install -d -o $STACK_USER $TRACON_CONF_DIR $TRACON_MODELS_DIR
+    sudo install -d -o $STACK_USER $TRACON_CONF_DIR
     rm -f $TRACON_CONF
     iniset $TRACON_CONF DEFAULT debug "$ENABLE_DEBUG_LOG_LEVEL"
     iniset_rpc_backend tracon $TRACON_CONF
@@ -113,7 +113,6 @@ function configure_tracon_engine {
     iniset $TRACON_CONF service_auth region_name "$REGION_NAME"
     iniset $TRACON_CONF engine telemetry $TRACON_TELEMETRY
     iniset $TRACON_CONF engine default_host_type $TRACON_HOST_TYPE
-    iniset $TRACON_CONF engine models_directory $TRACON_MODELS_DIR
     iniset $TRACON_CONF api port $TRACON_PORT
     setup_logging $TRACON_CONF
 }

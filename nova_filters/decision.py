@@ -27,10 +27,10 @@ import numpy as np
 from nova_filters import judgement as judgements
 from nova_filters import overlay
 from nova_filters import policy as policies
-from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray, RESPONSES
+from tracon_watcher.characteristics import IntArray, RESPONSES
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import encounter
 from tracon_watcher.placement import newcomer as newcomers
+from tracon_watcher.placement import queues
 from tracon_watcher.placement import verdict
 from tracon_watcher import tie_breaking
 
@@ -84,18 +84,8 @@ class Captured:
         return made
 
 
-@dataclasses.dataclass
-class _Detail:
-    """What is predicted on one host.
-
-    :param bounds: (2, 2) lower and upper bound of the newcomer's exponents, by response
-    :param worst: uuid, response, and exponents before and after, of who is harmed most
-    :param residents: (response, uuid): the exponents before and after of those of the host
-    """
-
-    bounds: FloatArray
-    worst: tuple[str, int, float, float] | None
-    residents: dict[tuple[int, str], tuple[float, float]]
+#: Exponents of a host's residents before and after, by response and uuid.
+_Residents = dict[tuple[int, str], tuple[float, float]]
 
 
 def document(captured: Captured) -> dict[str, Any]:
@@ -114,7 +104,7 @@ def document(captured: Captured) -> dict[str, Any]:
         worst = worst[tie_breaking.argsort(-found.excess[judged.rows[worst]])]
     worst = worst[:HOSTS]
     chosen = np.concatenate([best, worst])
-    details = _details(captured, judged.rows[chosen])
+    residents = _residents(captured, judged.rows[chosen])
     made = captured.circumstances
     ranks: list[int | None] = [*range(1, len(best) + 1), *[None] * len(worst)]
     return {
@@ -132,7 +122,7 @@ def document(captured: Captured) -> dict[str, Any]:
         'considered': len(judged.rows), 'refused': int(out.sum()),
         'unknown': int((status != assessment.Status.KNOWN).sum()), 'outcome': captured.outcome,
         'hosts': [_host(captured, int(position), int(status[position]), bool(out[position]),
-                        float(weights[position]), rank, details)
+                        float(weights[position]), rank, residents)
                   for position, rank in zip(chosen, ranks)],
         'chosen': None}
 
@@ -143,7 +133,7 @@ def settled(uuid: str, chosen: str | None, at: float, decision: str | None) -> d
 
 
 def _host(captured: Captured, position: int, status: int, refused: bool, weight: float,
-          rank: int | None, details: dict[int, _Detail]) -> dict[str, Any]:
+          rank: int | None, residents: dict[int, _Residents]) -> dict[str, Any]:
     judged, found = captured.judged, captured.judged.assessment
     row = int(judged.rows[position])
     name = (captured.names[position] if row < 0
@@ -157,132 +147,74 @@ def _host(captured: Captured, position: int, status: int, refused: bool, weight:
         return said
     assert judged.foreseen is not None
     said['score'] = _number(judged.foreseen.score[row])
-    detail = details.get(row)
-    # Hosts without a model have no detail.
-    bounds = (np.column_stack([found.lower[:, row], found.upper[:, row]]) if detail is None
-              else detail.bounds)
     for response, name in enumerate(RESPONSES):
-        exponents = [bounds[response, 0], found.exponent[response, row], bounds[response, 1]]
+        exponents = [float(one[response, row])
+                     for one in (found.lower, found.exponent, found.upper)]
         if not math.isnan(exponents[1]):
             values = [_response(response, value) for value in exponents]
             said[name] = values if response == 0 else values[::-1]
-    said['worst'] = _worst(found, row, detail)
+    said['worst'] = _worst(found, row, residents.get(row, {}))
     if found.refused[row]:
         said['reasons'] = found.reasons(np.array([row]))
     return said
 
 
-def _worst(found: verdict.Assessment, row: int, detail: _Detail | None) -> dict[str, Any] | None:
+def _worst(found: verdict.Assessment, row: int, residents: _Residents) -> dict[str, Any]:
     """Return who is harmed most: on a host with a breach whose limit, on others in all."""
-    if not found.refused[row]:
-        if detail is None or detail.worst is None:
-            return None
-        uuid, response, before, after = detail.worst
-        return {'vm': uuid, 'response': RESPONSES[response],
-                'before': _response(response, before), 'after': _response(response, after),
-                'bound': None, 'limit': None}
-    breach = found.breach(row)
-    response = RESPONSES.index(breach.response)
-    if breach.vm == verdict.NEWCOMER:
-        exponents: tuple[float, float] = (0.0, float(found.exponent[response, row]))
+    everybody = {**residents, **{
+        (response, verdict.NEWCOMER): (0.0, float(found.exponent[response, row]))
+        for response in range(len(RESPONSES))}}
+    breach = found.breach(row) if found.refused[row] else None
+    if breach is None:
+        response, uuid = max(
+            (one for one, exponents in everybody.items() if not math.isnan(exponents[1])),
+            key=lambda one: round(everybody[one][1] - everybody[one][0], _DIGITS))
     else:
-        # Somebody on another host may be meant, with whom a pool is shared.
-        nothing = math.nan, math.nan
-        exponents = nothing if detail is None else detail.residents.get(
-            (response, breach.vm), nothing)
-    return {'vm': breach.vm, 'response': breach.response,
-            'before': _response(response, exponents[0]),
-            'after': _response(response, exponents[1]), 'bound': _number(breach.bound),
-            'limit': _number(breach.limit)}
+        response, uuid = RESPONSES.index(breach.response), breach.vm
+    # Somebody on another host may be meant, with whom a pool is shared.
+    before, after = everybody.get((response, uuid), (math.nan, math.nan))
+    return {'vm': uuid, 'response': RESPONSES[response],
+            'before': _response(response, before), 'after': _response(response, after),
+            'bound': None if breach is None else _number(breach.bound),
+            'limit': None if breach is None else _number(breach.limit)}
 
 
-def _details(captured: Captured, rows: IntArray) -> dict[int, _Detail]:
-    """Predict once more, in detail, on some hosts of the snapshot."""
-    found = captured.judged.assessment
-    if found is None:
+def _residents(captured: Captured, rows: IntArray) -> dict[int, _Residents]:
+    """Predict once more what the residents of some hosts of the snapshot suffer."""
+    if captured.judged.assessment is None:
         return {}
     made = captured.circumstances
     wanted = {int(row) for row in rows if row >= 0}
     changed = {} if made.part is None else {
         place: row for place, row in enumerate(made.part.hosts) if row in wanted}
-    details = {} if made.part is None else _of_assessor(made.part.assessor, changed,
-                                                        made.newcomer, made.part.pool, False)
+    found = {} if made.part is None else _of_assessor(
+        made.part.assessor, changed, queues.Coming(made.newcomer, made.part.pool, False))
     rest = {row: row for row in wanted.difference(changed.values())}
-    return {**details, **_of_assessor(made.assessor, rest, made.newcomer, made.pool)}
+    return {**found, **_of_assessor(
+        made.assessor, rest, queues.Coming(made.newcomer, made.pool, made.pool >= 0))}
 
 
 def _of_assessor(assessor: assessment.Assessor, wanted: dict[int, int],
-                 newcomer: newcomers.Profile, pool: int,
-                 felt: bool = True) -> dict[int, _Detail]:
+                 coming: queues.Coming) -> dict[int, _Residents]:
     """Predict on some hosts of a state.
 
     :param wanted: what each is to be called by, by its index
-    :param pool: see :meth:`tracon_watcher.placement.assessment.Assessor.assess`, as for ``felt``
     """
-    details: dict[int, _Detail] = {}
-    for group in assessor.groups:
-        places = np.flatnonzero(np.isin(group.hosts, list(wanted)))
-        if not len(places):
-            continue
-        both = [_of_response(assessor, group, index, places, newcomer, pool, felt)
-                for index in range(len(RESPONSES))]
-        for number, place in enumerate(places):
-            here = slice(group.first[place], group.first[place + 1])
-            uuids = [assessor.cluster.uuids[row] for row in group.residents[here]]
-            residents = {}
-            candidates = []
-            for response, one in enumerate(both):
-                before, after, counted = (part[one.places == number]
-                                          for part in (one.before, one.after, one.counted))
-                for uuid, *exponents, there in zip(uuids, before, after, counted):
-                    if there:
-                        residents[response, uuid] = float(exponents[0]), float(exponents[1])
-                        candidates.append((uuid, response, *residents[response, uuid]))
-                if not math.isnan(one.exponent[number]):
-                    candidates.append((verdict.NEWCOMER, response, 0.0,
-                                       float(one.exponent[number])))
-            details[wanted[int(group.hosts[place])]] = _Detail(
-                np.stack([one.bounds[:, number] for one in both]),
-                max(candidates, key=lambda one: round(one[3] - one[2], 9), default=None),
-                residents)
-    return details
-
-
-@dataclasses.dataclass(frozen=True)
-class _Predicted:
-    """One response on some hosts.
-
-    :param exponent: (m,) the newcomer's
-    :param bounds: (2, m) its lower and upper bound
-    :param places: of each resident of these hosts, which of the m it is on
-    """
-
-    exponent: FloatArray
-    bounds: FloatArray
-    places: IntArray
-    before: FloatArray
-    after: FloatArray
-    counted: BoolArray
-
-
-def _of_response(assessor: assessment.Assessor, group: Any, index: int, places: IntArray,
-                 newcomer: newcomers.Profile, pool: int, felt: bool) -> _Predicted:
-    response = group.responses[index]
-    meeting = encounter.Encounter(assessor.cluster, group, response, pool, felt, newcomer.apart,
-                                  newcomer.own_wait)
-    of_newcomer = meeting.newcomer_on(places)
-    exponent = of_newcomer(newcomer.mean)
-    spread = np.hypot(encounter.spread(of_newcomer, newcomer, exponent),
-                      meeting.doubt(newcomer.mean, exponent, places))
-    counts = group.first[places + 1] - group.first[places]
-    rows = np.concatenate([np.arange(group.first[place], group.first[place + 1])
-                           for place in places])
-    return _Predicted(
-        exponent, np.stack([assessor.lower(response.model, exponent, spread),
-                            assessor.upper(response.model, exponent, spread)]),
-        np.repeat(np.arange(len(places)), counts), response.exponent[rows],
-        meeting.residents(newcomer.mean, rows) if len(rows) else np.empty(0),
-        response.counted[rows])
+    cluster = assessor.cluster
+    part = assessment.Assessor(
+        cluster.restricted(wanted, [coming.pool] if coming.pool >= 0 else ()), assessor.settings)
+    if coming.pool >= 0:
+        coming = dataclasses.replace(coming, pool=part.cluster.io_domains.index(
+            cluster.io_domains[coming.pool]))
+    names = list(wanted.values())
+    found: dict[int, _Residents] = {}
+    law = part.law
+    for response, one in enumerate(np.stack([law.exponent, law.beside(coming)[1]], axis=-1)):
+        for row, (before, after) in zip(law.residents, one):
+            if not math.isnan(after):
+                found.setdefault(names[part.cluster.host[row]], {})[
+                    response, part.cluster.uuids[row]] = float(before), float(after)
+    return found
 
 
 def _response(index: int, exponent: float) -> float | None:

@@ -186,7 +186,6 @@ class Judge:
                     assessor, uuid, profile, limits, changes,
                     self._residency.expected(cluster, self.pending, uuid, now, stale), now,
                     self._recall, parts)
-            prepared.mark_distrusted(found, foreseen)
         alternates = self._choices.chosen(spec, uuid)
         if not alternates:
             self._choices.watch(spec, uuid, states, hosts.counts, profile, limits_at, now)
@@ -195,7 +194,7 @@ class Judge:
         return judgements.Judgement(
             uuid, states, rows, policy.modes(), found, foreseen,
             operation.never_refused(spec, present is not None),
-            options.on_all_refused == 'least_harm', prepared.trust_on(rows),
+            options.on_all_refused == 'least_harm',
             decision.Circumstances(now, prepared.content.identity, profile, assessor,
                                    parts[0] if parts else None, storage.pool_of(cluster, present)),
             alternates)

@@ -51,7 +51,6 @@ class Judgement:
     :param foreseen: by which hosts are weighed: the same, with the VMs of requests whose host is
         not known yet on those that they will most likely take. Nobody is refused for these.
     :param exempt: whether the request is a move or names its host, and is never refused
-    :param trust: (n,) how far the models of each host are trusted; None where all are fully
     :param circumstances: see :class:`nova_filters.decision.Circumstances`
     :param alternates: whether the instance has its host, so that Nova asks once more only for
         where else it could be built: of such a request nothing is recorded
@@ -65,7 +64,6 @@ class Judgement:
     foreseen: verdict.Assessment | None
     exempt: bool
     least_harm: bool
-    trust: FloatArray | None = None
     circumstances: Any = None
     alternates: bool = False
     _left: tuple[list, IntArray] | None = None
@@ -119,8 +117,7 @@ class Judgement:
     def weights(self) -> FloatArray:
         """Return weights, (n,), from 0 to 1: half for breaching no limit, half for little harm.
 
-        The scale is fixed, so that a difference weighs the same in each request. The less a host's
-        models are trusted, the nearer is its weight to the median. Hosts whose mode
+        The scale is fixed, so that a difference weighs the same in each request. Hosts whose mode
         is less than ``weigh`` have the median weight of the others; when there are none, and when
         nothing is known, all have 0, which changes no order.
         """
@@ -130,9 +127,6 @@ class Judgement:
             return np.zeros(len(self.states))
         little = 1.0 / (1.0 + np.maximum(harm, 0.0) / HALVING)
         weights = (self._within_limits() + little) / 2
-        if self.trust is not None:
-            typical = np.median(weights[judged])
-            weights = typical + self.trust * (weights - typical)
         if not judged.all():
             weights[~judged] = np.median(weights[judged])
         if self.least_harm and self.all_refused:

@@ -137,7 +137,7 @@ def _replace(result: verdict.Assessment, assessor: assessment.Assessor,
     here = limits
     if not isinstance(limits, limits_module.Limits):
         here = [limits[index] for index in (*chosen, *left)]
-    its_own = assessment.Assessor(part, assessor.models, assessor.settings)
+    its_own = assessment.Assessor(part, assessor.settings)
     pool = storage.pool_of(cluster, present, part)
     result.replace(np.array(chosen, dtype=np.intp),
                    its_own.assess(profile, here, now, pool, elsewhere=False, felt=False))

@@ -24,18 +24,11 @@ import threading
 import time
 from typing import Callable
 
-import numpy as np
-
 from nova_filters import background
 from nova_filters import faults as faults_module
-from tracon_watcher.characteristics import BoolArray
-from tracon_watcher.characteristics import FloatArray
-from tracon_watcher.characteristics import IntArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import snapshot
-from tracon_watcher.placement import trust as trust_module
-from tracon_watcher.placement import verdict
 
 _KIND = 'snapshot'
 
@@ -54,51 +47,26 @@ class Wishes:
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """A snapshot, ready for requests.
-
-    :param trust: (h,) how far the models of each host are trusted; None where all are fully
-    :param distrusted: (h,) hosts whose models are not trusted enough; None where there are none
-    """
+    """A snapshot, ready for requests."""
 
     content: snapshot.Snapshot
     assessor: assessment.Assessor
-    trust: FloatArray | None
-    distrusted: BoolArray | None
 
     @property
     def cluster(self) -> cluster_module.ClusterState:
         """The state of the cluster."""
         return self.assessor.cluster
 
-    def mark_distrusted(self, *assessments: verdict.Assessment) -> None:
-        """Say of hosts without a model since it is not trusted enough that it has drifted."""
-        if self.distrusted is None:
-            return
-        for one in {id(one): one for one in assessments}.values():
-            without = self.distrusted & (one.status == assessment.Status.NO_MODEL)
-            one.forget(without, assessment.Status.DRIFTED)
-
-    def trust_on(self, rows: IntArray) -> FloatArray | None:
-        """Return how far the models of a request's hosts are trusted, (n,); None for fully."""
-        return None if self.trust is None else np.where(rows >= 0, self.trust[rows], 1.0)
-
 
 def prepare(content: snapshot.Snapshot, wishes: Wishes) -> Prepared:
     """Prepare all that does not depend on a request."""
     age = content.maximum_age_seconds if wishes.maximum_age is None else wishes.maximum_age
     cluster = content.cluster
-    # Without the models that are not trusted: on storage that hosts share, what one predicts for
-    # VMs of its hosts would refuse hosts of other types.
-    assessor = assessment.Assessor(
-        cluster, trust_module.believed(content.models, content.trust),
-        content.settings(confidence=wishes.confidence, margin=wishes.margin, maximum_age=age))
+    assessor = assessment.Assessor(cluster, content.settings(
+        confidence=wishes.confidence, margin=wishes.margin, maximum_age=age))
     # Lazily made indices are made here, not on the first request.
-    _ = (cluster.host_index, cluster.resident_index, cluster.io_residents)
-    trust = content.host_trust()
-    if np.all(trust == 1.0):
-        return Prepared(content, assessor, None, None)
-    distrusted = trust_module.distrusted(trust)
-    return Prepared(content, assessor, trust, distrusted if distrusted.any() else None)
+    _ = (cluster.host_index, cluster.resident_index, cluster.request_rate)
+    return Prepared(content, assessor)
 
 
 class SnapshotClient:

@@ -71,6 +71,16 @@ def request_rate(profiles: FloatArray) -> FloatArray:
     return rate
 
 
+def cpu_share(profiles: FloatArray, vcpus: IntArray) -> FloatArray:
+    """Return which part of its time alone each vCPU is on the CPU, (n,).
+
+    :param profiles: (n, 4)
+    :param vcpus: (n,)
+    """
+    share: FloatArray = np.clip(profiles[:, CPU].sum(axis=1) / vcpus, 0.0, 1.0)
+    return share
+
+
 def domain_totals(values: FloatArray, domain: IntArray, count: int) -> FloatArray:
     """Sum the rows of ``values`` (n, k) by domain index (n,), giving (count, k).
 

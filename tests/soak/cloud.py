@@ -37,7 +37,6 @@ from tests.soak import orders
 from tests.soak import services
 from tests.soak import world as worlds
 from tracon_watcher.cmd import bench_cluster
-from tracon_watcher.prediction import store
 
 _ROOT = pathlib.Path(__file__).parents[2]
 DATABASES = {kind.name: kind for kind in (databases.MariaDB, databases.PostgreSQL)}
@@ -68,7 +67,6 @@ window_seconds = {window}
 maximum_age_seconds = {age}
 repair_interval_seconds = {repair}
 lease_seconds = 5
-models_directory = {folder}/models
 default_host_type = {host_type}
 
 [prometheus]
@@ -155,9 +153,7 @@ class Cloud:
         enter = self._stack.enter_context
         self.folder = self._given or pathlib.Path(
             enter(tempfile.TemporaryDirectory(prefix='tracon-soak-')))
-        (self.folder / 'models').mkdir(parents=True)
-        for model in bench_cluster.invented():
-            store.save(model, self.folder / 'models' / f'{model.response}.json')
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.rabbit = messaging.RabbitMQ(settings=_BROKER)
         self.rabbit.setUp()
         self._stack.callback(self.rabbit.cleanUp)

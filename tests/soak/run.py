@@ -226,8 +226,7 @@ class Soak:
         fresh = age is not None and age < self._cloud.stale
         # Both before and after: VMs come and go while a request is judged.
         wrong = refused & quiet & self._world.quiet()
-        # Large VMs contend for disks of hosts, of which one on the volumes' pool feels nothing.
-        hot &= self._world.hot() & (kind.storage is None)
+        hot &= self._world.hot()
         answer.update(fresh=fresh, wrong=int(wrong.sum()), refused=int(refused.sum()),
                       hot=int((hot & offered).sum()), missed=int((hot & offered & ~refused).sum()))
         if wrong.any():
@@ -361,10 +360,9 @@ class Soak:
                 'tracon_engine_activity_duration_seconds{activity="collect"}'),
             'listing_seconds': stated.get(
                 'tracon_engine_activity_duration_seconds{activity="list"}'),
+            # Until something was observed, nothing speaks against the law.
             'trust': next((value for name, value in stated.items()
-                           if name.startswith('tracon_model_trust')), None),
-            'alarms': next((value for name, value in stated.items()
-                            if name.startswith('tracon_drift_alarms_total')), None),
+                           if name.startswith('tracon_host_type_trust')), 1.0),
             'vms_known': stated.get('tracon_vms'),
             'notifications_lost': self._cloud.notifier.lost,
             'asked': self._cloud.services.asked(),

@@ -117,6 +117,9 @@ class Services:
                 {'id': name, 'binary': 'nova-compute', 'host': name, 'zone': 'nova',
                  'status': 'enabled', 'state': 'up', 'disabled_reason': None,
                  'forced_down': False} for name in world.hosts]}
+        if path == 'os-hypervisors/detail':
+            return {'hypervisors': [{'service': {'host': name}, 'vcpus': worlds.CORES}
+                                    for name in world.hosts]}
         if path == 'os-migrations':
             since = calendar.timegm(time.strptime(query['changes-since'], '%Y-%m-%dT%H:%M:%SZ'))
             with world.lock:

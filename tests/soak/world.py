@@ -12,10 +12,10 @@
 
 """The synthetic side of the soak: hosts, VMs and what their agents count. None of it was measured.
 
-VMs do what their kind does, all the time, and what the models in use predict becomes of it, so
-that predictions and counters agree. On a few hosts, the *hot* ones, large VMs leave no room for
-anybody who minds; on those without large VMs, the *quiet* ones, everybody is welcome as long as
-they are few. Audits may move large VMs, and change which are which.
+VMs do what their kind does, all the time, and what the law of queueing predicts becomes of it, so
+that predictions and counters agree. On a few hosts, the *hot* ones, large VMs tolerate each other
+and nobody else; on those without large VMs, the *quiet* ones, everybody is welcome as long as they
+are few. Audits may move large VMs, and change which are which.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ import uuid
 
 import numpy as np
 
-from tracon_watcher.cmd import bench_cluster
 from tracon_watcher.contention import calibration_document
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
@@ -46,7 +45,9 @@ FEW = 10
 LARGE = 3
 #: The storage backend of volumes, as Cinder names it.
 POOL = 'north@ceph#fast'
-_CAPACITY = bench_cluster.invented()[0].capacity
+#: Threads of a host's CPU.
+CORES = 32
+_CAPACITY = np.array([10000.0, 5000.0, CORES, CORES])
 #: CPU time that the host needs for a VM, of what the VM needs.
 _HOST_CPU = 0.1
 #: Seconds that a read and a write take on a disk of one's own.
@@ -82,9 +83,16 @@ class Kind:
         """Where its I/O goes; None for its host's own disk."""
         return None if self.image else POOL
 
+    def resident(self, name: str) -> cluster.Resident:
+        """Return a VM of this kind as predictions see it."""
+        return cluster.Resident(
+            name, self.demand, limits.NONE, self.storage, vcpus=self.vcpus,
+            storage_wait=float(self.demand[:2] @ _LATENCY) / self.vcpus)
 
-SMALL = Kind('shop', 'small', str(uuid.UUID(int=1)), 2, 0.012, 0.012, {'tracon:max_slowdown': '3'})
-BIG = Kind('research', 'big', str(uuid.UUID(int=2)), 64, 0.3, 0.3, {})
+
+SMALL = Kind('shop', 'small', str(uuid.UUID(int=1)), 4, 0.05, 0.012, {'tracon:max_slowdown': '3'})
+#: Three of them on a host suffer 1.14, and 1.26 beside a small one.
+BIG = Kind('research', 'big', str(uuid.UUID(int=2)), 64, 0.3, 0.3, {'tracon:max_slowdown': '1.15'})
 #: Of a small one that boots from a volume, the image is in that. All of them share one pool.
 ON_VOLUME = dataclasses.replace(SMALL, image='', io_share=2e-5)
 
@@ -146,8 +154,6 @@ class World:
         self._free = list(range(size))
         self._counters = np.zeros((size, len(METERS)))
         self._polled = time.time()
-        models = assessment.Models(*bench_cluster.invented())
-        self._models = {models.slowdown.host_type: models}
         self._calibrated = calibration_document.packaged()
         for host in chosen:
             for _number in range(LARGE):
@@ -171,7 +177,7 @@ class World:
             return found
 
     def hot(self) -> np.ndarray:
-        """Return which hosts have no room for anybody who minds, (h,)."""
+        """Return on which hosts large VMs tolerate nobody else, (h,)."""
         with self.lock:
             found: np.ndarray = self._large >= LARGE
             return found
@@ -241,7 +247,7 @@ class World:
             ages = np.minimum(passed, now - np.array([vm.launched for vm in vms]))
             silent = set(self.silent)
         demand = np.array([vm.kind.demand for vm in vms])
-        slowed = self._slowdowns(vms, hosts, demand)
+        slowed = self._slowdowns(vms, hosts)
         reads, writes, guest, host = demand.T * self.rng.normal(1.0, _NOISE, len(vms))
         reading, writing = _LATENCY[0] * reads, _LATENCY[1] * writes
         # All of them are open loops, with idle time left however slow they are: they do as much
@@ -316,24 +322,20 @@ class World:
 
     def _harm(self, hosts: dict[int, dict[str, Kind]]) -> float:
         state = cluster.build([
-            cluster.Host(self.hosts[host], tuple(
-                cluster.Resident(name, kind.demand, limits.NONE, kind.storage)
-                for name, kind in kinds.items()),
-                bench_cluster.HOST_TYPE, cluster.LOCAL, 1.0)
-            for host, kinds in hosts.items()], None, 1, 1.0)
-        return float(assessment.Assessor(state, self._models).exponents()[0].sum())
+            cluster.Host(self.hosts[host],
+                         tuple(kind.resident(name) for name, kind in kinds.items()), cores=CORES)
+            for host, kinds in hosts.items()])
+        return float(assessment.Assessor(state).exponents()[0].sum())
 
-    def _slowdowns(self, vms: list[Vm], hosts: np.ndarray, demand: np.ndarray) -> np.ndarray:
+    def _slowdowns(self, vms: list[Vm], hosts: np.ndarray) -> np.ndarray:
         beside: list[list[int]] = [[] for _host in self.hosts]
         for place, host in enumerate(hosts):
             beside[host].append(place)
         state = cluster.build([
-            cluster.Host(name, tuple(
-                cluster.Resident(vms[place].uuid, demand[place], limits.NONE,
-                                 vms[place].kind.storage) for place in places),
-                         bench_cluster.HOST_TYPE, cluster.LOCAL, self._polled)
-            for name, places in zip(self.hosts, beside)], None, 1, self._polled)
-        found = np.exp(assessment.Assessor(state, self._models).exponents()[0])
+            cluster.Host(name, tuple(vms[place].kind.resident(vms[place].uuid)
+                                     for place in places), cores=CORES)
+            for name, places in zip(self.hosts, beside)])
+        found = np.exp(assessment.Assessor(state).exponents()[0])
         order = np.array([place for places in beside for place in places], dtype=np.intp)
         slowed = np.empty(len(vms))
         slowed[order] = found

@@ -34,6 +34,8 @@ from tracon_watcher.placement import limits
 
 NOW = 1_800_000_000.0
 COOLDOWN = 3600.0
+#: Of each host; far fewer than Nova may give its VMs, so that they suffer.
+CORES = 1
 ZONES = ('north', 'south')
 POLICIES = ('affinity', 'anti-affinity', 'soft-affinity', 'soft-anti-affinity')
 RESOURCES = ('VCPU', 'MEMORY_MB', 'DISK_GB')
@@ -272,9 +274,10 @@ def state_of(world, where):
     """Return the placement state with the VMs at these hosts, as their profiles are."""
     return cluster.build([
         cluster.Host(name, tuple(
-            cluster.Resident(vm.uuid, [0.0] * 4 if vm.state == 'paused' else vm.profile, vm.limits)
+            cluster.Resident(vm.uuid, [0.0] * 4 if vm.state == 'paused' else vm.profile, vm.limits,
+                             vcpus=vm.size[0])
             for vm in world.vms.values() if where[vm.uuid] == name), synthetic.HOST_TYPE,
-            cluster.LOCAL, NOW) for name in world.hosts], generated_at=NOW)
+            cluster.LOCAL, NOW, CORES) for name in world.hosts], generated_at=NOW)
 
 
 def watcher_model(world):

@@ -117,7 +117,7 @@ class CloudTestCase(unittest.TestCase):
         for _name, policy, members in cloud.groups:
             hosts = {where[uuid] for uuid in members}
             self.assertEqual(len(members) if 'anti' in policy else 1, len(hosts))
-        self.assertTrue(assessment.Assessor(cloud.state, cloud.models).breaches().any())
+        self.assertTrue(assessment.Assessor(cloud.state).breaches().any())
         self.assertEqual(1200, len(cloud.state.uuids))
 
     def test_every_host_has_the_room_it_needs(self):

@@ -10,8 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""An audit of a synthetic cloud whose models have drifted."""
+"""An audit of a synthetic cloud whose hosts are of a type that has drifted."""
 
+import math
 import pathlib
 import tempfile
 import unittest
@@ -21,6 +22,7 @@ from tests import synthetic
 from tests.watcher import clouds
 from tests.watcher import test_steps
 from tracon_watcher.placement import limits
+from tracon_watcher.placement import queues
 from tracon_watcher.placement import snapshot
 
 LOGGER = 'tracon_watcher.decision_engine.strategy'
@@ -37,21 +39,22 @@ class TrustTestCase(unittest.TestCase):
         clock.start()
         self.addCleanup(clock.stop)
 
-    def moves(self, trust):
+    def moves(self, coverage):
         hosts = {name: clouds.Host(name, 'north', (8, 8, 8), 1.0) for name in ('h0', 'h1')}
         vms = {f'vm-{row}': clouds.Vm(f'vm-{row}', 'h0', (1, 1, 1), 0.5 * synthetic.CAPACITY,
                                       limits.Limits(1.4)) for row in range(3)}
         world = clouds.World(hosts, vms, [], {})
         state = clouds.state_of(world, {uuid: vm.host for uuid, vm in vms.items()})
-        pathlib.Path(self.path).write_text(''.join(snapshot.encode(
-            state, test_steps.MODELS, 900.0, 3, trust)), encoding='utf-8')
+        pathlib.Path(self.path).write_text(''.join(snapshot.lines(snapshot.Snapshot(
+            state, 900.0, 3, {synthetic.HOST_TYPE: queues.Learnt(
+                vm_hours=30.0, coverage=coverage)}))), encoding='utf-8')
         return test_steps.Ours(world, self.path).execute().actions
 
-    def test_hosts_are_left_alone_whose_models_are_not_trusted(self):
+    def test_hosts_are_left_alone_whose_type_is_not_trusted(self):
         with self.assertNoLogs(LOGGER, 'WARNING'):
-            self.assertTrue(self.moves({}))
-            self.assertTrue(self.moves({synthetic.HOST_TYPE: 0.5}))
+            self.assertTrue(self.moves(math.nan))
+            self.assertTrue(self.moves(0.4))
         with self.assertLogs(LOGGER, 'WARNING') as logs:
-            self.assertEqual([], self.moves({synthetic.HOST_TYPE: 0.4}))
+            self.assertEqual([], self.moves(0.32))
         self.assertIn('Host type synthetic is left alone', logs.output[0])
         self.assertIn('trusted 40 %', logs.output[0])

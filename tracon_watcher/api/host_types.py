@@ -9,7 +9,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
 # License for the specific language governing permissions and limitations
 # under the License.
-"""Answers questions about host types: what judges them, and how well."""
+"""Answers questions about host types: what was learnt of each, and how far it is trusted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tracon_watcher.api import pages
 from tracon_watcher.api import parameters
 from tracon_watcher.api import policies
 from tracon_watcher.api import state as states
-from tracon_watcher.engine import checking
+from tracon_watcher.placement import assessment
 from tracon_watcher.placement import queues
 
 Document = dict[str, Any]
@@ -45,7 +45,8 @@ def find(request: webob.Request, caller: authority.Caller, known: states.States,
 
     keys: pages.Keys = {
         'host_type': lambda: states.rank(np.array(names, dtype=str)),
-        **{key: (lambda key=key: column(key)) for key in ('hosts', 'vms', 'vm_hours', 'error')}}
+        **{key: (lambda key=key: column(key)) for key in (
+            'hosts', 'vms', 'vm_hours', 'error', 'trust')}}
     rows = pages.ordered(query, keys, (('host_type', 'asc'),),
                          states.rank(np.array(names, dtype=str)), np.arange(len(listed)))
     places = {name: place for place, name in enumerate(names)}
@@ -57,20 +58,21 @@ def find(request: webob.Request, caller: authority.Caller, known: states.States,
 
 def _describe(state: states.State) -> list[Document]:
     """Return all host types, by name; that of hosts that have none is called ''."""
-    cluster, assessor = state.cluster, state.assessor
+    cluster = state.cluster
     kinds = np.array([name or '' for name in cluster.host_type], dtype=str)
     found = []
-    for name in sorted({*kinds.tolist(), *assessor.models}):
+    for name in sorted(set(kinds.tolist())):
         of_type = kinds == name
         cores = np.unique(cluster.cores[of_type & ~np.isnan(cluster.cores)])
-        learnt = assessor.settings.learnt.get(name, queues.UNCHECKED)
-        modelled = name in assessor.models
+        learnt = state.assessor.settings.learnt.get(name, queues.UNCHECKED)
+        status = (assessment.Status.UNKNOWN_CORES if not len(cores) else
+                  assessment.Status.DRIFTED if learnt.drifted else assessment.Status.KNOWN)
         found.append({
             'host_type': name, 'hosts': int(of_type.sum()),
             'vms': int(of_type[cluster.host].sum()) if len(cluster.host) else 0,
             'cores': [int(one) for one in cores],
-            'judged_by': 'models' if modelled else 'law' if len(cores) else None,
-            'checked': not modelled and learnt.vm_hours >= checking.ENOUGH,
-            **{field: None if modelled or not math.isfinite(value) else value
+            'status': status.name.lower(), 'checked': learnt.vm_hours >= queues.ENOUGH,
+            'trust': learnt.trust,
+            **{field: value if math.isfinite(value) else None
                for field, value in dataclasses.asdict(learnt).items()}})
     return found

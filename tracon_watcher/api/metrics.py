@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any, Callable, Iterable, Iterator
 
@@ -68,10 +69,27 @@ class StateCollector(registries.Collector):
         for status in assessment.Status:
             hosts.add_metric((status.name.lower(),), float(counts[status]))
         yield hosts
+        yield from _learnt(state)
         yield from _suffering(state, now)
 
     def __hash__(self) -> int:
         return id(self)
+
+
+def _learnt(state: states.State) -> Iterator[core.Metric]:
+    for name, text, value_of in (
+            ('tracon_host_type_trust', 'How far predictions for hosts of a type are trusted, 0 to '
+             '1; below 0.5 they are left alone.', lambda learnt: learnt.trust),
+            ('tracon_host_type_error_ratio', 'Mean relative error of the slowdowns predicted for '
+             'hosts of a type.', lambda learnt: learnt.error),
+            ('tracon_host_type_vm_hours', 'Hours of VMs that this rests on; the older, the less '
+             'an hour counts.', lambda learnt: learnt.vm_hours)):
+        family = core.GaugeMetricFamily(name, text, labels=('host_type',))
+        for host_type, learnt in sorted(state.assessor.settings.learnt.items()):
+            # The error is unknown until something was observed.
+            if not math.isnan(value_of(learnt)):
+                family.add_metric((host_type,), value_of(learnt))
+        yield family
 
 
 def _suffering(state: states.State, now: present.Present) -> Iterator[core.Metric]:

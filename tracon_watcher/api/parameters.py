@@ -23,7 +23,7 @@ from tracon_watcher.api import faults
 _LONGEST = 255
 _TRUE = ('true', 'yes', '1')
 _FALSE = ('false', 'no', '0')
-#: Names that may stand in a path: uuids, request ids, host and model names.
+#: Names that may stand in a path: uuids, request ids and host names.
 _NAME = re.compile(r'[^\x00-\x1f\x7f]{1,255}')
 
 

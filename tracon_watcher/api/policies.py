@@ -36,8 +36,6 @@ VMS_NEIGHBOURS = f'{PREFIX}:vms:neighbours'
 EXPLANATIONS_SHOW = f'{PREFIX}:explanations:show'
 EXPLANATIONS_NEIGHBOURS = f'{PREFIX}:explanations:neighbours'
 HOST_TYPES_LIST = f'{PREFIX}:host_types:list'
-MODELS_LIST = f'{PREFIX}:models:list'
-MODELS_SHOW = f'{PREFIX}:models:show'
 
 _SCOPES = ['system', 'project']
 
@@ -87,9 +85,8 @@ _API = [
           'and have a VM judged now. Without it only what concerns the VM itself is shown.',
           '/v1/explanations/{request_or_vm}'),
     _rule(HOST_TYPES_LIST, GLOBAL,
-          'List host types, what judges their hosts, and how well.', '/v1/host_types'),
-    _rule(MODELS_LIST, GLOBAL, 'List the models and their errors.', '/v1/models'),
-    _rule(MODELS_SHOW, GLOBAL, 'Show a model.', '/v1/models/{id}'),
+          'List host types, what was learnt of each, and how far it is trusted.',
+          '/v1/host_types'),
 ]
 
 

@@ -27,7 +27,7 @@ from tracon_watcher.api import state as states
 LOG = logging.getLogger(__name__)
 
 SERVICE_TYPE = 'interference'
-_RESOURCES = ('hosts', 'vms', 'explanations', 'models')
+_RESOURCES = ('hosts', 'host_types', 'vms', 'explanations')
 
 #: Says whether a part of the engine works; it must not take long.
 Check = Callable[[], bool]

@@ -33,7 +33,6 @@ from tracon_watcher.api import faults
 from tracon_watcher.api import gate as gates
 from tracon_watcher.api import host_types
 from tracon_watcher.api import hosts
-from tracon_watcher.api import models
 from tracon_watcher.api import parameters
 from tracon_watcher.api import state as states
 from tracon_watcher.api import vms
@@ -67,12 +66,10 @@ class Routes:
             'hosts': lambda asked: hosts.find(asked.request, asked.caller, known, largest),
             'host_types': lambda asked: host_types.find(asked.request, asked.caller, known,
                                                         largest),
-            'vms': lambda asked: vms.find(asked.request, asked.caller, known, largest),
-            'models': lambda asked: models.find(asked.request, asked.caller, known, largest)}
+            'vms': lambda asked: vms.find(asked.request, asked.caller, known, largest)}
         self._single: dict[str, tuple[str, Callable[[Asked, str], Document]]] = {
             'hosts': ('name', lambda asked, name: hosts.show(asked.caller, known, name)),
             'vms': ('uuid', lambda asked, name: vms.show(asked.caller, known, gate, name)),
-            'models': ('id', lambda asked, name: models.show(asked.caller, known, name)),
             'explanations': ('request_or_vm', lambda asked, name: explained.show(
                 asked.request, asked.caller, known, name))}
 

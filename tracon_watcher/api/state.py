@@ -29,7 +29,6 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import attribution
 from tracon_watcher.placement import culprits
 from tracon_watcher.placement import present
-from tracon_watcher.placement import trust
 
 # Slowdown from which on a VM at a limit of its own is hurt by neighbours as well.
 _VISIBLE = 1.1
@@ -175,17 +174,8 @@ class State:
         return found[1] if found[0] == key else look()[1]
 
     def statuses(self) -> IntArray:
-        """Return what is known of each host, (h,) :class:`.assessment.Status`.
-
-        Of one whose model is not trusted any more it is said that the model has drifted, which is
-        why schedulers and audits leave it alone; what it predicts is shown nevertheless.
-        """
-        found = self.present().status.copy()
-        trusted = np.array([1.0 if name is None else self.view.trust.get(name, 1.0)
-                            for name in self.cluster.host_type])
-        found[trust.distrusted(trusted) & (found == assessment.Status.KNOWN)] = (
-            assessment.Status.DRIFTED)
-        return found
+        """Return what is known of each host, (h,) :class:`.assessment.Status`."""
+        return self.present().status
 
     def agreement(self) -> IntArray:
         """Return whether observed and predicted slowdowns agree, (n,)."""
@@ -207,8 +197,7 @@ class State:
 
     def seen(self) -> BoolArray:
         """Return the hosts, (h,), of which enough is known to say what their VMs do."""
-        return np.isin(self.present().status, (assessment.Status.KNOWN,
-                                               assessment.Status.OUTSIDE_HULL))
+        return np.asarray(self.statuses() == assessment.Status.KNOWN)
 
     def harm(self) -> FloatArray:
         """Return the harm that each VM does to others, (n,) exponents; NaN where unknown."""

@@ -110,8 +110,7 @@ def describe(state: states.State, rows: IntArray, open_to: bool, project: str | 
                 'observed_error': error,
                 'predicted': states.number(math.exp(now.exponent[0, row])),
                 'lower': states.number(math.exp(now.lower[0, row])),
-                'upper': states.number(math.exp(now.upper[0, row])),
-                'at_least': bool(now.at_least[row])},
+                'upper': states.number(math.exp(now.upper[0, row]))},
             'iops_ratio': {
                 'predicted': states.number(math.exp(-now.exponent[1, row])),
                 'lower': states.number(math.exp(-now.upper[1, row])),
@@ -125,12 +124,10 @@ def describe(state: states.State, rows: IntArray, open_to: bool, project: str | 
                  else states.number(limit.value), 'unit': limit.unit,
                  'reached': None if limit.reached is None else states.number(limit.reached)}
                 for limit in state.view.own_limits.get(vm.uuid, ())],
-            'culprit': None, 'joint': None}
-        if known and not held[row]:
-            one['joint'] = states.number(blame.joint[row])
-            if blame.culprit[row] >= 0:
-                one['culprit'] = {**_named(state, int(blame.culprit[row]), open_to, project),
-                                  'share': states.number(blame.share[row])}
+            'culprit': None}
+        if known and not held[row] and blame.culprit[row] >= 0:
+            one['culprit'] = {**_named(state, int(blame.culprit[row]), open_to, project),
+                              'share': states.number(blame.share[row])}
         if open_to:
             one['host'] = cluster.hosts[host]
             one['host_type'] = cluster.host_type[host]
@@ -143,15 +140,15 @@ def _neighbours(state: states.State, gate: gates.Gate, row: int, open_to: bool,
                 project: str | None) -> Document:
     """Return all culprits of one VM, and all its victims."""
     blamed, harmed = state.neighbours(row, gate.turn)
-    return {'culprits': _culprits(state, row, blamed, open_to, project),
+    told = bool(state.present().known[row]) and not state.held_back()[row]
+    return {'culprits': _culprits(state, row, blamed, open_to, project) if told else [],
+            'joint': states.number(blamed.joint) if told else None,
             'victims': _victims(state, harmed, open_to, project)}
 
 
 def _culprits(state: states.State, row: int, blamed: attribution.Attribution, open_to: bool,
               project: str | None) -> list[Document]:
     found: list[Document] = []
-    if not state.present().known[row] or state.held_back()[row]:
-        return found
     excess = max(float(state.view.observed[row]) - 1, 0.0)
     others = 0.0
     for place, other in enumerate(blamed.influence.rows.tolist()):

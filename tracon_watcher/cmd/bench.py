@@ -49,20 +49,16 @@ class Placement(lister.Lister):
         parser.add_argument('--storage', choices=('local', 'pool'), default='local',
                             help='a disk for each host, or one pool for all (default: '
                                  '%(default)s)')
-        parser.add_argument('--cores', type=int, metavar='N',
-                            help='judge hosts of so many cores, of which VMs use 32 on the '
-                                 'average, by the law of queueing (default: by models)')
+        parser.add_argument('--cores', type=int, default=16, metavar='N',
+                            help='of each host, of which its VMs use half on the average '
+                                 '(default: %(default)s)')
         parser.add_argument('--rounds', type=int, default=15, metavar='N',
                             help='rounds to take the median of (default: %(default)s)')
-        parser.add_argument('--models', type=pathlib.Path, nargs=2, metavar='FILE',
-                            help='a slowdown and an IOPS ratio model, as "tracon model fit" '
-                                 'writes them (default: invented ones)')
         return parser
 
     def take_action(self, arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        common.require_at_least(arguments, hosts=2, vms_per_host=0, rounds=1, pending=0)
-        if arguments.cores is not None:
-            common.require_at_least(arguments, cores=1)
+        common.require_at_least(arguments, hosts=2, vms_per_host=0, rounds=1, pending=0,
+                                cores=1)
         if not 0 <= arguments.limited <= 1:
             raise errors.InvalidOption('--limited', arguments.limited, 'from 0 to 1')
         os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', 'true')
@@ -78,17 +74,11 @@ def measure(arguments: argparse.Namespace, directory: pathlib.Path) -> list[tupl
     from tracon_watcher.cmd import bench_cluster  # noqa: H306
     from tracon_watcher.placement import queues
     from tracon_watcher.placement import snapshot
-    from tracon_watcher.prediction import store
 
-    models = None if not arguments.models else [store.load(path) for path in arguments.models]
-    cluster, pair = bench_cluster.build(arguments.hosts, arguments.vms_per_host,
-                                        arguments.limited, models, arguments.storage,
-                                        arguments.cores)
+    cluster = bench_cluster.build(arguments.hosts, arguments.vms_per_host, arguments.limited,
+                                  arguments.storage, arguments.cores)
     path = directory / 'snapshot.jsonl'
-    if arguments.cores is None:
-        snapshot.write(path, cluster, pair)
-    else:
-        snapshot.write(path, cluster, {}, pools={arguments.storage: queues.Pool(0.0005)})
+    snapshot.write(path, cluster, pools={arguments.storage: queues.Pool(0.0005)})
     bench_nova.configure(path)
     states = bench_nova.host_states(cluster)
     before = _resident_mebibytes()

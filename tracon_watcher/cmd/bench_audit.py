@@ -59,9 +59,6 @@ class Audit(lister.Lister):
                  '%(default)s)')
         add('--request-ms', type=float, default=0.0, metavar='MS',
             help='wait for so long at each request to a service (default: %(default)s)')
-        add('--models', type=pathlib.Path, nargs=2, metavar='FILE',
-            help='a slowdown and an IOPS ratio model, as "tracon model fit" writes them '
-                 '(default: invented ones)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
@@ -88,18 +85,16 @@ def measure(arguments: argparse.Namespace, directory: pathlib.Path,
     from tracon_watcher.cmd import bench_audit_arms
     from tracon_watcher.cmd import bench_audit_cloud
     from tracon_watcher.placement import snapshot
-    from tracon_watcher.prediction import store
 
     _log_as_a_service()
     # Watcher has every warning shown, those of its libraries as well.
     warnings.simplefilter('ignore', DeprecationWarning)
-    models = None if not arguments.models else [store.load(path) for path in arguments.models]
     shown.say(f'A synthetic cloud of {arguments.hosts} hosts and {arguments.vms} VMs, and '
               "Watcher's model of it")
-    cloud = bench_audit_cloud.build(arguments.hosts, arguments.vms, models)
+    cloud = bench_audit_cloud.build(arguments.hosts, arguments.vms)
     model = bench_audit_arms.watcher_model(cloud)
     path = directory / 'snapshot.jsonl'
-    snapshot.write(path, cloud.state, cloud.models)
+    snapshot.write(path, cloud.state)
     wait = arguments.request_ms / 1000
     share = _SHARE if arguments.reference_limit else 1.0
     audit = bench_audit_arms.ours(cloud, model, str(path), arguments.migrations, wait)

@@ -30,7 +30,6 @@ from tracon_watcher.characteristics import COUNT, CPU
 from tracon_watcher.cmd import bench_cluster
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.prediction import pairwise
 
 ZONE = 'synthetic'
 #: As many entries as Nova lists at once.
@@ -46,8 +45,10 @@ _SHARES = (0.4, 0.35, 0.2, 0.05)
 _ROOM = 1.15
 #: Share of the hosts whose VMs do more than others', and how many times as much.
 _HOT, _MORE = 0.1, 2.0
-#: Share of a host's CPU that its VMs use together on the average, and of its I/O.
-_BUSY = np.array([0.2, 0.2, 0.35, 0.1])
+#: What the VMs of a host want together on the average, of :func:`.bench_cluster.capacity`.
+_BUSY = np.array([0.2, 0.2, 1.0, 0.4])
+#: Share of its time alone that a VM waits for storage at most.
+_WAIT = 0.04
 _LOCKED, _OPTED_OUT, _LIMITED, _GROUPED = 0.01, 0.01, 0.1, 0.05
 #: Share of those with a limit that suffer more.
 _BREACHED = 0.05
@@ -76,14 +77,12 @@ class Cloud:
     """All of it.
 
     :param state: what the snapshot says
-    :param models: to judge it by
     :param vms: n, in the order of ``state``
     :param groups: name, policy and members of each server group
     :param vcpus: of each host, and likewise ``memory`` and ``disk``
     """
 
     state: cluster_module.ClusterState
-    models: Mapping[str, assessment.Models]
     vms: tuple[Vm, ...]
     groups: tuple[tuple[str, str, tuple[str, ...]], ...]
     vcpus: int
@@ -97,49 +96,46 @@ class Cloud:
         return found
 
 
-def build(hosts: int, vms: int, models: list[pairwise.PairwiseModel] | None = None,
-          seed: int = 1) -> Cloud:
-    """Draw a cloud.
-
-    :param models: slowdown and IOPS ratio; None for invented ones
-    """
+def build(hosts: int, vms: int, seed: int = 1) -> Cloud:
+    """Draw a cloud."""
     rng = np.random.default_rng([seed, hosts, vms])
-    pair = assessment.Models(*(models or bench_cluster.invented()))
     own = np.sort(np.arange(vms) % hosts)
     names = [f'compute-{index:05}' for index in range(hosts)]
     flavor = rng.choice(len(_FLAVORS), vms, p=_SHARES)
     sizes = np.array(_FLAVORS)[flavor]
+    total = [int(size) for size in
+             _ROOM * np.array([np.bincount(own, column, hosts).max() for column in sizes.T])]
+    cores = max(total[0] // OVERCOMMIT, 1)
     # Larger ones do more, and a few of any size much more than most.
     demand = sizes[:, :1] * rng.exponential(1.0, (vms, 1)) * rng.exponential(1.0, (vms, COUNT))
-    demand *= _BUSY * pair.slowdown.capacity / (demand.sum(axis=0) / hosts)
+    demand *= _BUSY * bench_cluster.capacity(cores) / (demand.sum(axis=0) / hosts)
     hot = rng.random(hosts) < _HOT
     demand[hot[own]] *= _MORE
-    demand = np.minimum(demand, pair.slowdown.hull.target_maximum)
+    demand[:, CPU] *= np.minimum(sizes[:, :1] / demand[:, CPU].sum(axis=1, keepdims=True), 1.0)
+    waits = rng.uniform(0.0, _WAIT, vms)
     locked, opted_out = rng.random(vms) < _LOCKED, rng.random(vms) < _OPTED_OUT
     uuids = [str(uuid.UUID(int=int(seed) << 64 | index, version=4)) for index in range(vms)]
     now = time.time()
     first = np.searchsorted(own, np.arange(hosts + 1))
     state = cluster_module.build(
         [cluster_module.Host(name, tuple(
-            cluster_module.Resident(uuids[row], demand[row])
-            for row in range(first[index], first[index + 1])), pair.slowdown.host_type,
-            cluster_module.LOCAL, now) for index, name in enumerate(names)],
+            cluster_module.Resident(uuids[row], demand[row], vcpus=int(sizes[row, 0]),
+                                    storage_wait=float(waits[row]))
+            for row in range(first[index], first[index + 1])), bench_cluster.HOST_TYPE,
+            cluster_module.LOCAL, now, cores) for index, name in enumerate(names)],
         None, 1, now)
-    total = [int(size) for size in
-             _ROOM * np.array([np.bincount(own, column, hosts).max() for column in sizes.T])]
-    state = _with_limits(rng, state, pair)
+    state = _with_limits(rng, state)
     return Cloud(
-        state, {pair.slowdown.host_type: pair},
+        state,
         tuple(Vm(uuids[row], names[own[row]], *map(int, sizes[row]), bool(locked[row]),
                  bool(opted_out[row])) for row in range(vms)),
-        tuple(_groups(rng, own, uuids)), max(total[0] // OVERCOMMIT, 1), total[1], total[2])
+        tuple(_groups(rng, own, uuids)), cores, total[1], total[2])
 
 
-def _with_limits(rng: np.random.Generator, state: cluster_module.ClusterState,
-                 pair: assessment.Models) -> cluster_module.ClusterState:
+def _with_limits(rng: np.random.Generator,
+                 state: cluster_module.ClusterState) -> cluster_module.ClusterState:
     """Give some VMs the limit that a few of them breach now."""
-    assessor = assessment.Assessor(state, {pair.slowdown.host_type: pair})
-    suffered = np.exp(assessor.exponents()[0])
+    suffered = np.exp(assessment.Assessor(state).exponents()[0])
     limit = max(float(np.quantile(suffered, 1 - _BREACHED)), 1.01)
     limited = rng.random(len(state.uuids)) < _LIMITED
     return dataclasses.replace(state, max_slowdown=np.where(limited, limit, np.inf))

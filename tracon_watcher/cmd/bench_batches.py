@@ -29,7 +29,7 @@ _SLOTS = 4
 
 
 class Batches(lister.Lister):
-    """Compare placing VMs one after the other with placing them at once, as models predict.
+    """Compare placing VMs one after the other with placing them at once, as is predicted.
 
     Data centres are drawn at random from measured programs. Multi-create: identical VMs, each put
     where it does least harm, against the exact optimum; the gain is the share of the harm that
@@ -60,11 +60,10 @@ class Batches(lister.Lister):
         data = packaged.read(parsed_args.measurements)
         rows = []
         for host_type in parsed_args.host_type:
-            world = worlds.build(data, [host_type], [_SLOTS], model='production')
-            models = worlds.production_models(data, [host_type])
+            world = worlds.build(data, [host_type], [_SLOTS], model='law')
             for where, gains in (
                     ('multi-create', list(_multi_create(parsed_args, world))),
-                    ('moves', list(_moves(parsed_args, world, models)))):
+                    ('moves', list(_moves(parsed_args, world)))):
                 better = [gain for gain in gains if gain > 1e-6]
                 rows.append((where, host_type, len(gains), len(better), *(
                     packaged.shown(value, parsed_args) for value in (
@@ -101,7 +100,7 @@ def _multi_create(arguments: argparse.Namespace, world: Any) -> Iterator[float]:
         yield (added - best) / added if added > 0 else 0.0
 
 
-def _moves(arguments: argparse.Namespace, world: Any, models: Any) -> Iterator[float]:
+def _moves(arguments: argparse.Namespace, world: Any) -> Iterator[float]:
     """Yield how much more harm plans take away, as a share."""
     from tracon_watcher.placement import assessment
     from tracon_watcher.placement import cluster
@@ -123,9 +122,10 @@ def _moves(arguments: argparse.Namespace, world: Any, models: Any) -> Iterator[f
                 needs[f'{name}.{place}'] = (1.0, 0.0, 0.0)
                 vms.append(cluster.Resident(
                     f'{name}.{place}', world.profiles[0, task],
-                    limits.Limits(max_slowdown=2.0) if rng.random() < 0.3 else limits.NONE))
-            hosts.append(cluster.Host(name, tuple(vms), world.host_types[0]))
-        assessor = assessment.Assessor(cluster.build(hosts), models)
+                    limits.Limits(max_slowdown=2.0) if rng.random() < 0.3 else limits.NONE,
+                    storage_wait=float(world.storage_waits[0, task])))
+            hosts.append(cluster.Host(name, tuple(vms), cores=world.cores[0]))
+        assessor = assessment.Assessor(cluster.build(hosts))
         rules = constraints.Constraints(needs=needs, free=free)
         alone, together = (planning.plan_moves(assessor, rules, parameters, assign=assign)
                            for assign in (None, assignment.least_cost))

@@ -111,18 +111,19 @@ def _measure(arguments: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
     from tracon_watcher.placement import assessment
 
     shown = progress.Progress(1.0)
-    cluster, models = bench_cluster.build(arguments.hosts, arguments.vms_per_host, 0.1)
+    cluster = bench_cluster.build(arguments.hosts, arguments.vms_per_host, 0.1)
     source = Source(cluster.uuids, cluster.profiles)
     inventory = cloud.Inventory(
         {uuid: cloud.Server(uuid, f'vm-{row}', f'project-{row % 97}',
                             cluster.hosts[cluster.host[row]], f'flavor-{row % 11}', {},
                             f'image-{row % 13}', 'active')
          for row, uuid in enumerate(cluster.uuids)},
-        {name: cloud.Hypervisor(name, True, True) for name in cluster.hosts}, (), {},
+        {name: cloud.Hypervisor(name, True, True, cores=bench_cluster.CORES)
+         for name in cluster.hosts}, (), {},
         _START)
     collector = collectors.Collector(
         source, demands.Demands(calibration_document.packaged()), _POLLING, 5 * _POLLING)
-    defaults = state.Defaults(next(iter(models)))
+    defaults = state.Defaults(bench_cluster.HOST_TYPE)
     told: Any = None
     spent: dict[str, list[float]] = {}
 
@@ -136,7 +137,7 @@ def _measure(arguments: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
         with _Timed(spent, 'leave out what is too small to tell'):
             told = publication.settled(told, built)
         with _Timed(spent, 'prepare to judge'):
-            assessment.Assessor(told, models)
+            assessment.Assessor(told)
 
     for _poll in range(5):
         source.poll()

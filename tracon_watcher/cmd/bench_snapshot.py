@@ -80,8 +80,8 @@ def _measure(arguments: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
     def unpacked(made: Any) -> Iterator[str]:
         return parcel.lines(made.label, made.data, 'it')
 
-    cluster, models = bench_cluster.build(arguments.hosts, arguments.vms_per_host, 0.1)
-    content = snapshot.Snapshot(cluster, models, 900.0, 1)
+    cluster = bench_cluster.build(arguments.hosts, arguments.vms_per_host, 0.1)
+    content = snapshot.Snapshot(cluster, 900.0, 1)
     objects = [json.loads(line) for line in snapshot.lines(content)]
     dumped = cost(lambda: parcel.Parcel([json.dumps(objects) + '\n']))
     loaded = cost(lambda: json.loads(next(unpacked(dumped.result))))
@@ -117,8 +117,8 @@ def _changed(base: snapshot.Snapshot, share: float) -> snapshot.Snapshot:
 def _prepared(content: snapshot.Snapshot) -> assessment.Assessor:
     # Without what was made lazily before, as it comes out of a delta.
     fresh = dataclasses.replace(content.cluster)
-    _ = (fresh.host_index, fresh.resident_index, fresh.io_residents)
-    return assessment.Assessor(fresh, content.models)
+    _ = (fresh.host_index, fresh.resident_index, fresh.request_rate)
+    return assessment.Assessor(fresh)
 
 
 def _cost(work: Callable[[], Any], rounds: int) -> _Cost:

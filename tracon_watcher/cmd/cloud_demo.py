@@ -21,13 +21,9 @@ from typing import Any
 
 from cliff import lister
 
-from tracon_watcher.cmd import packaged
-from tracon_watcher import errors
 from tracon_watcher import progress
 
 _DIRECTORY = pathlib.Path('/var/tmp/tracon-cloud')
-#: What the guests of a test cloud are like: one core for all of a host, files on its disk.
-HOST_TYPE = 'same-core-raw-disk'
 COLUMNS = ('after', 'vm', 'host', 'measured', 'observed', 'predicted', 'culprit', 'share')
 
 
@@ -46,9 +42,6 @@ class Demo(lister.Lister):
         add = parser.add_argument
         add('--directory', type=pathlib.Path, default=_DIRECTORY, metavar='DIR',
             help='where everything of the cloud is kept (default: %(default)s)')
-        add('--models', type=pathlib.Path, metavar='DIR',
-            help='models of one host type; an empty folder: the law of queueing judges alone; '
-                 'by default they are fitted to the measurements that come with the package')
         add('--output', type=pathlib.Path, default=pathlib.Path('tracon-cloud-demo'),
             metavar='DIR', help='folder for the outcome and its plot (default: %(default)s)')
         add('--keep', action='store_true', help='leave the cloud running afterwards')
@@ -69,15 +62,12 @@ class Demo(lister.Lister):
             settings = settings_module.Settings.load(directory)
         except cloud_errors.NoCloud:
             settings = settings_module.Settings(directory=directory)
-        if parsed_args.models is not None and not parsed_args.models.is_dir():
-            raise errors.InvalidOption('--models', parsed_args.models, 'no such folder')
-        models = parsed_args.models or fitted(directory / 'models', told.say)
         made = cloud.TestCloud(product.with_product(settings),
                                lambda step, seconds, share: told.say(f'{share:4.0%}  {step.name}'))
         ran = made.up
         try:
             made.start()
-            product.start_engine(made, models)
+            product.start_engine(made)
             outcome = story.Story(made, told.say).play(parsed_args.patience)
         finally:
             if not (ran or parsed_args.keep):
@@ -101,21 +91,6 @@ def _shown(value: float | None, people: bool) -> Any:
     if value is None:
         return '' if people else None
     return f'{value:.2f}' if people else value
-
-
-def fitted(folder: pathlib.Path, say: Any) -> pathlib.Path:
-    """Fit the models of the test cloud's host type, unless that was done before."""
-    if list(folder.glob('*.json')):
-        return folder
-    from tracon_watcher.models import fit
-    from tracon_watcher.prediction import store
-    say(f'fitting the models of {HOST_TYPE}')
-    files = [name for name in packaged.measurements()
-             if pathlib.Path(name).name.startswith(HOST_TYPE)]
-    folder.mkdir(parents=True, exist_ok=True)
-    for model in fit.production_models(packaged.read(files)):
-        store.save(model, folder / f'{model.host_type}-{model.response}.json')
-    return folder
 
 
 def _draw(outcome: Any, path: pathlib.Path) -> None:

@@ -72,5 +72,4 @@ def engine_options(conf: cfg.ConfigOpts) -> dict[str, Any]:
 
 def keep(conf: cfg.ConfigOpts) -> purge.Keep:
     """Return for how long records are kept."""
-    return purge.Keep(conf.database.decisions_kept_days, conf.database.moves_kept_days,
-                      conf.database.documents_kept_days)
+    return purge.Keep(conf.database.decisions_kept_days, conf.database.moves_kept_days)

@@ -125,15 +125,14 @@ class Restored(_Command):
 class Purge(_Command, show.ShowOne):
     """Delete old records of the engine's database now; the engine itself does so every hour.
 
-    By how many days, [database] decisions_kept_days, moves_kept_days and documents_kept_days say
-    unless they are given here. The engine may go on meanwhile.
+    By how many days, [database] decisions_kept_days and moves_kept_days say unless they are given
+    here. The engine may go on meanwhile.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         for name, what in (('decisions', 'decisions of nova-scheduler'),
-                           ('moves', 'live migrations that were recommended'),
-                           ('documents', 'models that are not in use')):
+                           ('moves', 'live migrations that were recommended')):
             parser.add_argument(f'--{name}', type=float, metavar='DAYS',
                                 help=f'keep {what} that are younger')
         return parser
@@ -143,7 +142,7 @@ class Purge(_Command, show.ShowOne):
         from tracon_watcher.engine.storage import schema
         from tracon_watcher.engine.storage import storage
         conf = self.configuration(parsed_args)
-        stated = {name: getattr(parsed_args, name) for name in ('decisions', 'moves', 'documents')
+        stated = {name: getattr(parsed_args, name) for name in ('decisions', 'moves')
                   if getattr(parsed_args, name) is not None}
         for name, days in stated.items():
             if not (math.isfinite(days) and days >= 0):

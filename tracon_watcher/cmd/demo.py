@@ -28,7 +28,7 @@ class Demo(lister.Lister):
 
     A real nova-scheduler, with Nova's API, conductor and Placement, places 24 VMs on 16
     hosts of two slots, once for each arm. What the VMs then do to each other is looked up in
-    measured pairs of programs, on which no model was fitted. Afterwards some VMs end, one changes
+    measured pairs of programs, which no prediction knows. Afterwards some VMs end, one changes
     its behaviour, and real Watcher audits run until they recommend nothing more. A report with
     plots is written as one HTML file.
     """

@@ -37,14 +37,11 @@ from tracon_watcher.conf import engine as options
 from tracon_watcher.conf import telemetry as telemetry_options
 from tracon_watcher.contention import calibration_document
 from tracon_watcher.contention import demands
-from tracon_watcher.engine import active_models
 from tracon_watcher.engine import activity
 from tracon_watcher.engine import aftermath
 from tracon_watcher.engine import collector
 from tracon_watcher.engine import engine as engines
-from tracon_watcher.engine import freshness
 from tracon_watcher.engine import leadership
-from tracon_watcher.engine import model_directory
 from tracon_watcher.engine import notifications
 from tracon_watcher.engine import residency
 from tracon_watcher.engine import state
@@ -182,18 +179,11 @@ def build(conf: cfg.ConfigOpts,
                 'Notification %s cannot be read (%s); the cloud is listed instead', event,
                 error)), wanted.nova_exchange)
 
-    def report(kind: str, text: str) -> None:
-        engine.reports(kind, text)
-
-    files = model_directory.ModelDirectory(wanted.models_directory, report)
-    learnt_since = active_models.ActiveModels(files, storage.models, report)
-    watched = freshness.Freshness(wanted.polling_interval_seconds)
     of_volumes = volume_limits.VolumeLimits()
     parts = engines.Parts(
         lead, storage.lease, lambda: cloud.collect(sdk, volume_limits=of_volumes), residents,
         make_collector, make_publisher,
         make_listener if wanted.notifications else None,
-        learnt_since if wanted.refit else files, watched, learnt_since.forget,
         lambda: standby.Standby(protocol.connector(conf), name),
         lambda uuid, known: cloud.volumes_of(sdk, uuid, known))
     engine = engines.Engine(parts, engines.Settings(
@@ -205,10 +195,6 @@ def build(conf: cfg.ConfigOpts,
             0.0 if wanted.min_iops_ratio is None else wanted.min_iops_ratio))))
     engine.activities['measure'] = activity.Activity(
         'Measuring what moves have brought', after.measure, _MINUTE)
-    if wanted.refit:
-        # It imports scikit-learn, which only those need who have it done.
-        from tracon_watcher.cmd import engine_refit
-        engine.activities['refit'] = engine_refit.activity_of(watched, learnt_since, lead)
     return engine, after
 
 

@@ -22,7 +22,7 @@ from tracon_watcher.cmd import packaged
 
 
 class Demand(lister.Lister):
-    """Show how wrong estimates of uncontended demand are, and what that does to predictions.
+    """Show how wrong estimates of uncontended demand are.
 
     A row for each file, kind of program and way to estimate; half a minute. What they learn from
     never has the program that they are asked for.

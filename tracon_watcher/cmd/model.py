@@ -116,7 +116,6 @@ class Evaluate(lister.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        from tracon_watcher.lab import host_types
         from tracon_watcher.models import dataset
         from tracon_watcher.models import tables
         if parsed_args.plot and pathlib.Path(parsed_args.plot).suffix not in ('.png', '.html'):
@@ -137,10 +136,7 @@ class Evaluate(lister.Lister):
         datasets = packaged.read(parsed_args.file)
         tests = dataset.read_all(parsed_args.test)
         dataset.check_held_out(datasets, tests)
-        cores = {kind.name: 2 if kind.separate_cores else 1
-                 for kind in host_types.HOST_TYPES.values()}
-        study = tables.Study(datasets, tests, others, cores,
-                             report=progress.Progress(1.0).report)
+        study = tables.Study(datasets, tests, others, report=progress.Progress(1.0).report)
         table = tables.TABLES[parsed_args.table]
         with _one_thread():
             rows = table.rows(study)

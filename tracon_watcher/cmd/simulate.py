@@ -72,9 +72,8 @@ def add_world(parser: argparse.ArgumentParser) -> None:
              '"applications"')
     add('--model', metavar='NAME',
         help='by which schedulers decide: wmm, lm or nlm (TRACON\'s, of each application), '
-             'linked (nlm, where slowdown and IOPS ratio of closed loops are one), production '
-             '(for unknown programs), both (the mean of nlm and production) or truth (default: '
-             'linked)')
+             'linked (nlm, where slowdown and IOPS ratio of closed loops are one), law (the law '
+             'of queueing, as in production) or truth (default: linked)')
     add('--solo-minutes', type=float, default=3.0, metavar='M',
         help='mean runtime alone; one factor brings what was measured there (default: '
              '%(default)s)')

@@ -20,7 +20,6 @@ import numpy as np
 
 from tracon_watcher.cmd import arguments as common
 from tracon_watcher.cmd import packaged
-from tracon_watcher.cmd import snapshot
 from tracon_watcher import errors
 
 COLUMNS = ('judged_by', 'load', 'vms', 'unknown', 'above_limit', 'found', 'false_alarms', 'error',
@@ -32,8 +31,7 @@ class Hosts(lister.Lister):
     """Simulate large hosts by events, and tell who finds the VMs that are slowed down.
 
     VMs are closed loops that share cores as control groups do. The law of queueing is told what
-    each would do alone; so are models, if any are named, and a constant, which takes every VM for
-    slowed down as on average.
+    each would do alone; a constant takes every VM for slowed down as on average.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -48,7 +46,6 @@ class Hosts(lister.Lister):
         add('--limit', type=float, default=1.2, metavar='SLOWDOWN', help='(default: %(default)s)')
         add('--events', type=int, default=40000, metavar='N',
             help='of each host: loops that become ready or idle (default: %(default)s)')
-        add('--models', metavar='DIRECTORY', help='of host types, to be shown beside it')
         add('--seed', type=int, default=1, help='(default: %(default)s)')
         return parser
 
@@ -59,7 +56,6 @@ class Hosts(lister.Lister):
         common.require_at_least(parsed_args, hosts=1, cores=1, least=1, events=1000, seed=0)
         if parsed_args.most < parsed_args.least:
             raise errors.InvalidOption('--most', parsed_args.most, 'at least --least')
-        models = snapshot.load_models(parsed_args.models) if parsed_args.models else {}
         drawn = crowds.draw(parsed_args.hosts, parsed_args.cores, parsed_args.least,
                             parsed_args.most, parsed_args.seed)
         shown = progress.Progress(1.0)
@@ -68,8 +64,6 @@ class Hosts(lister.Lister):
             parsed_args.seed, lambda share: shown.report('events', share)))
         shown.report('events', 1.0)
         judges = {'law of queueing': _law(drawn),
-                  **{f'model of {name}': _model(drawn, name, pair)
-                     for name, pair in sorted(models.items())},
                   'constant': np.full(true.shape, true[drawn.there].mean())}
         load = (drawn.vcpus * drawn.used).sum(axis=1) / drawn.cores
         parts = {'all': np.ones(len(load), dtype=bool), f'< {_EDGES[0]}': load < _EDGES[0],
@@ -95,20 +89,3 @@ def _law(drawn: Any) -> np.ndarray:
     predicted = np.full(drawn.vcpus.shape, np.nan)
     predicted[drawn.there] = found.slowdown * found.by_itself
     return np.asarray(drawn.of_work(predicted))
-
-
-def _model(drawn: Any, host_type: str, models: Any) -> np.ndarray:
-    """Return what the models of a host type say, which know nothing of cores."""
-    from tracon_watcher.placement import assessment
-    from tracon_watcher.placement import cluster
-    nothing = np.zeros(drawn.vcpus.shape)
-    profiles = np.stack([nothing, nothing, drawn.vcpus * drawn.used, nothing], axis=2)
-    state = cluster.build(
-        cluster.Host(f'h{place}', tuple(
-            cluster.Resident(f'{place}-{one}', profiles[place, one])
-            for one in np.flatnonzero(there)), host_type)
-        for place, there in enumerate(drawn.there))
-    slow, _ratio = assessment.Assessor(state, {host_type: models}).exponents()
-    predicted = np.full(drawn.vcpus.shape, np.nan)
-    predicted[drawn.there] = np.exp(slow)
-    return predicted

@@ -14,7 +14,6 @@
 
 import argparse
 import datetime
-import pathlib
 import time
 
 from cliff import command
@@ -25,21 +24,16 @@ from tracon_watcher import errors
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import snapshot
 from tracon_watcher.placement import table
-from tracon_watcher.prediction import store
 
 
 class Build(command.Command):
-    """Write a snapshot from a table of hosts and VMs and a folder of models."""
+    """Write a snapshot from a table of hosts and VMs."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('state', metavar='STATE.csv',
                             help=f'table with columns {", ".join(table.REQUIRED)} and optionally '
                             f'{", ".join(table.OPTIONAL)}')
-        parser.add_argument('--models', metavar='DIRECTORY',
-                            help='where "tracon model fit" wrote the models; without one, hosts '
-                            'are judged by the law of queueing, for which the table states '
-                            'cores')
         parser.add_argument('--output', required=True, metavar='FILE',
                             help='the snapshot; [tracon] snapshot_file of nova.conf names it')
         parser.add_argument('--host-type', help='of hosts for which the table names none')
@@ -59,22 +53,13 @@ class Build(command.Command):
         except (OSError, UnicodeDecodeError) as error:
             raise errors.InvalidDocument(parsed_args.state, 'the file', str(error),
                                          'cannot be read') from None
-        models = load_models(parsed_args.models) if parsed_args.models else {}
-        snapshot.write(parsed_args.output, state, models, parsed_args.maximum_age)
+        snapshot.write(parsed_args.output, state, parsed_args.maximum_age)
         self.app.stdout.write(
-            f'{parsed_args.output}: {len(state.hosts)} hosts, {len(state.uuids)} VMs, models of '
-            f'{", ".join(sorted(models)) or "no host type"}\n')
-        without = [name not in models for name in state.host_type]
-        lost = [host for host, cores, one in zip(state.hosts, state.cores, without)
-                if one and np.isnan(cores)]
-        if any(without):
-            self.app.LOG.warning(
-                'no model for host type %s: these hosts are judged by the law of queueing '
-                'alone', ', '.join(sorted({name or '"none stated"' for name, one in zip(
-                    state.host_type, without) if one})))
-        if lost:
-            self.app.LOG.warning('no model and no cores for %d hosts, such as %s: they are '
-                                 'unknown; state column cores', len(lost), lost[0])
+            f'{parsed_args.output}: {len(state.hosts)} hosts, {len(state.uuids)} VMs\n')
+        lost = np.flatnonzero(np.isnan(state.cores))
+        if len(lost):
+            self.app.LOG.warning('no cores are stated for %d hosts, such as %s: they are unknown; '
+                                 'state column cores', len(lost), state.hosts[lost[0]])
 
 
 class Check(lister.Lister):
@@ -87,7 +72,7 @@ class Check(lister.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace):  # type: ignore[no-untyped-def]
         read = snapshot.read(parsed_args.file)
-        assessor = assessment.Assessor(read.cluster, read.models, read.settings())
+        assessor = assessment.Assessor(read.cluster, read.settings())
         slow, ratio = (np.exp(sign * exponent)
                        for sign, exponent in zip((1, -1), assessor.exponents()))
         breached = assessor.breaches()
@@ -107,31 +92,6 @@ class Check(lister.Lister):
                 int(breached[chosen].sum())))
         return (('host', 'type', 'status', 'updated', 'vms', 'worst slowdown',
                  'worst IOPS ratio', 'in breach'), rows)
-
-
-def load_models(folder: str) -> dict[str, assessment.Models]:
-    """Read the production models in a folder, in pairs by host type.
-
-    :raises tracon_watcher.errors.InvalidDocument: naming file, field and value
-    """
-    found: dict[str, dict[str, store.pairwise.PairwiseModel]] = {}
-    files = sorted(pathlib.Path(folder).glob('*.json'))
-    for path in files:
-        if not path.name.endswith(('-slowdown.json', '-iops_ratio.json')):
-            continue
-        model = store.load(path)
-        found.setdefault(model.host_type, {})[model.response] = model
-    if not found:
-        raise errors.InvalidDocument(folder, 'the folder', [path.name for path in files],
-                                     'no production models here; write them with '
-                                     '`tracon model fit --output`')
-    for host_type, pair in found.items():
-        for response in ('slowdown', 'iops_ratio'):
-            if response not in pair:
-                raise errors.InvalidDocument(folder, host_type, sorted(pair),
-                                             f'the {response} model is missing')
-    return {host_type: assessment.Models(pair['slowdown'], pair['iops_ratio'])
-            for host_type, pair in found.items()}
 
 
 def _worst(values, extreme) -> float | str:  # type: ignore[no-untyped-def]

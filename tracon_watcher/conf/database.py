@@ -30,10 +30,6 @@ RETENTION = [
         help='Days for which live migrations that were recommended are kept, with what was '
              'predicted and measured of them. Keep it above the two days in which they are '
              'measured.'),
-    cfg.FloatOpt(
-        'documents_kept_days', default=365.0, min=0.0,
-        help='Days for which models are kept that are not in use any more. '
-             'Raise it where older ones are to be compared.'),
 ]
 
 

@@ -71,7 +71,8 @@ INVENTORY = [
     cfg.StrOpt(
         'default_host_type',
         help='Host type of compute hosts in no aggregate with metadata tracon:host_type. Unset: '
-             'they are unknown. Set it in a cloud with one kind of host.'),
+             'they are of none, and what is learnt of them is learnt of all together. Set it in a '
+             'cloud with one kind of host.'),
     cfg.StrOpt(
         'default_storage', default='local',
         help='Storage backend of the ephemeral disks of compute hosts in no aggregate with '
@@ -88,17 +89,7 @@ INVENTORY = [
              'Unset: none.'),
 ]
 
-MODELS = [
-    cfg.StrOpt(
-        'models_directory', default='/etc/tracon/models',
-        help='Directory of models, JSON files as "tracon model fit" writes them. They are '
-             'read again when a file has changed.'),
-    cfg.BoolOpt(
-        'refit', default=True,
-        help='Whether a model is learnt anew from the slowdowns that are observed, when they and '
-             'its predictions have parted ways. False: it is only trusted less and the alarm is '
-             'logged, and models that were learnt before are left aside for the files of '
-             'models_directory. Change it where models are to change by hand alone.'),
+JUDGING = [
     cfg.FloatOpt(
         'confidence', default=0.8, min=0.5, max=0.975,
         help='Probability of the one-sided bound that must cross a limit before this counts as '
@@ -118,7 +109,7 @@ SERVICE = [
 
 def list_opts():
     """Return (group, options)."""
-    return [(GROUP, TELEMETRY + INVENTORY + MODELS + SERVICE)]
+    return [(GROUP, TELEMETRY + INVENTORY + JUDGING + SERVICE)]
 
 
 def register_opts(conf):

@@ -39,10 +39,10 @@ SNAPSHOT = [
              'this where such announcements get lost.'),
     cfg.StrOpt(
         'snapshot_file', default='/var/lib/tracon/snapshot.jsonl',
-        help='The snapshot of the cluster and the models to judge it by. It is read in the '
-             'background whenever it changes; without it, or while it cannot be used, hosts are '
-             'chosen as if this extension were not there. Change it when whatever writes the '
-             'snapshot writes elsewhere. The nova user must be able to read it.'),
+        help='The snapshot of the cluster. It is read in the background whenever it changes; '
+             'without it, or while it cannot be used, hosts are chosen as if this extension were '
+             'not there. Change it when whatever writes the snapshot writes elsewhere. The nova '
+             'user must be able to read it.'),
     cfg.FloatOpt(
         'snapshot_refresh_seconds', default=5.0, min=0.1,
         help='Seconds between two looks at whether the snapshot file has changed. A look is one '

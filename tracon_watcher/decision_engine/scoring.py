@@ -10,11 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Scoring engines: the two production models, for whoever asks Watcher."""
+"""Scoring engines: what a VM suffers beside others on a host, for whoever asks Watcher."""
 
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,21 @@ from tracon_watcher.conf import decision_engine as options
 from tracon_watcher.decision_engine import source
 from tracon_watcher import errors
 from tracon_watcher.messaging import protocol
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster
+from tracon_watcher.placement import columns
+from tracon_watcher.placement import lines
+from tracon_watcher.placement import present
+from tracon_watcher.prediction import document
 
-_FEATURES = ('host_type', 'target', 'background')
 _MEANING = {'slowdown': 'slowdown: time per unit of work, over the same alone',
             'iops_ratio': 'IOPS ratio: I/O operations per second, over the same alone'}
+_HOST = ('cores', 'vms', 'host_type')
+_VM = ('profile', 'vcpus', 'storage_wait')
 
 
 class ResponseScorer(base.ScoringEngine):
-    """Predicts one response of a target VM in a background, by the model of its host's type."""
+    """Predicts one response of a VM beside others, by the law of queueing."""
 
     def __init__(self, response: str) -> None:
         super().__init__(config=None)
@@ -48,34 +56,44 @@ class ResponseScorer(base.ScoringEngine):
     def get_metainfo(self) -> str:
         """Return, as JSON, what the features are."""
         return json.dumps({
-            'features': list(_FEATURES), 'characteristics': list(characteristics.NAMES),
-            'units': list(characteristics.UNITS), 'response': self._response})
+            'features': list(_HOST), 'vm': list(_VM),
+            'profile': list(characteristics.NAMES), 'units': list(characteristics.UNITS),
+            'response': self._response})
 
     def calculate_score(self, features: str) -> str:
         """Predict.
 
-        :param features: JSON object: ``host_type``, and the four characteristics each of
-            ``target`` and ``background``, one neighbour
-        :returns: JSON object: ``score``; ``clamped``, whether the features lie outside of what the
-            model was trained on; ``trust``, from 0 to 1, how far predictions and observations
-            still agree
+        :param features: JSON object: ``cores`` of a host; ``vms`` that share them and the host's
+            own disk, the one that is scored first, each with its ``profile`` (reads and writes a
+            second, guest and host CPU in cores, alone), ``vcpus`` and ``storage_wait``, the part
+            of its time alone that a vCPU waits for storage, null where unknown; ``host_type``, of
+            which the snapshot says what was learnt, null for none
+        :returns: JSON object: ``score``, and ``lower`` and ``upper``, its one-sided 80 % bounds;
+            null where the VM does too little I/O to have an IOPS ratio
         :raises tracon_watcher.errors.TraconError: naming the feature that is wrong, or why there
-            is no snapshot
+            is no snapshot, or that nothing can be said of hosts of this type
         """
-        host_type, target, background = _parse(features)
+        host = _parse(features)
         options.register_opts(cfg.CONF)
         configured = cfg.CONF[options.GROUP.name]
         content = source.read('', configured,
                               protocol.connector(cfg.CONF, configured.transport_url))
-        models = content.models
-        if host_type not in models:
-            raise errors.InvalidOption('host_type', host_type, 'the snapshot has models of '
-                                       + (', '.join(sorted(models)) or 'no host type'))
-        model = getattr(models[host_type], self._response)
-        outside = model.outside(target) | model.beyond(background)
-        return json.dumps({'score': float(model.predict(target, background)[0]),
-                           'clamped': bool(outside[0]),
-                           'trust': content.trust.get(host_type, 1.0)})
+        known = sorted({name for name in content.cluster.host_type if name})
+        if host.host_type is not None and host.host_type not in known:
+            raise errors.InvalidOption(
+                'host_type', host.host_type, f'the snapshot has hosts of {", ".join(known)}; '
+                'name one of these, or null' if known else 'no host of the snapshot has a type; '
+                'give null')
+        judged = assessment.Assessor(cluster.build([host]), content.settings())
+        if judged.status[0] == assessment.Status.DRIFTED:
+            raise errors.InvalidOption(
+                'host_type', host.host_type, 'what is predicted and what is observed have parted '
+                'ways on hosts of this type; wait until they agree again, or name another one')
+        now = present.look(judged)
+        found = np.array([now.exponent, now.lower, now.upper])[:, :, 0]
+        score, lower, upper = (np.exp(found[:, 0]) if self._response == 'slowdown'
+                               else np.exp(-found[[0, 2, 1], 1])).tolist()
+        return json.dumps({'score': _plain(score), 'lower': _plain(lower), 'upper': _plain(upper)})
 
 
 class InterferenceScoringContainer(base.ScoringEngineContainer):
@@ -87,21 +105,30 @@ class InterferenceScoringContainer(base.ScoringEngineContainer):
         return [ResponseScorer(response) for response in _MEANING]
 
 
-def _parse(features: str) -> tuple[str, Any, Any]:
-    try:
-        given = json.loads(features)
-    except ValueError as error:
-        raise errors.InvalidOption('features', features, f'expected JSON: {error}') from None
-    if not isinstance(given, dict) or set(given) != set(_FEATURES):
-        raise errors.InvalidOption('features', given,
-                                   f'expected an object of {", ".join(_FEATURES)}')
-    values = []
-    for name in _FEATURES[1:]:
-        try:
-            value = characteristics.as_characteristics(given[name])
-        except (TypeError, ValueError) as error:
-            raise errors.InvalidOption(name, given[name], str(error)) from None
-        if len(value) != 1 or np.isnan(value).any():
-            raise errors.InvalidOption(name, given[name], 'expected four numbers')
-        values.append(value)
-    return str(given['host_type']), values[0], values[1]
+def _parse(features: str) -> cluster.Host:
+    given = document.parse(features, 'features')
+    given.only(_HOST)
+    vms = given.sections('vms')
+    if not vms:
+        given.refuse('vms', [], 'expected the VM that is scored, and others beside it')
+    return cluster.Host(
+        'host', tuple(_resident(str(place), one) for place, one in enumerate(vms)),
+        given.string('host_type') if given.has('host_type') else None,
+        cores=_count(given, 'cores'))
+
+
+def _resident(name: str, given: document.Fields) -> cluster.Resident:
+    given.only(_VM)
+    wait = given.number('storage_wait', 0, 1) if given.has('storage_wait') else math.nan
+    return cluster.Resident(
+        name, given.array('profile', (characteristics.COUNT,), 0), vcpus=_count(given, 'vcpus'),
+        storage_wait=wait)
+
+
+def _count(given: document.Fields, name: str) -> int:
+    given.number(name, 1, columns.MOST)
+    return lines.whole(given, name)
+
+
+def _plain(value: float) -> Any:
+    return None if math.isnan(value) else value

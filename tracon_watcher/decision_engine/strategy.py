@@ -43,7 +43,6 @@ from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import constraints
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import planning
-from tracon_watcher.placement import trust
 from tracon_watcher.scheduling import assignment
 
 LOG = log.getLogger(__name__)
@@ -155,12 +154,12 @@ class InterferenceStrategy(base.BaseStrategy):
             self._records(since))
         if asked:
             allowed = learnt.heeded(allowed, learnt.standing(connect), cluster, now)
-        models = trust.believed(state.models, state.trust)
-        for host_type in sorted(state.models.keys() - models.keys()):
-            LOG.warning('Host type %(type)s is left alone: what its model predicts and what is '
-                        'observed have parted ways, so that it is trusted %(trust).0f %%',
-                        {'type': host_type, 'trust': 100 * state.trust[host_type]})
-        assessor = assessment.Assessor(cluster, models, settings)
+        for host_type, taught in sorted(state.learnt.items()):
+            if taught.drifted:
+                LOG.warning('Host type %(type)s is left alone: what is predicted and what is '
+                            'observed there have parted ways, so that it is trusted '
+                            '%(trust).0f %%', {'type': host_type, 'trust': 100 * taught.trust})
+        assessor = assessment.Assessor(cluster, settings)
         made = self._without_shares(cloud, cluster, allowed, lambda rules_now: planning.plan_moves(
             assessor, rules_now, wanted.planning, now, assignment.least_cost))
         if asked:

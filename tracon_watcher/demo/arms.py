@@ -21,6 +21,7 @@ import numpy as np
 
 from tracon_watcher.demo import telemetry as telemetries
 from tracon_watcher.demo import workload as workloads
+from tracon_watcher.placement import present
 
 if TYPE_CHECKING:
     # Reports name the arms too, and need no Nova for that.
@@ -81,25 +82,23 @@ def run(box: nova_box.NovaBox, arm: Arm, workload: workloads.Workload,
 
 
 def predictions(telemetry: telemetries.Telemetry) -> dict[str, dict[str, float]]:
-    """Return, for each running VM, what the models say that it suffers where it is.
+    """Return, for each running VM, what is predicted that it suffers where it is.
 
     Slowdown with its one-sided 80 % confidence bounds on either side, and IOPS ratio; a VM of
     which nothing is known has no entry.
     """
-    assessor, model = telemetry.assessor(), telemetry.models.slowdown
-    slow, ratio = assessor.exponents()
-    rows = dict(zip(assessor.cluster.uuids, range(len(slow))))
+    assessor = telemetry.assessor()
+    now = present.look(assessor)
+    slow = {f'predicted_{name}': np.exp(exponent[0]) for name, exponent in (
+        ('slowdown', now.exponent), ('low', now.lower), ('high', now.upper))}
     result = {}
     for vm in telemetry.running.values():
-        row = rows[vm.uuid]
-        if np.isnan(slow[row]):
+        row = assessor.cluster.resident_index[vm.uuid]
+        if not now.known[row]:
             continue
-        result[vm.request.name] = {'predicted_slowdown': float(np.exp(slow[row]))}
-        for name, bound in (('predicted_low', assessor.lower), ('predicted_high',
-                                                                assessor.upper)):
-            result[vm.request.name][name] = float(np.exp(bound(model, slow[row:row + 1]))[0])
-        if not np.isnan(ratio[row]):
-            result[vm.request.name]['predicted_iops_ratio'] = float(np.exp(-ratio[row]))
+        result[vm.request.name] = {name: float(values[row]) for name, values in slow.items()}
+        if not np.isnan(now.exponent[1, row]):
+            result[vm.request.name]['predicted_iops_ratio'] = float(np.exp(-now.exponent[1, row]))
     return result
 
 

@@ -170,7 +170,7 @@ def _moved(telemetry: telemetries.Telemetry, truth: truths.Truth, action: Mappin
 
 
 def _left(telemetry: telemetries.Telemetry, after: State, best: State) -> list[dict[str, Any]]:
-    """Return the VMs in breach after all audits, with what the models say of each."""
+    """Return the VMs in breach after all audits, with what is predicted of each."""
     assessor = telemetry.assessor()
     seen = dict(zip(assessor.cluster.uuids, assessor.breaches().tolist()))
     uuids = {vm.request.name: vm.uuid for vm in telemetry.running.values()}

@@ -76,8 +76,8 @@ def predicted(count: int, pairs: int, error: float, bias: float, inside: float) 
     return (f'<p>{count} VMs that share a host, in all arms, {pairs} different pairs of programs, '
             f'a dot each: mean error {error:.0%}, bias '
             f'{bias:+.0%}; {inside:.0%} of the measured values lie between the two bounds (60 % '
-            'would, if the bounds were exact). The models were fitted to other measurements than '
-            'the pairs to the right, which are the truth that everything here is judged '
+            'would, if the bounds were exact). Predictions know what each program does alone, and '
+            'none of the pairs to the right, which are the truth that everything here is judged '
             'by.</p>')
 
 
@@ -229,6 +229,6 @@ def why_left(one: Mapping[str, Any]) -> str:
         expected = one['predicted_iops_ratio' if iops else 'predicted_slowdown']
         said = 'know nothing of it' if expected is None else (
             f'expect an IOPS ratio of {expected:.0%}' if iops else f'expect {expected:.2f}×')
-        return f'The models {said}: no breach with 80 % confidence. {oracle}'
-    return ('The models see it, but no single migration that is allowed is worth its cost. '
+        return f'Predictions {said}: no breach with 80 % confidence. {oracle}'
+    return ('It is predicted, but no single migration that is allowed is worth its cost. '
             + oracle)

@@ -19,7 +19,6 @@ import json
 import pathlib
 from typing import Any, Sequence
 
-from tracon_watcher.characteristics import RESPONSES
 from tracon_watcher.demo import comparison
 from tracon_watcher.demo import crew
 from tracon_watcher.demo import report
@@ -27,8 +26,6 @@ from tracon_watcher.demo import report_text
 from tracon_watcher.demo import settings as settings_module
 from tracon_watcher import errors
 from tracon_watcher.models import dataset
-from tracon_watcher.models import fit
-from tracon_watcher.prediction import store
 from tracon_watcher import progress as progresses
 from tracon_watcher.simulator import truth as truths
 
@@ -41,7 +38,7 @@ class Wish:
 
     :param files: measurements
     :param host_type: None for the one with the most pair rows
-    :param folder: for results, models, logs and the report
+    :param folder: for results, logs and the report
     :param fresh: run again what there are results of
     :param audits: seeds after which audits run: first, all or none
     :param audits_only: run no other arm than the one that audits follow
@@ -75,7 +72,7 @@ class Demonstration:
 
 
 def run(wish: Wish) -> Demonstration:
-    """Fit the models, run all arms of all seeds that have no result yet, and write the report.
+    """Run all arms of all seeds that have no result yet, and write the report.
 
     :raises tracon_watcher.errors.TraconError: saying what is wrong
     """
@@ -87,9 +84,7 @@ def run(wish: Wish) -> Demonstration:
     host_type = _host_type(datasets, wish.host_type)
     truth = truths.of(datasets, host_type)
     notes = progresses.Progress(1)
-    notes.say(f'Fitting the models of {host_type}')
-    settings = settings_module.Settings(
-        tuple(wish.files), fitted(datasets, host_type, wish.folder), host_type, **wish.options)
+    settings = settings_module.Settings(tuple(wish.files), host_type, **wish.options)
     listed = [task for task in crew.tasks(wish.seeds, _audited(wish), AUDITED)
               if task.arm == AUDITED or not wish.audits_only]
     kept = crew.Results(wish.folder, settings.fingerprint())
@@ -129,23 +124,6 @@ def _host_type(datasets: Sequence[dataset.Dataset], wanted: str | None) -> str:
         raise errors.InvalidOption('--host-type', wanted, 'pairs were measured on '
                                    + ', '.join(known))
     return wanted or known[0]
-
-
-def fitted(datasets: Sequence[dataset.Dataset], host_type: str,
-           folder: pathlib.Path) -> tuple[str, str]:
-    """Fit the models of a host type and return the files that they are written to."""
-    import threadpoolctl
-    with threadpoolctl.threadpool_limits(1):
-        models = {model.response: model for model in fit.production_models(
-            [one for one in datasets if one.host_type == host_type])}
-    paths = []
-    for response in RESPONSES:
-        if response not in models:
-            raise errors.NotEnoughData(f'a model of {response} on {host_type}', 0, 1)
-        path = folder / f'model-{host_type}-{response}.json'
-        store.save(models[response], path)
-        paths.append(str(path))
-    return paths[0], paths[1]
 
 
 def _audited(wish: Wish) -> Sequence[int]:

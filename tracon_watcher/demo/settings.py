@@ -32,7 +32,6 @@ class Settings:
     """Everything that the outcome of a seed depends on, but the seed.
 
     :param files: CSV files with measurements
-    :param models: JSON files of the slowdown and the IOPS ratio model
     :param hosts: compute hosts of two slots each
     :param vms: requests
     :param departing: share of the VMs that end before one changes its behaviour
@@ -41,7 +40,6 @@ class Settings:
     """
 
     files: tuple[str, ...]
-    models: tuple[str, str]
     host_type: str
     hosts: int = 16
     vms: int = 24
@@ -77,8 +75,7 @@ class Settings:
     @classmethod
     def from_document(cls, content: dict[str, Any]) -> Settings:
         """Read the JSON form."""
-        return cls(**{**content, 'files': tuple(content['files']),
-                      'models': tuple(content['models'])})
+        return cls(**{**content, 'files': tuple(content['files'])})
 
     def fingerprint(self) -> str:
         """Return what tells results of these settings from others.
@@ -86,9 +83,9 @@ class Settings:
         A digest of the settings, of what stands in the files, and of this product's version.
         """
         digest = hashlib.sha256(json.dumps(
-            {**self.to_document(), 'files': None, 'models': None,
+            {**self.to_document(), 'files': None,
              'version': importlib.metadata.version('tracon-watcher')}, sort_keys=True).encode())
-        for name in (*self.files, *self.models):
+        for name in self.files:
             with open(name, 'rb') as stream:
                 digest.update(hashlib.sha256(stream.read()).digest())
         return digest.hexdigest()[:16]

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 
 import numpy as np
@@ -25,6 +26,7 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import snapshot
+from tracon_watcher.simulator import truth as truths
 
 
 @dataclasses.dataclass
@@ -47,17 +49,16 @@ class Telemetry:
     A VM's own profile is known from the moment it runs. That is what telemetry would say of it
     somewhat later; forty VMs that arrive one by one leave it the time.
 
+    :param truth: of which hosts' cores are taken, and how long programs wait for storage alone
     :param image: id of the image that all VMs have
     :param earlier: VMs that are gone
     """
 
-    def __init__(self, path: str, hosts: list[str], host_type: str,
-                 models: assessment.Models, image: str,
+    def __init__(self, path: str, hosts: list[str], truth: truths.Truth, image: str,
                  earlier: tuple[workload.Request, ...]) -> None:
         self._path = path
         self.hosts = hosts
-        self._host_type = host_type
-        self.models = models
+        self._truth = truth
         self._image = image
         self._earlier = earlier
         self._version = 0
@@ -81,20 +82,25 @@ class Telemetry:
             [self.kind(request) for request, _profile in known])
         if foretold is not None:
             key = newcomer.keys(*self.kind(foretold))[0]
-            history[key] = newcomer.Profile(foretold.profile, np.zeros(4), 1, 'oracle')
+            history[key] = newcomer.Profile(foretold.profile, np.zeros(4), 1, 'oracle',
+                                            storage_wait=self._storage_wait(foretold.program))
         now = time.time()
         return cluster.build([cluster.Host(
-            host, tuple(cluster.Resident(vm.uuid, vm.profile, vm.request.limits)
+            host, tuple(cluster.Resident(vm.uuid, vm.profile, vm.request.limits,
+                                         storage_wait=self._storage_wait(vm.program))
                         for vm in self.running.values() if vm.host == host),
-            self._host_type, cluster.LOCAL, now) for host in self.hosts],
+            updated_at=now, cores=self._truth.cores) for host in self.hosts],
             history, self._version, now)
 
     def write(self, foretold: workload.Request | None = None) -> int:
         """Write the snapshot anew and return its version."""
         self._version += 1
-        snapshot.write(self._path, self.cluster(foretold), {self._host_type: self.models})
+        snapshot.write(self._path, self.cluster(foretold))
         return self._version
 
     def assessor(self) -> assessment.Assessor:
         """Return the judgement of the present state."""
-        return assessment.Assessor(self.cluster(), {self._host_type: self.models})
+        return assessment.Assessor(self.cluster())
+
+    def _storage_wait(self, program: str) -> float:
+        return self._truth.storage_waits.get(program, math.nan)

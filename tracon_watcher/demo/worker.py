@@ -42,8 +42,6 @@ from tracon_watcher.demo import telemetry  # noqa: E402
 from tracon_watcher.demo import workload  # noqa: E402
 from tracon_watcher import errors  # noqa: E402
 from tracon_watcher.models import dataset  # noqa: E402
-from tracon_watcher.placement import assessment  # noqa: E402
-from tracon_watcher.prediction import store  # noqa: E402
 from tracon_watcher.simulator import truth as truths  # noqa: E402
 
 #: Progress counts servers. Starting Nova takes as long as so many, and audits as these.
@@ -59,7 +57,7 @@ Say = Callable[[dict[str, Any]], None]
 
 
 def perform(box: nova_box.NovaBox, settings: settings_module.Settings, truth: truths.Truth,
-            models: assessment.Models, task: dict[str, Any], say: Say) -> dict[str, Any]:
+            task: dict[str, Any], say: Say) -> dict[str, Any]:
     """Run one arm of one seed, and the audits after it if that is asked for."""
     steps = _OPENING + settings.vms + (_WATCHER + 2 * _EACH_AUDIT if task['audit'] else 0)
 
@@ -69,8 +67,8 @@ def perform(box: nova_box.NovaBox, settings: settings_module.Settings, truth: tr
     started = time.monotonic()
     drawn = workload.draw(task['seed'], truth, settings.vms, settings.projects, settings.history,
                           settings.concentration)
-    known = telemetry.Telemetry(box.snapshot_file, settings.host_names, settings.host_type,
-                                models, box.image, drawn.history)
+    known = telemetry.Telemetry(box.snapshot_file, settings.host_names, truth, box.image,
+                                drawn.history)
     result = arms.run(box, arms.ARMS[task['arm']], drawn, known, settings.on_all_refused,
                       task['seed'], progress)
     result['requests'] = len(drawn.requests)
@@ -87,12 +85,12 @@ def perform(box: nova_box.NovaBox, settings: settings_module.Settings, truth: tr
     return {**result, 'seconds': round(time.monotonic() - started, 1)}
 
 
-def _alone(settings: settings_module.Settings, truth: truths.Truth, models: assessment.Models,
-           task: dict[str, Any], say: Say) -> None:
+def _alone(settings: settings_module.Settings, truth: truths.Truth, task: dict[str, Any],
+           say: Say) -> None:
     """Perform a task in this process, a fork, and end the process."""
     def use(box: nova_box.NovaBox) -> None:
         say({'say': 'result', 'task': task,
-             'result': perform(box, settings, truth, models, task, say)})
+             'result': perform(box, settings, truth, task, say)})
         # To stop its services and idle threads would take Nova seconds.
         os._exit(0)
 
@@ -115,7 +113,6 @@ def main() -> None:
     for name in _NOVA:
         importlib.import_module(name)
     truth = truths.of(dataset.read_all(settings.files), settings.host_type)
-    models = assessment.Models(*(store.load(path) for path in settings.models))
     gc.collect()
     gc.freeze()
     gc.set_threshold(_GARBAGE, 20, 20)
@@ -130,7 +127,7 @@ def main() -> None:
             if not child:
                 # Nova's databases stay there, since the process ends at once.
                 os.environ['TMPDIR'] = tempfile.tempdir = directory
-                _alone(settings, truth, models, json.loads(line), say)
+                _alone(settings, truth, json.loads(line), say)
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if status:
             say({'say': 'error', 'text': f'Nova has ended with code {status}'})

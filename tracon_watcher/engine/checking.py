@@ -21,7 +21,9 @@ many requests a pool serves at once, which hosts share, is learnt likewise; how 
 takes undisturbed is the mean of what its VMs have seen.
 
 A prediction is compared with what was observed before anything is learnt from it, so errors and
-coverage are those of predictions of what had not been seen.
+coverage are those of predictions of what had not been seen. A host type of which far fewer
+slowdowns are in their interval than should be has drifted: nothing is predicted on its hosts. They
+are compared all the same, so that it recovers when slowdowns are as predicted again.
 """
 
 from __future__ import annotations
@@ -36,13 +38,15 @@ import numpy as np
 
 from tracon_watcher import characteristics
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
-from tracon_watcher.engine import sightings as seen
 from tracon_watcher.engine import view as views
+from tracon_watcher.placement import assessment
 from tracon_watcher.placement import queues
 from tracon_watcher.placement import storage
 from tracon_watcher import tie_breaking
 
 LOG = logging.getLogger(__name__)
+#: By host, its VMs and since when it has these, in seconds since the epoch.
+_Companies = dict[str, tuple[tuple[str, ...], float]]
 
 #: Requests that a pool may be found to serve at once.
 POOLS = tuple(2.0 ** step for step in range(9))
@@ -52,8 +56,6 @@ SPACING = 300.0
 MOST_HOSTS = 20
 #: VMs of a pool, likewise.
 MOST_VMS = 500
-#: VM hours of observation before anything is learnt, and before a host type counts as checked.
-ENOUGH = 10.0
 #: Seconds in which the weight of an observation halves, and between two steps of a number.
 _HALF_LIFE, _PAUSE = 86400.0, 3600.0
 _LONG_AGO = 100 * _HALF_LIFE
@@ -67,8 +69,6 @@ _BETTER = 0.97
 _LEAST_SPREAD, _MOST_SPREAD = 0.1, 1.0
 #: Weight that observations keep when a number takes another value.
 _STALE = 0.25
-#: Of coverage.
-_COVERED = 0.8
 
 
 class Checking:
@@ -82,7 +82,7 @@ class Checking:
         self._types: dict[str, _Type] = {}
         self._pools: dict[str, _Pool] = {}
         self._pools_checked_at = -math.inf
-        self._companies: seen.Companies = {}
+        self._companies: _Companies = {}
         self._rng = np.random.default_rng(0)
 
     @property
@@ -103,13 +103,13 @@ class Checking:
 
     def take(self, view: views.View) -> None:
         """Learn of a cycle; one host type is checked, the one whose turn is longest overdue."""
-        self._companies = seen.companies(view, self._companies)
+        self._companies = _together(view, self._companies)
         self._check_pools(view)
-        law, cluster = view.moment.queues, view.moment.cluster
-        if law is None:
-            return
+        cluster = view.moment.cluster
         by_type: dict[str, list[int]] = {}
-        for host in law.hosts.tolist():
+        # Nobody would see that a type suits the law again if it were not looked at.
+        for host in np.flatnonzero(np.isin(view.moment.status, (
+                assessment.Status.KNOWN, assessment.Status.DRIFTED))).tolist():
             company, since = self._companies[cluster.hosts[host]]
             if len(company) > 1 and view.updated_at - since >= self._spacing and (
                     view.updated_at - cluster.updated_at[host]
@@ -131,6 +131,15 @@ class Checking:
             LOG.info('Host type %s: observed slowdowns of %.0f VM hours suit waits for cores that '
                      'are %.2f times as long as predicted, and disks that serve %g requests at '
                      'once', name or '(none)', after.vm_hours, after.gain, after.disk)
+        if after.drifted and not before.drifted:
+            LOG.warning('Host type %s has drifted: %.0f %% of the slowdowns observed in %.0f VM '
+                        'hours are in their 80 %% interval; its hosts are unknown, neither '
+                        'refused nor preferred, until more are', name or '(none)',
+                        100 * after.coverage, after.vm_hours)
+        if before.drifted and not after.drifted:
+            LOG.info('Host type %s has recovered: %.0f %% of the slowdowns observed in %.0f VM '
+                     'hours are in their 80 %% interval; its hosts are judged again',
+                     name or '(none)', 100 * after.coverage, after.vm_hours)
 
     def _check_pools(self, view: views.View) -> None:
         cluster = view.moment.cluster
@@ -211,7 +220,7 @@ class _Scale:
 
     def step(self) -> bool:
         """Go one step towards the value with the smallest errors; say whether there was one."""
-        if self._weight < ENOUGH:
+        if self._weight < queues.ENOUGH:
             return False
         best = tie_breaking.argmin(self._losses.tolist())
         if self._losses[best] >= _BETTER * self._losses[0]:
@@ -277,9 +286,9 @@ class _Type:
         predicted = law.exponent[0, told]
         self._sums[3] += hours * observed.sum()
         mean = self._sums[3] / self._hours
-        quantile = statistics.NormalDist().inv_cdf(0.5 + _COVERED / 2)
+        quantile = statistics.NormalDist().inv_cdf(0.5 + queues.COVERED / 2)
         lower, upper = (law.bound(level)[0, told]
-                        for level in (0.5 - _COVERED / 2, 0.5 + _COVERED / 2))
+                        for level in (0.5 - queues.COVERED / 2, 0.5 + queues.COVERED / 2))
         noise = quantile * np.nan_to_num(deviation)
         covered = ((observed >= predicted - np.hypot(predicted - lower, noise))
                    & (observed <= predicted + np.hypot(upper - predicted, noise)))
@@ -302,12 +311,14 @@ class _Type:
                 # what was predicted with former values is predicted otherwise now.
                 self._gain.forget()
                 self._disk.forget()
-                self._hours *= _STALE
-                self._sums *= _STALE
-                self._squares *= _STALE
-                self._slowed *= _STALE
-        spread = math.sqrt(max(ENOUGH * queues.SPREAD ** 2 + self._squares, 0.0)
-                           / (ENOUGH + self._slowed))
+                # Enough is left for a type that has drifted to remain so until more was seen.
+                left = max(_STALE * self._hours, queues.ENOUGH)
+                self._sums *= left / self._hours
+                self._squares *= left / self._hours
+                self._slowed *= left / self._hours
+                self._hours = left
+        spread = math.sqrt(max(queues.ENOUGH * queues.SPREAD ** 2 + self._squares, 0.0)
+                           / (queues.ENOUGH + self._slowed))
         known = self._sums[:3] / self._hours if self._hours > 0 else np.full(3, math.nan)
         self.learnt = queues.Learnt(
             self._gain.value, self._disk.value, min(max(spread, _LEAST_SPREAD), _MOST_SPREAD),
@@ -343,6 +354,20 @@ class _Pool:
                 self._stepped_at = view.updated_at
                 self._at_once.forget()
         self.known = queues.Pool(request, self._at_once.value)
+
+
+def _together(view: views.View, before: _Companies) -> _Companies:
+    """Return who is on each host, and since when; a host that has the same VMs keeps its time.
+
+    :param before: what was returned of the cycle before
+    """
+    cluster, found = view.moment.cluster, {}
+    for index, host in enumerate(cluster.hosts):
+        company = cluster.uuids[cluster.first[index]:cluster.first[index + 1]]
+        old = before.get(host)
+        found[host] = old if old is not None and old[0] == company else (
+            company, view.updated_at)
+    return found
 
 
 def _told(view: views.View, rows: IntArray) -> BoolArray:

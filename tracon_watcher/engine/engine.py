@@ -20,7 +20,6 @@ import threading
 import time
 from typing import Callable, Mapping, Protocol
 
-from tracon_watcher.contention import demands
 from tracon_watcher.engine import activity
 from tracon_watcher.engine import checking
 from tracon_watcher.engine import collector as collectors
@@ -75,22 +74,6 @@ class Standby(Protocol):
         """End, and return what was heard last."""
 
 
-class Watch(Protocol):
-    """Watches whether models are right, see :class:`.freshness.Freshness`."""
-
-    alarms: Mapping[str, int]
-    refits: Mapping[str, int]
-
-    def forget(self) -> None:
-        """Forget what was seen: another engine may lead from now on."""
-
-    def trust(self, models: Mapping[str, assessment.Models]) -> Mapping[str, float]:
-        """Return how far models are trusted, by host type; fully where nothing is said."""
-
-    def take(self, view: view_module.View, profiles: demands.Profiles) -> int:
-        """Learn of a cycle."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Parts:
     """What an engine is made of.
@@ -99,9 +82,6 @@ class Parts:
     :param make_collector: called when it begins to lead: what a former leader learnt is not known
     :param make_publisher: likewise
     :param make_listener: of notifications, None without; called in a thread of its own
-    :param models: the models by host type that are to be used now
-    :param freshness: watches them, None: nobody does
-    :param on_lead: called when it begins to lead
     :param make_standby: called when it begins to wait for the lead; None: it does not listen
     :param volumes_of: returns the volumes of a VM, given its uuid and the backends that are known;
         None where nothing can be said; None instead of it: only full listings tell
@@ -114,9 +94,6 @@ class Parts:
     make_collector: Callable[[], collectors.Collector]
     make_publisher: Callable[[], Publisher]
     make_listener: Callable[[], listening.Hearing] | None
-    models: Callable[[], Mapping[str, assessment.Models]]
-    freshness: Watch | None = None
-    on_lead: Callable[[], None] = lambda: None
     make_standby: Callable[[], Standby] | None = None
     volumes_of: Callable[[str, Mapping[str, str]], cloud.Volumes | None] | None = None
 
@@ -208,11 +185,6 @@ class Engine:
         """What publishes while this engine leads."""
         return self._publisher
 
-    @property
-    def freshness(self) -> Watch | None:
-        """What watches the models."""
-        return self._parts.freshness
-
     def lead(self) -> None:
         """Begin or end to lead as the lease has it."""
         leading = self._parts.leadership.poll()
@@ -303,7 +275,6 @@ class Engine:
 
     def _begin_leading(self) -> None:
         heard = self._end_waiting()
-        self._parts.on_lead()
         # Of what happened since it led last, it was told nothing.
         self._parts.residency.forget()
         self._collector = self._parts.make_collector()
@@ -326,8 +297,6 @@ class Engine:
                 one.stop()
         self._publisher = self._listening = self._collector = None
         self._told = self.view = self.collected = None
-        if self._parts.freshness is not None:
-            self._parts.freshness.forget()
 
     def _cycle(self) -> None:
         inventory = self._parts.residency.current()
@@ -336,24 +305,16 @@ class Engine:
         now = self._clock()
         collected = self._collector.collect(inventory, now)
         epoch, version = self._parts.lease.next_version(self._parts.leadership.term())
-        models = self._parts.models()
         cluster = publication.settled(self._told, state.build(
             inventory, collected.demand, self._settings.defaults, version, now, self.reports))
         self.reports.end()
-        watched = self._parts.freshness
-        trust = {} if watched is None else watched.trust(models)
         learnt, pools = self._checking.learnt, self._checking.pools
         self._publisher.publish(snapshot.Snapshot(
-            cluster, models, self._settings.judging.maximum_age, epoch, trust, learnt,
-            pools))
+            cluster, self._settings.judging.maximum_age, epoch, learnt, pools))
         self._told = cluster
         self.collected = collected
         assessor = assessment.Assessor(
-            cluster, models, dataclasses.replace(self._settings.judging, learnt=learnt,
-                                                 pools=pools))
-        self.view = viewing.look(epoch, assessor, inventory, collected, now, trust,
-                                 {} if watched is None else dict(watched.alarms))
-        if watched is not None:
-            watched.take(self.view, collected.profiles)
+            cluster, dataclasses.replace(self._settings.judging, learnt=learnt, pools=pools))
+        self.view = viewing.look(epoch, assessor, inventory, collected, now)
         self._checking.take(self.view)
         self.after_view()

@@ -64,7 +64,6 @@ class EngineCollector(registry.Collector):
             'tracon_engine_reports', 'Things that are not as they should be; the log says which.',
             len(engine.reports))
         yield from self._collected()
-        yield from self._models()
         suspended = core.GaugeMetricFamily(
             'tracon_engine_suspended', 'Kinds of moves that are suspended, since too few of them '
             'helped: until when, in seconds since the epoch.', labels=['kind'])
@@ -79,26 +78,6 @@ class EngineCollector(registry.Collector):
             yield core.GaugeMetricFamily(
                 f'tracon_engine_published_{name}', 'Of what those who listen asked, or of them.',
                 value)
-
-    def _models(self) -> Iterator[Any]:
-        view, watched = self._engine.view, self._engine.freshness
-        if view is None or watched is None:
-            return
-        trust = core.GaugeMetricFamily(
-            'tracon_model_trust', 'How far the models of a host type are trusted, 0 to 1: less '
-            'when slowdowns that are observed and predicted have parted ways.',
-            labels=['host_type'])
-        alarms = core.CounterMetricFamily(
-            'tracon_drift_alarms', 'How often that was found since the start.',
-            labels=['host_type'])
-        refits = core.CounterMetricFamily(
-            'tracon_refits', 'Models that were learnt anew and taken into use since the start.',
-            labels=['host_type'])
-        for name in sorted(view.assessor.models):
-            trust.add_metric([name], view.trust.get(name, 1.0))
-            alarms.add_metric([name], watched.alarms.get(name, 0))
-            refits.add_metric([name], watched.refits.get(name, 0))
-        yield from (trust, alarms, refits)
 
     def _collected(self) -> Iterator[Any]:
         found = self._engine.collected

@@ -24,7 +24,7 @@ from tracon_watcher.placement import cluster
 from tracon_watcher.placement import newcomer
 
 #: A change of demand below this share of what was told is not told, nor one below these floors:
-#: requests a second, and cores. Either is far below what a model can tell the effect of.
+#: requests a second, and cores. Either is far below what a prediction can tell the effect of.
 SHARE = 0.05
 FLOOR = np.array([1.0, 1.0, 0.01, 0.005])
 #: Nor is one of the share of time that a VM waits for its own limits, or for storage.

@@ -40,7 +40,7 @@ _LEAST_OF_A_KIND = 2
 class Defaults:
     """What holds where no aggregate and no flavor says otherwise.
 
-    :param host_type: None: hosts have no model
+    :param host_type: None: hosts are of none
     :param storage: backend of ephemeral disks; ``local`` for each host's own
     """
 
@@ -104,8 +104,8 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
     lost = _lost(inventory, rules, report)
     reachable = [one for one in inventory.hypervisors.values() if one.reachable]
     if reachable and all(one.cores is None for one in reachable):
-        report('cores', 'Nova does not tell how many cores its hosts have: those without a model '
-                        "are unknown; let the engine's user list hypervisors")
+        report('cores', 'Nova does not tell how many cores its hosts have: they are unknown; '
+                        "let the engine's user list hypervisors")
     residents: dict[str, list[cluster.Resident]] = {host: [] for host in inventory.hypervisors}
     latest = dict.fromkeys(inventory.hypervisors, 0.0)
     running: set[str] = set()

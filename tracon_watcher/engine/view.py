@@ -40,7 +40,7 @@ class View:
     """The state of a cloud, ready to be judged and shown.
 
     :param epoch: of the engine that leads; a snapshot is told by epoch and version
-    :param assessor: the cluster (``assessor.cluster``), its models and settings, as published
+    :param assessor: the cluster (``assessor.cluster``) and how it is judged, as published
     :param moment: the same with what VMs demand at this moment, for who disturbs whom now;
         ``assessor`` itself where that is nothing else
     :param vms: by uuid; all residents of the cluster
@@ -48,8 +48,6 @@ class View:
         ``cluster.uuids``; NaN where unknown
     :param observed_error: mean relative error of ``observed``, as its calibration found it
     :param updated_at: seconds since the epoch of the latest telemetry
-    :param trust: by host type, how far its models are trusted, 0 to 1; fully where nothing is said
-    :param alarms: by host type, how often its models were found to have drifted since the start
     :param own_limits: by uuid, the limits of VMs that their owners stated, and how often each was
         reached; VMs without any are not there
     :param held_back: uuids of VMs that their own limits hold back now, or may
@@ -64,8 +62,6 @@ class View:
     observed: FloatArray
     observed_error: float
     updated_at: float
-    trust: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    alarms: Mapping[str, int] = dataclasses.field(default_factory=dict)
     own_limits: Mapping[str, tuple[limits_module.OwnLimit, ...]] = dataclasses.field(
         default_factory=dict)
     held_back: frozenset[str] = frozenset()

@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Mapping
 
 import numpy as np
 
@@ -27,8 +26,7 @@ from tracon_watcher.placement import assessment
 
 
 def look(epoch: int, assessor: assessment.Assessor, inventory: cloud.Inventory,
-         collected: collectors.Collected, now: float, trust: Mapping[str, float],
-         alarms: Mapping[str, int]) -> views.View:
+         collected: collectors.Collected, now: float) -> views.View:
     """Return the view; parameters as there."""
     uuids = assessor.cluster.uuids
     profiles = collected.profiles
@@ -40,7 +38,7 @@ def look(epoch: int, assessor: assessment.Assessor, inventory: cloud.Inventory,
            for uuid, server in ((uuid, inventory.servers[uuid]) for uuid in uuids)}
     known = width[np.isfinite(width)]
     return views.View(epoch, assessor, _moment(assessor, collected), vms, observed,
-                      float(known.mean()) if len(known) else float('nan'), now, trust, alarms,
+                      float(known.mean()) if len(known) else float('nan'), now,
                       _own_limits(collected), frozenset(
                           profiles.vms[row] for row in np.flatnonzero(profiles.limited)),
                       np.append(profiles.stretches, np.full((1, 2), np.nan), axis=0)[rows])
@@ -71,5 +69,5 @@ def _moment(assessor: assessment.Assessor,
     own_wait = cluster.own_wait.copy()
     own_wait[rows[there]] *= profiles.at_limit[other[there]].any(axis=1)
     return assessment.Assessor(
-        dataclasses.replace(cluster, profiles=demanded, own_wait=own_wait), assessor.models,
+        dataclasses.replace(cluster, profiles=demanded, own_wait=own_wait),
         assessor.settings)

@@ -10,12 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""How wrong estimates of demand are, and what that costs, on measured programs.
+"""How wrong estimates of demand are, on measured programs.
 
 A VM is a *stream*: some windows of one program, drawn at random from a file, one after the other.
-What it demands alone is known, so each way to estimate it from the stream can be judged. What
-matters most is what the model makes of it: how wrong the predicted slowdown of each program
-beside that VM is, and of the VM itself beside each program, because its profile is.
+What it demands alone is known, so each way to estimate it from the stream can be judged.
 """
 
 import dataclasses
@@ -27,21 +25,17 @@ from tracon_watcher.characteristics import COUNT, NAMES
 from tracon_watcher.contention import calibration_document as documents
 from tracon_watcher.contention import demand
 from tracon_watcher.contention import demands
-from tracon_watcher.lab import consequences
 from tracon_watcher.lab import demand_calibration as learning
-from tracon_watcher.models import baseline as baselines
 from tracon_watcher.models import dataset
 from tracon_watcher.models import naming
-from tracon_watcher.models import points as measured
 from tracon_watcher import tie_breaking
 
 COLUMNS = ('file', 'host_type', 'kind', 'method', 'streams',
-           *(f'{name}_error' for name in NAMES), 'covered', 'neighbours_error', 'own_error',
-           'slowdown_error')
+           *(f'{name}_error' for name in NAMES), 'covered', 'slowdown_error')
 CLOSED, PACED = 'closed loop', 'paced'
 #: Methods. What they learn from never has the program that they are asked for.
-SEEN, LEAST, MODEL, ONE, WINDOW, ELSEWHERE, EARLIER, ALONE = (
-    'as seen', 'least disturbed', 'model', 'one interval', 'window', 'window, other host types',
+SEEN, LEAST, ONE, WINDOW, ELSEWHERE, EARLIER, ALONE = (
+    'as seen', 'least disturbed', 'one interval', 'window', 'window, other host types',
     'window, alone before', 'seen alone')
 #: Intervals of a stream, and streams of each named program.
 INTERVALS, STREAMS = 12, 24
@@ -102,47 +96,31 @@ def evaluate(datasets: typing.Sequence[dataset.Dataset], seed: int = 1,
     """Rows of :data:`COLUMNS`: a file, a kind of program and a method.
 
     Errors are means of |estimated − true| / true: of each characteristic, of programs that have
-    any to speak of; of predicted slowdowns of neighbours and of the program itself, true being
-    what is predicted for the true profile; of the slowdown during the last interval. `covered` is
-    the share of characteristics within :data:`COVER` stated deviations.
+    any to speak of, and of the slowdown during the last interval. `covered` is the share of
+    characteristics within :data:`COVER` stated deviations.
     """
     found = {data.name: learning.cases(data) for data in datasets}
-    by_host: dict[str, list[dataset.Dataset]] = {}
-    for data in datasets:
-        by_host.setdefault(data.host_type, []).append(data)
     rows = []
-    for host_type, parts in by_host.items():
-        predictor = consequences.Predictor(
-            measured.join([baselines.steady(part) for part in parts]))
-        elsewhere = [found[data.name] for data in datasets if data.host_type != host_type]
-        for data in parts:
-            report(data.name)
-            cases = found[data.name]
-            streams = draw(cases, np.random.default_rng(seed))
-            if len(streams.beside):
-                estimates = _estimates(data, cases, streams, [*found.values()], elsewhere,
-                                       predictor)
-                rows += _rows(data, cases, streams.beside[:, -1], estimates, predictor)
+    for data in datasets:
+        report(data.name)
+        cases = found[data.name]
+        streams = draw(cases, np.random.default_rng(seed))
+        if len(streams.beside):
+            estimates = _estimates(cases, streams, [*found.values()], [
+                found[other.name] for other in datasets if other.host_type != data.host_type])
+            rows += _rows(data, cases, streams.beside[:, -1], estimates)
     return rows
 
 
-def _estimates(data: dataset.Dataset, cases: learning.Cases, streams: Streams,
-               everything: list[learning.Cases], elsewhere: list[learning.Cases],
-               predictor: consequences.Predictor) -> dict[str, Estimates]:
+def _estimates(cases: learning.Cases, streams: Streams, everything: list[learning.Cases],
+               elsewhere: list[learning.Cases]) -> dict[str, Estimates]:
     """What each method says."""
     last = streams.beside[:, -1]
     seen, count = cases.usage.characteristics, len(last)
     found = {method: Estimates.nothing(count) for method in (
-        SEEN, LEAST, MODEL, ONE, WINDOW, ELSEWHERE, EARLIER, ALONE)}
+        SEEN, LEAST, ONE, WINDOW, ELSEWHERE, EARLIER, ALONE)}
     found[SEEN].mean[:] = seen[last]
     found[ALONE].mean[:] = np.where(streams.alone[:, :1] < 0, np.nan, seen[streams.alone[:, 0]])
-    other = learning.usage_of(data, 'background').characteristics[cases.index[last]]
-    beside = data.text['background'][cases.index[last]]
-    # Of several neighbours only the sum is known.
-    for one in np.flatnonzero(~np.char.count(beside, naming.AND).astype(bool)
-                              & np.isfinite(other).all(axis=1)):
-        found[MODEL].mean[one] = predictor.fixed_point(
-            seen[last[one]], other[one], (str(cases.program[last[one]]), str(beside[one])))[0]
     for group in np.unique(cases.group[last]):
         own = cases.group[last] == group
         learnt = _without(everything, group)
@@ -160,8 +138,7 @@ def _without(parts: list[learning.Cases], group: str) -> documents.Calibrated:
 
 
 def _rows(data: dataset.Dataset, cases: learning.Cases, last: np.ndarray,
-          estimates: typing.Mapping[str, Estimates], predictor: consequences.Predictor,
-          ) -> list[tuple[typing.Any, ...]]:
+          estimates: typing.Mapping[str, Estimates]) -> list[tuple[typing.Any, ...]]:
     truth, slowdown = cases.demand[last], cases.slowdown[last]
     tells = truth > learning.LEAST_SHARE * cases.capacity[last]
     rows = []
@@ -177,7 +154,6 @@ def _rows(data: dataset.Dataset, cases: learning.Cases, last: np.ndarray,
                 data.name, data.host_type, kind, method, int(known.sum()),
                 *(_mean((wrong / np.where(tells, truth, 1.0))[known, column])
                   for column in range(COUNT)), _mean(covered[known]),
-                *predictor.consequences(found.mean[known], truth[known]),
                 _mean(np.abs(found.slowdown / slowdown - 1)[known])))
     return rows
 

@@ -62,7 +62,6 @@ class Cases:
     :param slowdown: (n,) as measured inside; NaN where not
     :param baseline: latencies of the program alone, in the median
     :param capacity: (n, 4) what the host type can do
-    :param index: (n,) row in the file
     """
 
     usage: demand.Usage
@@ -75,7 +74,6 @@ class Cases:
     slowdown: np.ndarray
     baseline: demand.Baseline
     capacity: np.ndarray
-    index: np.ndarray
 
     def __len__(self) -> int:
         return len(self.alone)
@@ -102,7 +100,7 @@ def join(parts: typing.Sequence[Cases]) -> Cases:
 def cases(data: dataset.Dataset) -> Cases:
     """The windows of a file whose time was counted."""
     points = baselines.steady(data)
-    seen, usage = points.kind == 'solo', usage_of(data, 'target')
+    seen, usage = points.kind == 'solo', _usage(data)
     latency = {name: np.full(len(seen), np.nan) for name in ('read', 'write')}
     for name in np.unique(points.target):
         own = points.target == name
@@ -119,21 +117,21 @@ def cases(data: dataset.Dataset) -> Cases:
         np.full(length, data.host_type), points.target_alone, points.slowdown,
         demand.Baseline(latency['read'], latency['write'], np.ones(length),
                         *np.zeros((2, length))),
-        np.tile(measured.capacity(points), (length, 1)), np.arange(length)).take(known)
+        np.tile(measured.capacity(points), (length, 1))).take(known)
 
 
-def usage_of(data: dataset.Dataset, whose: str) -> demand.Usage:
-    """What was counted of targets, or of backgrounds, of all points of a file."""
+def _usage(data: dataset.Dataset) -> demand.Usage:
+    """What was counted of targets, of all points of a file."""
     length = len(data.text['kind'])
 
     def column(name: str) -> np.ndarray:
         return data.numbers.get(name, np.full(length, np.nan))
-    seen = f'{whose}_observed_'
+    seen = 'target_observed_'
     reads, writes = (column(f'{seen}{name}_requests_per_second') for name in ('read', 'write'))
     return demand.Usage(
-        column(seen + 'guest_cpu'), column(f'{whose}_vcpu_delay'), column(seen + 'host_cpu'),
-        reads, writes, np.where(reads == 0, 0.0, reads * column(f'{whose}_read_latency')),
-        np.where(writes == 0, 0.0, writes * column(f'{whose}_write_latency')),
+        column(seen + 'guest_cpu'), column('target_vcpu_delay'), column(seen + 'host_cpu'),
+        reads, writes, np.where(reads == 0, 0.0, reads * column('target_read_latency')),
+        np.where(writes == 0, 0.0, writes * column('target_write_latency')),
         *np.zeros((2, length)))
 
 

@@ -259,8 +259,7 @@ def judge(rows: typing.Sequence[Row], cores: int) -> Judged:
                         for row in shared])
     estimated = _assessor(shared, estimate.demand, requests * latency / vcpus, cores)
     law = np.exp(judged.exponents()[0])
-    assert judged.queues is not None
-    lower, upper = (np.exp(judged.queues.bound(level)[0]) for level in (0.1, 0.9))
+    lower, upper = (np.exp(judged.law.bound(level)[0]) for level in (0.1, 0.9))
     used = profiles[:, 2] + profiles[:, 3]
     mixes = np.unique([row.mix for row in shared], return_inverse=True)[1]
     return Judged(shared, measured, {
@@ -290,7 +289,7 @@ def _assessor(rows: typing.Sequence[Row], profiles: FloatArray, waits: FloatArra
             '%s-%d' % (row.mix, number), profile, vcpus=row.vcpus,
             storage_wait=min(float(wait), 1.0)))
     return assessment.Assessor(cluster.build(
-        cluster.Host(mix, tuple(residents), cores=cores) for mix, residents in hosts.items()), {})
+        cluster.Host(mix, tuple(residents), cores=cores) for mix, residents in hosts.items()))
 
 
 TABLE = ('judged_by', 'guests', 'vms', 'mean_slowdown', 'error', 'bias', 'coverage')

@@ -52,3 +52,8 @@ def setting(name: str) -> tuple[int, int, int]:
         raise ValueError(f'{name} is no setting of the generator')
     cpu, reads, writes = map(int, match.groups())
     return cpu, reads, writes
+
+
+def cores(host_type: str) -> int:
+    """Return how many cores the VMs of a measured host shared."""
+    return 2 if host_type.startswith('separate-cores') else 1

@@ -28,6 +28,7 @@ from tracon_watcher.models import crowd
 from tracon_watcher.models import dataset
 from tracon_watcher.models import evaluation
 from tracon_watcher.models import fit
+from tracon_watcher.models import naming
 from tracon_watcher.models import partners
 from tracon_watcher.models import points as measured
 from tracon_watcher.models import replay
@@ -58,7 +59,6 @@ class Study:
     :param tests: files that no model is fitted to
     :param others: further models for any program, see
         :func:`tracon_watcher.models.evaluation.evaluate`
-    :param cores: by host type, how many cores two programs share; 1 where not stated
     :param lenient: whether host types with too few points are left out; otherwise they are errors
     :param report: called with the name of a part and the share of it that is done, by tables that
         take minutes
@@ -67,7 +67,6 @@ class Study:
     datasets: typing.Sequence[dataset.Dataset]
     tests: typing.Sequence[dataset.Dataset] = ()
     others: typing.Mapping[str, typing.Callable[[typing.Any], validation.Factory]] | None = None
-    cores: typing.Mapping[str, int] = dataclasses.field(default_factory=dict)
     lenient: bool = False
     report: typing.Callable[[str, float], None] = lambda _part, _share: None
 
@@ -199,7 +198,7 @@ def _unknown_programs(study: Study) -> Rows:
         rows += [dataclasses.astuple(row)
                  for row in unknown_programs.unknown_programs(
                      points, response, unknown_programs.Host(
-                         study.cores.get(points.host_type, 1), dataset.storage_waits(
+                         naming.cores(points.host_type), dataset.storage_waits(
                              one for one in study.datasets
                              if one.host_type == points.host_type)), report)]
     return rows

@@ -74,7 +74,7 @@ class Client:
              marker: str | None = None) -> Iterator[Document]:
         """Yield the entries of a list, page after page.
 
-        :param kind: ``vms``, ``hosts``, ``host_types`` or ``models``
+        :param kind: ``vms``, ``hosts`` or ``host_types``
         :param identity: the field that tells entries apart, and that a marker names
         :param limit: entries at most; None for all
         """

@@ -74,14 +74,6 @@ def observed(slowdown: dict[str, Any]) -> Value:
     return Value(value, f'{value:.2f}' + ('' if error is None else f' ± {value * error:.2f}'))
 
 
-def predicted(found: dict[str, Any]) -> Value:
-    """Return what is predicted; where a VM does more than any that was measured, at least that."""
-    value = found['predicted']
-    if value is None:
-        return Value(None, NONE)
-    return Value(value, ('≥ ' if found.get('at_least') else '') + f'{value:.2f}')
-
-
 def culprit(found: dict[str, Any]) -> Value:
     """Return who causes most of a VM's slowdown, and how much of it."""
     one = found['culprit']

@@ -41,7 +41,7 @@ class ListHost(command.Lister):
         parser.add_argument('--name', metavar='<text>', help='Only hosts with this in their names')
         parser.add_argument('--type', metavar='<host-type>', help='Only hosts of this type')
         parser.add_argument('--status', metavar='<status>',
-                            help='Only hosts of this status: known, no_model, stale, …')
+                            help='Only hosts of this status: known, unknown_cores, stale, …')
         parser.add_argument('--in-breach', action='store_true', default=None,
                             help='Only hosts with a VM that breaches a limit')
         parser.add_argument('--min-slowdown', metavar='<factor>', type=float,

@@ -21,20 +21,21 @@ from osc_lib.command import command
 from tracon_watcher.osc import columns
 from tracon_watcher.osc import options
 
-KEYS = ('host_type', 'hosts', 'vms', 'vm_hours', 'error')
+KEYS = ('host_type', 'hosts', 'vms', 'vm_hours', 'error', 'trust')
 
-_COLUMNS = ('Host Type', 'Hosts', 'VMs', 'Cores', 'Judged By', 'VM Hours', 'Error',
+_COLUMNS = ('Host Type', 'Hosts', 'VMs', 'Cores', 'Status', 'Trust', 'VM Hours', 'Error',
             'Error of a Constant', 'Covered', 'Waits for Cores', 'Requests at Once')
 
 
 class ListHostType(command.Lister):
-    """List host types: what judges their hosts, and how well
+    """List host types: what was learnt of each, and how far it is trusted
 
-    Hosts without a model are judged by a law of queueing. Its predictions are compared with the
-    slowdowns that counters show; VM Hours tell how much was compared, the older the less. Error
-    is the mean relative error, beside that of a constant (each VM as slow as all on average).
-    Covered is the share of slowdowns in their 80 % interval. Waits for Cores are so many times as
-    long as the law says, and disks serve so many Requests at Once; both are learnt.
+    Hosts are judged by a law of queueing. Its predictions are compared with the slowdowns that
+    counters show; VM Hours tell how much was compared, the older the less. Error is the mean
+    relative error, beside that of a constant (each VM as slow as all on average). Covered is the
+    share of slowdowns in their 80 % interval; Trust is that share of what it should be. Waits for
+    Cores are so many times as long as the law says, and disks serve so many Requests at Once;
+    both are learnt.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -50,11 +51,11 @@ class ListHostType(command.Lister):
 
 
 def _row(one: dict[str, Any]) -> tuple[Any, ...]:
-    judged = one['judged_by']
     return (columns.text(one['host_type']), one['hosts'], one['vms'],
             columns.Value(one['cores'], ', '.join(map(str, one['cores'])) or columns.NONE),
-            columns.Value(judged, columns.NONE if judged is None else judged + (
-                ' (not yet checked)' if judged == 'law' and not one['checked'] else '')),
+            one['status'],
+            columns.Value(one['trust'], columns.share(one['trust']) if one['checked']
+                          else 'not yet checked'),
             columns.number(one['vm_hours'], 1),
             *(columns.Value(one[name], columns.NONE if one[name] is None
                             else f'{100 * one[name]:.1f} %')

@@ -27,7 +27,7 @@ KEYS = ('slowdown', 'predicted', 'observed', 'iops_ratio', 'share', 'harm_to_oth
 
 _SHORT = ('Name', 'UUID', 'Project', 'Host', 'Slowdown', 'Predicted', 'Limit', 'Culprit',
           'Harm to Others')
-_LONG = ('Predicted Low', 'Predicted High', 'Agreement', 'Joint', 'IOPS Ratio', 'IOPS Limit',
+_LONG = ('Predicted Low', 'Predicted High', 'Agreement', 'IOPS Ratio', 'IOPS Limit',
          'In Breach', 'Status', 'Updated')
 
 
@@ -35,9 +35,9 @@ class ListVM(command.Lister):
     """List VMs: how slow each is now, what was predicted, and who causes it
 
     Slowdown is what the counters of the hypervisor show, with their error; Predicted is what its
-    neighbours explain. The culprit is who would end the largest part of it by leaving, and how
-    large that is. Harm to Others sums up over all VMs the logarithms by which it makes them slower
-    and takes their IOPS: 0.69 is one VM made twice as slow.
+    neighbours explain. The culprit is who does most to it, and how large its part is. Harm to
+    Others sums up over all VMs the logarithms by which it makes them slower and takes their IOPS:
+    0.69 is one VM made twice as slow.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -79,11 +79,12 @@ class ShowVM(command.ShowOne):
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
         client = self.app.client_manager.interference
         one = client.show('vms', client.uuid_of(parsed_args.vm))['vm']
-        names = _SHORT + _LONG + ('Own Limits', 'Demand', 'Culprits', 'Victims')
+        names = _SHORT + _LONG + ('Own Limits', 'Demand', 'Culprits', 'Joint', 'Victims')
         demand = [{'name': name, 'value': value} for name, value in one['demand'].items()]
         return names, (
             *_row(one, True), columns.lines(one['own_limits'], _own_limit),
             columns.lines(demand, _demand), columns.lines(one['culprits'], _culprit),
+            columns.Value(one['joint'], columns.share(one['joint'])),
             columns.lines(one['victims'], _victim))
 
 
@@ -91,13 +92,12 @@ def _row(one: dict[str, Any], long: bool) -> tuple[Any, ...]:
     slow, ratio = one['slowdown'], one['iops_ratio']
     row = (columns.text(one['name']), one['uuid'], columns.text(one['project_id']),
            columns.text(one.get('host')), columns.observed(slow),
-           columns.predicted(slow), columns.limit(one), columns.culprit(one),
+           columns.number(slow['predicted']), columns.limit(one), columns.culprit(one),
            columns.number(one.get('harm_to_others')))
     if not long:
         return row
     return (*row, columns.number(slow['lower']), columns.number(slow['upper']),
             columns.text(one['agreement']),
-            columns.Value(one['joint'], columns.share(one['joint'])),
             columns.number(ratio['predicted']), columns.number(one['limits']['min_iops_ratio']),
             columns.text(one['in_breach']), columns.text(one['status']),
             columns.text(one['updated_at']))

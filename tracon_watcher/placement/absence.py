@@ -41,8 +41,7 @@ def copies(part: cluster_module.ClusterState) -> cluster_module.ClusterState:
                     dtype=np.intp)
     host = np.repeat(np.arange(count), count - 1)
     own, stays = number[part.host_io_domain[0]], number[part.io_domain[rows]]
-    io, stand_in, doubt = (None if found is None else np.tile(found[used], (count, 1))
-                           for found in (part.io_elsewhere, part.io_stand_in, part.io_doubt))
+    rate = None if part.rate_elsewhere is None else np.tile(part.rate_elsewhere[used], count)
     return dataclasses.replace(
         part, hosts=tuple(f'{part.hosts[0]}-{place}' for place in range(count)),
         host_type=part.host_type * count,
@@ -54,5 +53,4 @@ def copies(part: cluster_module.ClusterState) -> cluster_module.ClusterState:
         min_iops_ratio=part.min_iops_ratio[rows], own_wait=part.own_wait[rows],
         vcpus=part.vcpus[rows], storage_wait=part.storage_wait[rows],
         io_domains=tuple(f'{part.io_domains[domain]}-{place}' for place in range(count)
-                         for domain in used), io_elsewhere=io, io_stand_in=stand_in,
-        io_doubt=doubt)
+                         for domain in used), rate_elsewhere=rate)

@@ -15,7 +15,7 @@
 What j does to a VM is what would end if j were not there at all, neither on its host nor on the
 storage they share: the *harm* log(S / S₋ⱼ), with S the VM's predicted slowdown and S₋ⱼ that
 without j, and in parts of the *excess* S − 1 the *relief* S − S₋ⱼ. Co-residents count with what
-they do on the host and storage they share, VMs of other hosts with their I/O on a pool; exactly as
+they do on the host and storage they share, VMs of other hosts with their I/O on a pool; nearly as
 :class:`~tracon_watcher.placement.assessment.Assessor` predicts the state without them.
 
 Reliefs need not add up to the excess. Where they fall short of it the rest is *joint*: nobody's
@@ -31,11 +31,11 @@ import dataclasses
 
 import numpy as np
 
-from tracon_watcher.characteristics import FloatArray, IntArray, IO
+from tracon_watcher import characteristics
+from tracon_watcher.characteristics import FloatArray, IntArray
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import elsewhere
-from tracon_watcher.placement import queues
-from tracon_watcher.placement import residents
+from tracon_watcher.placement import cluster as cluster_module
+from tracon_watcher.placement import storage
 from tracon_watcher import tie_breaking
 
 #: Less of an excess is rounding, which is nobody's.
@@ -105,50 +105,35 @@ def shares(relief: FloatArray, excess: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 def attribute(assessor: assessment.Assessor, row: int) -> Attribution:
-    """Find all who do something to the VM in ``row``; exact, also on a pool of many hosts.
+    """Find all who do something to the VM in ``row``, on its host and on its pool.
 
     :returns: with nobody in it and NaN exponents where what it suffers is unknown
     """
-    cluster = assessor.cluster
-    exponent = np.full((2, 1), np.nan)
+    cluster, law = assessor.cluster, assessor.law
     host = int(cluster.host[row])
-    if assessor.queues is not None and host in assessor.queues.hosts:
-        return _by_law(assessor.queues, host, row)
-    found = assessor.of_host(host)
-    if found is None:
-        return _nobody(exponent)
-    group, own = found
-    at = int(own[0]) + row - int(cluster.first[cluster.host[row]])
-    place = at - int(own[0])
-    near = own[own != at]
-    far = np.zeros(0, dtype=np.intp)
-    if group.table[at] >= 0:
-        far = np.flatnonzero((cluster.io_domain == cluster.io_domain[row])
-                             & (cluster.host != cluster.host[row])
-                             & (cluster.profiles[:, IO] > 0).any(axis=1))
-    rows = np.concatenate([group.residents[near], far])
-    without = np.full((2, len(rows)), np.nan)
-    for index, response in enumerate(group.responses):
-        if not response.counted[at]:
-            continue
-        exponent[index] = response.exponent[at]
-        without[index, :len(near)] = np.delete(
-            beside_all_but(response, own[None, :])[0, place], place)
-        if len(far):
-            without[index, len(near):] = without_far(
-                cluster.io_beyond[row], group, response, np.full(len(far), at),
-                cluster.profiles[far, IO])
-    if np.isnan(exponent[0, 0]):
-        return _nobody(exponent)
-    return _attribution(exponent, rows, without)
-
-
-def _by_law(law: queues.Queues, host: int, row: int) -> Attribution:
-    places, after = law.without(host)
-    target = int(np.flatnonzero(law.residents[places] == row)[0])
+    if host not in law.hosts:
+        nobody = np.zeros((2, 0))
+        return Attribution(np.full(2, np.nan),
+                           Influence(np.zeros(0, dtype=np.intp), nobody, nobody), np.zeros(0), 0.0)
+    places, near = law.without(host, gone=True)
+    target = int(np.searchsorted(law.residents[places], row))
     others = np.delete(np.arange(len(places)), target)
-    return _attribution(law.exponent[:, places[[target]]], law.residents[places[others]],
-                        after[:, others, target])
+    far, rate = _on_pool(cluster, row)
+    without = law.with_requests(np.full(len(far), places[target]), -rate)
+    return _attribution(law.exponent[:, places[[target]]],
+                        np.concatenate([law.residents[places[others]], far]),
+                        np.concatenate([near[:, others, target], without], axis=1))
+
+
+def _on_pool(cluster: cluster_module.ClusterState, row: int) -> tuple[IntArray, FloatArray]:
+    """Return the VMs of other hosts on the pool of a VM, (k,), and their requests a second."""
+    domain = cluster.io_domain[row]
+    if domain < 0 or storage.is_local(cluster)[domain]:
+        return np.zeros(0, dtype=np.intp), np.zeros(0)
+    rate = characteristics.request_rate(cluster.profiles)
+    rows = np.flatnonzero((cluster.io_domain == domain) & (cluster.host != cluster.host[row])
+                          & (rate > 0.0))
+    return rows, rate[rows]
 
 
 def _attribution(exponent: FloatArray, rows: IntArray, without: FloatArray) -> Attribution:
@@ -171,79 +156,25 @@ def victims(assessor: assessment.Assessor, row: int) -> Influence:
 
     Victims of whom nothing is known are left out.
     """
-    cluster = assessor.cluster
-    io, domain, host = cluster.profiles[row, IO], int(cluster.io_domain[row]), cluster.host[row]
-    parts = []
-    found = assessor.of_host(int(host))
-    if assessor.queues is not None and host in assessor.queues.hosts:
-        law = assessor.queues
-        places, after = law.without(int(host))
-        leaver = int(np.flatnonzero(law.residents[places] == row)[0])
+    cluster, law = assessor.cluster, assessor.law
+    host = int(cluster.host[row])
+    near, far = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    beside = np.zeros((2, 0))
+    if host in law.hosts:
+        places, after = law.without(host, gone=True)
+        leaver = int(np.searchsorted(law.residents[places], row))
         others = np.delete(np.arange(len(places)), leaver)
-        parts.append(Influence(law.residents[places[others]], law.exponent[:, places[others]],
-                               after[:, leaver, others]))
-    elif found is not None:
-        group, own = found
-        place = row - int(cluster.first[host])
-        others = np.delete(np.arange(len(own)), place)
-        parts.append(_influence(group, own[others], [
-            beside_all_but(response, own[None, :])[0, others, place]
-            for response in group.responses]))
-    if domain >= 0 and io.any():
-        for group in assessor.groups:
-            rows = group.pooled[(cluster.io_domain[group.residents[group.pooled]] == domain)
-                                & (cluster.host[group.residents[group.pooled]] != host)]
-            beyond = cluster.io_beyond[group.residents[rows]]
-            parts.append(_influence(group, rows, [
-                without_far(beyond, group, response, rows, io) for response in group.responses]))
-    if not parts:
-        return Influence(np.zeros(0, dtype=np.intp), np.zeros((2, 0)), np.zeros((2, 0)))
-    all_of = Influence(np.concatenate([one.rows for one in parts]),
-                       np.concatenate([one.now for one in parts], axis=1),
-                       np.concatenate([one.without for one in parts], axis=1))
-    known = np.flatnonzero(~np.isnan(all_of.harm).all(axis=0))
-    all_of = _taken(all_of, known)
+        near, beside = places[others], after[:, leaver, others]
+    rate = float(characteristics.request_rate(cluster.profiles[[row]])[0])
+    if rate > 0.0:
+        away = law.domain == cluster.io_domain[row]
+        away &= ~storage.is_local(cluster)[law.domain] & (law.domain >= 0)
+        far = np.flatnonzero(away & (cluster.host[law.residents] != host))
+    rows = np.concatenate([near, far])
+    all_of = Influence(law.residents[rows], law.exponent[:, rows],
+                       np.concatenate([beside, law.with_requests(far, -rate)], axis=1))
     return _taken(all_of, tie_breaking.argsort(-all_of.total))
-
-
-def beside_all_but(response: residents.Response, rows: IntArray) -> FloatArray:
-    """Return the exponents of targets (axis 1) without each other VM of their host (axis 2).
-
-    :param rows: (k, m) the VMs of each host
-    :returns: (k, m, m)
-    """
-    single, cross = response.model.parts(response.behaviour.excess(rows))
-    # What is taken away was added before; rounding may leave less than nothing.
-    np.maximum(response.single[rows][:, :, None] - single, 0.0, out=single)
-    np.maximum(response.cross[rows][:, :, None] - cross, 0.0, out=cross)
-    return response.total(single, cross, rows, (2,))
-
-
-def without_far(beyond: FloatArray, group: residents.Group, response: residents.Response,
-                rows: IntArray, io: FloatArray) -> FloatArray:
-    """Return the exponents of VMs on a pool, (m,), with less I/O from other hosts on it.
-
-    :param beyond: (m, 2) or (2,) the I/O from other hosts now
-    :param rows: (m,) of the group
-    :param io: (m, 2) or (2,) the I/O that is not there any more
-    """
-    left = np.broadcast_to(np.maximum(beyond - io, 0.0), (len(rows), 2))
-    return response.beside(rows, beyond=elsewhere.excess(
-        response.model, response.tables, group.table[rows], left))
-
-
-def _influence(group: residents.Group, rows: IntArray, without: list[FloatArray]) -> Influence:
-    counted = np.stack([response.counted[rows] for response in group.responses])
-    now = np.stack([response.exponent[rows] for response in group.responses])
-    return Influence(group.residents[rows], np.where(counted, now, np.nan),
-                     np.where(counted, np.stack(without), np.nan))
 
 
 def _taken(influence: Influence, order: IntArray) -> Influence:
     return Influence(influence.rows[order], influence.now[:, order], influence.without[:, order])
-
-
-def _nobody(exponent: FloatArray) -> Attribution:
-    none = np.zeros((2, 0))
-    return Attribution(exponent[:, 0], Influence(np.zeros(0, dtype=np.intp), none, none),
-                       np.zeros(0), 0.0)

@@ -22,15 +22,14 @@ from typing import Iterable, Mapping, Sequence
 import numpy as np
 
 from tracon_watcher import characteristics
-from tracon_watcher.characteristics import COUNT, FloatArray, IO, IntArray
+from tracon_watcher.characteristics import BoolArray, COUNT, FloatArray, IntArray
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
 
 LOCAL = 'local'
 #: A storage backend that nobody could tell; whoever is on it is unknown, and so is its host.
 UNKNOWN = 'unknown'
-#: Of the VMs on a storage backend, the share of which the I/O may be unknown: each of these counts
-#: as the mean of the others. With more the I/O on that backend is unknown.
+#: Of the VMs on a storage backend, the share of which the requests may be unknown.
 MOST_UNKNOWN = 0.1
 
 
@@ -59,7 +58,7 @@ class Resident:
 class Host:
     """A compute host.
 
-    :param host_type: names the models that apply, None where unknown
+    :param host_type: hosts of the same type are alike, None where unknown
     :param io_domain: the storage backend of its VMs: ``local`` for a disk of its own, another
         name for a pool that hosts share, None where unknown
     :param updated_at: when its data was taken, seconds since the epoch
@@ -98,12 +97,9 @@ class ClusterState:
     :param history: profiles of newcomers, see :mod:`tracon_watcher.placement.newcomer`
     :param version: rises with every snapshot
     :param generated_at: seconds since the epoch
-    :param io_elsewhere: (d, 2) reads and writes per second on each storage backend by VMs that
-        are not in this state; None for none
-    :param io_stand_in: (d, 2) reads and writes per second on each storage backend that a VM counts
-        with of which they are unknown, NaN for unknown; None: see :attr:`stand_in`
-    :param io_doubt: (d, 2) standard deviations of what all such VMs together do on each storage
-        backend; None: see :attr:`doubt`
+    :param rate_elsewhere: (d,) requests per second on each storage backend by VMs that are not in
+        this state, NaN where unknown; None where all are
+    :param request_seconds: that a request takes in the mean; None: see :attr:`mean_request`
     """
 
     hosts: tuple[str, ...]
@@ -124,9 +120,8 @@ class ClusterState:
     history: Mapping[str, newcomer.Profile]
     version: int = 0
     generated_at: float = 0.0
-    io_elsewhere: FloatArray | None = None
-    io_stand_in: FloatArray | None = None
-    io_doubt: FloatArray | None = None
+    rate_elsewhere: FloatArray | None = None
+    request_seconds: float | None = None
 
     @functools.cached_property
     def host_index(self) -> Mapping[str, int]:
@@ -144,120 +139,72 @@ class ClusterState:
         return np.searchsorted(self.host, np.arange(len(self.hosts) + 1)).astype(np.intp)
 
     @functools.cached_property
-    def io_beyond(self) -> FloatArray:
-        """(n, 2): reads and writes per second of VMs on other hosts on each resident's storage.
+    def request_rate(self) -> FloatArray:
+        """(d,): requests per second on each storage backend, also by VMs not in this state.
 
-        0 on a host's own disk; NaN where unknown.
+        VMs of which they are unknown count as the mean of the others there that run. NaN where
+        more than :data:`MOST_UNKNOWN` of them are: one dead agent must not make a pool unknown,
+        nor many go unnoticed.
         """
-        return self._io_beyond(self.host, self.io_domain)
-
-    @functools.cached_property
-    def host_io_beyond(self) -> FloatArray:
-        """(h, 2): the same for one more VM on each host's storage."""
-        return self._io_beyond(np.arange(len(self.hosts)), self.host_io_domain)
-
-    def io_beyond_on(self, domain: int) -> tuple[FloatArray, FloatArray]:
-        """Return :attr:`host_io_beyond` and :attr:`host_io_beyond_doubt`, (h, 2) each, of one more
-        VM on this storage backend, whatever each host's own is.
-        """
-        found = self._beyond_on.get(domain)
-        if found is None:
-            everywhere = np.full(len(self.hosts), domain)
-            io = self._io_beyond(np.arange(len(self.hosts)), everywhere)
-            found = self._beyond_on[domain] = io, self._doubt_of(everywhere, io)
-        return found
-
-    @functools.cached_property
-    def _beyond_on(self) -> dict[int, tuple[FloatArray, FloatArray]]:
-        return {}
-
-    @functools.cached_property
-    def io_beyond_doubt(self) -> FloatArray:
-        """(n, 2): standard deviations of :attr:`io_beyond`, from VMs whose I/O is unknown."""
-        return self._doubt_of(self.io_domain, self.io_beyond)
-
-    @functools.cached_property
-    def host_io_beyond_doubt(self) -> FloatArray:
-        """(h, 2): the same for one more VM on each host's storage."""
-        return self._doubt_of(self.host_io_domain, self.host_io_beyond)
-
-    def _doubt_of(self, domain: IntArray, beyond: FloatArray) -> FloatArray:
-        found = np.zeros((len(domain), 2))
-        felt = (domain >= 0) & (beyond > 0).any(axis=1)
-        if felt.any():
-            found[felt] = np.nan_to_num(self.doubt[domain[felt]])
-        return found
-
-    @functools.cached_property
-    def stand_in(self) -> FloatArray:
-        """(d, 2): what a VM counts with on its storage backend while its own I/O is unknown.
-
-        It is the mean of the others there that run. NaN where more than :data:`MOST_UNKNOWN` of
-        them are unknown: one dead agent must not make all hosts of a pool unknown, nor many go
-        unnoticed.
-        """
-        return self._silent[0] if self.io_stand_in is None else self.io_stand_in
-
-    @functools.cached_property
-    def doubt(self) -> FloatArray:
-        """(d, 2): standard deviation of the I/O of all VMs that count with :attr:`stand_in`.
-
-        Each may do what any of the others does, independently.
-        """
-        return self._silent[1] if self.io_doubt is None else self.io_doubt
-
-    @functools.cached_property
-    def _silent(self) -> tuple[FloatArray, FloatArray]:
+        known, here = self._requests_here
+        if self.rate_elsewhere is not None:
+            return np.asarray(here + self.rate_elsewhere)
         count = len(self.io_domains)
-        inside = self.io_domain >= 0
         # What stands still says nothing of what one does that runs.
-        inside &= (self.profiles != 0).any(axis=1)
-        known = inside & ~np.isnan(self.profiles[:, IO]).any(axis=1)
-        numbers, everybody = (np.bincount(self.io_domain[rows], minlength=count)[:count]
-                              for rows in (known, inside))
-        own = self.io_domain[known]
-        mean = characteristics.domain_totals(
-            self.profiles[known, IO], own, count) / np.maximum(numbers, 1)[:, None]
-        mean[numbers < (1 - MOST_UNKNOWN) * everybody] = np.nan
-        square = characteristics.domain_totals(
-            (self.profiles[known, IO] - mean[own]) ** 2, own, count)
-        silent = (everybody - numbers) / np.maximum(numbers - 1, 1)
-        return mean, np.sqrt(square * silent[:, None])
+        running = (self.io_domain >= 0) & (self.profiles != 0).any(axis=1)
+        told, everybody = (np.bincount(self.io_domain[rows], minlength=count)
+                           for rows in (known & running, running))
+        found = here * everybody / np.maximum(told, 1)
+        found[told < (1 - MOST_UNKNOWN) * everybody] = np.nan
+        return np.asarray(found)
 
     @functools.cached_property
-    def io(self) -> FloatArray:
-        """(n, 2): reads and writes per second of each resident as its storage backend feels them.
+    def _requests_here(self) -> tuple[BoolArray, FloatArray]:
+        """(n,) residents whose requests are known, and (d,) what they are per second."""
+        rate = characteristics.request_rate(self.profiles)
+        known = (self.io_domain >= 0) & ~np.isnan(rate)
+        return known, np.bincount(self.io_domain[known], rate[known],
+                                  len(self.io_domains)).astype(float)
+
+    @functools.cached_property
+    def storage_waits(self) -> FloatArray:
+        """(n,): part of its time alone that each vCPU waits for storage.
+
+        Where it is not told, requests take as long as those of others on the same pool, or on
+        disks of hosts' own; 0 where nothing is known of these either, and where a VM sends none.
         """
-        found = self.profiles[:, IO]
-        lost = np.flatnonzero(np.isnan(found).any(axis=1) & (self.io_domain >= 0))
-        if len(lost):
-            found = found.copy()
-            found[lost] = self.stand_in[self.io_domain[lost]]
+        rate = characteristics.request_rate(self.profiles)
+        filled = np.nan_to_num(rate * self._request_seconds[self._pool] / self.vcpus)
+        told = np.where(rate > 0.0, self.storage_wait, 0.0)
+        return np.asarray(np.minimum(
+            np.where(np.isnan(told), filled, told),
+            1.0 - characteristics.cpu_share(self.profiles, self.vcpus)))
+
+    @functools.cached_property
+    def _pool(self) -> IntArray:
+        """(n,): index of the pool that each is on; -1 for none."""
+        pools = np.array([*(not name.startswith(f'{LOCAL}:') for name in self.io_domains), False])
+        return np.where(pools[self.io_domain], self.io_domain, -1).astype(np.intp)
+
+    @functools.cached_property
+    def _request_seconds(self) -> FloatArray:
+        """(d + 1,): that a request takes on each pool, and on disks of hosts' own; NaN unknown."""
+        rate = characteristics.request_rate(self.profiles)
+        known = np.flatnonzero(~np.isnan(self.storage_wait) & (rate > 0.0))
+        waited = (self.storage_wait * self.vcpus)[known]
+        with np.errstate(invalid='ignore'):
+            found: FloatArray = (
+                np.bincount(self._pool[known] + 1, waited, len(self.io_domains) + 1)
+                / np.bincount(self._pool[known] + 1, rate[known], len(self.io_domains) + 1))
+        found = np.roll(found, -1)
+        if self.request_seconds is not None:
+            found[-1] = self.request_seconds
         return found
 
-    def _io_beyond(self, host: IntArray, domain: IntArray) -> FloatArray:
-        beyond = np.full((len(host), 2), np.nan)
-        known = domain >= 0
-        count = len(self.io_domains)
-        totals, numbers = self.io_residents
-        inside = self.io_domain >= 0
-        # Of each host on each storage backend that its residents use.
-        keys, place = np.unique(self.host[inside] * count + self.io_domain[inside],
-                                return_inverse=True)
-        here = characteristics.domain_totals(self.io[inside], place, len(keys))
-        residents = np.bincount(place, minlength=len(keys))
-        wanted = host[known] * count + domain[known]
-        own = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-        found = (keys[own] == wanted) if len(keys) else np.zeros(len(wanted), dtype=bool)
-        rest = totals[domain[known]]
-        rest[found] -= here[own[found]]
-        # Where nobody else is, a difference would leave rounding, and unknown I/O unknown.
-        alone = np.where(found, residents[own] if len(keys) else 0, 0) == numbers[domain[known]]
-        rest[alone] = 0.0
-        if self.io_elsewhere is not None:
-            rest += self.io_elsewhere[domain[known]]
-        beyond[known] = np.maximum(rest, 0.0)
-        return beyond
+    @functools.cached_property
+    def mean_request(self) -> float:
+        """Seconds that a request takes on disks of hosts' own, 0 where that is not known."""
+        return float(np.nan_to_num(self._request_seconds[-1]))
 
     def resident_profile(self, index: int) -> newcomer.Profile:
         """Return what resident ``index`` demands wherever it comes to."""
@@ -301,12 +248,10 @@ class ClusterState:
         """Return the state with these storage backends; those it has are the first of them."""
         if len(names) == len(self.io_domains):
             return self
-        io, stand_in, doubt = (
-            None if one is None else np.vstack([one, np.full((len(names) - len(one), 2), fill)])
-            for one, fill in ((self.io_elsewhere, 0.0), (self.io_stand_in, np.nan),
-                              (self.io_doubt, 0.0)))
-        return dataclasses.replace(self, io_domains=tuple(names), io_elsewhere=io,
-                                   io_stand_in=stand_in, io_doubt=doubt)
+        rate = self.rate_elsewhere
+        if rate is not None:
+            rate = np.append(rate, np.zeros(len(names) - len(rate)))
+        return dataclasses.replace(self, io_domains=tuple(names), rate_elsewhere=rate)
 
     def restricted(self, host_indices: Iterable[int], kept: Iterable[int] = ()) -> ClusterState:
         """Return the state of these hosts alone, in the order given.
@@ -327,42 +272,20 @@ class ClusterState:
         host_domain, domain = (np.where(one >= 0, np.searchsorted(used, one), -1)
                                for one in domains)
         part = self._with_residents(rows, self.host, self.io_domain)
+        known, _rate = self._requests_here
+        own = rows[known[rows]]
+        # What rounding leaves where nobody else is, is nothing.
+        others = self.request_rate - np.bincount(
+            self.io_domain[own], characteristics.request_rate(self.profiles[own]),
+            len(self.io_domains))
         return dataclasses.replace(
             part, host=renamed, io_domain=domain, host_io_domain=host_domain,
-            io_elsewhere=self._io_of_others(rows, used), io_stand_in=self.stand_in[used],
-            io_doubt=self.doubt[used],
+            rate_elsewhere=np.where(others < 1e-6, 0.0, others)[used],
+            storage_wait=self.storage_waits[rows], request_seconds=self.mean_request,
             io_domains=tuple(self.io_domains[index] for index in used),
             hosts=tuple(self.hosts[index] for index in chosen),
             host_type=tuple(self.host_type[index] for index in chosen),
             updated_at=self.updated_at[chosen], cores=self.cores[chosen])
-
-    @functools.cached_property
-    def io_residents(self) -> tuple[FloatArray, IntArray]:
-        """I/O (d, 2) and number (d,) of the residents on each storage backend."""
-        count = len(self.io_domains)
-        return (characteristics.domain_totals(self.io, self.io_domain, count),
-                np.bincount(self.io_domain[self.io_domain >= 0], minlength=count)[:count])
-
-    def _io_of_others(self, rows: IntArray, used: IntArray) -> FloatArray:
-        """Return the I/O (u, 2) on some storage backends of all residents but these.
-
-        :param used: (u,) indices of these backends, rising, with all that the residents use
-        """
-        totals, numbers = self.io_residents
-        io = totals[used]
-        own = self.io_domain[rows]
-        inside = np.bincount(np.searchsorted(used, own[own >= 0]), minlength=len(used))
-        io[inside > 0] = 0.0
-        # Summed anew, not subtracted: that would leave rounding, and unknown I/O unknown.
-        shared = used[(inside > 0) & (inside < numbers[used])]
-        if len(shared):
-            among = np.isin(self.io_domain, shared)
-            among[rows] = False
-            io += characteristics.domain_totals(
-                self.io[among], np.searchsorted(used, self.io_domain[among]), len(used))
-        if self.io_elsewhere is not None:
-            io += self.io_elsewhere[used]
-        return io
 
     def with_resident(self, host_index: int, uuid: str, profile: FloatArray,
                       limits: limits_module.Limits = limits_module.NONE) -> ClusterState:

@@ -27,13 +27,13 @@ from typing import Callable, Sequence
 
 import numpy as np
 
-from tracon_watcher.characteristics import FloatArray, RESPONSES
+from tracon_watcher.characteristics import FloatArray, IO, RESPONSES
 from tracon_watcher.placement import absence
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.placement import encounter
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer as newcomers
+from tracon_watcher.placement import queues
 from tracon_watcher.placement import storage
 from tracon_watcher.placement import verdict
 from tracon_watcher import tie_breaking
@@ -176,8 +176,7 @@ class Trials:
         exponents = []
         for state in (part, after):
             self._left -= 1
-            both = np.stack(assessment.Assessor(
-                state, self._assessor.models, self._assessor.settings).exponents())
+            both = assessment.Assessor(state, self._assessor.settings).exponents()
             exponents.append(both[:, [state.resident_index[uuid] for uuid in uuids]])
         rise = np.nansum(exponents[1] - exponents[0], axis=0)
         return tuple(Effect(uuids[place], exponents[0][:, place], exponents[1][:, place])
@@ -199,7 +198,7 @@ class Trials:
     def _judged(self, part: cluster_module.ClusterState, host: int, limits: limits_module.Limits
                 ) -> tuple[assessment.Assessor, verdict.Assessment]:
         self._left -= _cost(part)
-        assessor = assessment.Assessor(part, self._assessor.models, self._assessor.settings)
+        assessor = assessment.Assessor(part, self._assessor.settings)
         return assessor, assessor.assess(self._profile, limits,
                                          pool=self._pool_seen_from(host, part),
                                          felt=not self._is_on(host))
@@ -283,21 +282,16 @@ class Trials:
         return [one for one in self._beyond_limits[domain] if one != host]
 
     def _by_excess(self, domain: int) -> list[int]:
-        cluster = self._assessor.cluster
+        cluster, law = self._assessor.cluster, self._assessor.law
+        rows = np.flatnonzero(law.domain == domain)
+        after = law.with_requests(rows, float(self._profile.mean[IO].sum()))
+        excess = queues.bound(after, 1 - self._assessor.settings.confidence,
+                              law.law_spread[law.place[rows]]) - law.limit[:, rows]
+        most = np.nan_to_num(excess, nan=-np.inf).max(axis=0, initial=-np.inf)
         worst: dict[int, float] = {}
-        for group in self._assessor.groups:
-            for response in group.responses:
-                limited = np.flatnonzero(
-                    (response.behaviour.domain[response.limited] == domain)
-                    & (group.table[response.limited] >= 0))
-                rows = response.limited[limited]
-                after = encounter.Encounter(cluster, group, response, self._pool).elsewhere(
-                    self._profile.mean, rows)
-                excess = self._assessor.lower(
-                    response.model, after, response.doubt[rows]) - response.limit[limited]
-                for place in np.flatnonzero(excess > 0):
-                    where = int(cluster.host[group.residents[rows[place]]])
-                    worst[where] = max(worst.get(where, 0.0), float(excess[place]))
+        for place in np.flatnonzero(most > 0):
+            where = int(cluster.host[law.residents[rows[place]]])
+            worst[where] = max(worst.get(where, 0.0), float(most[place]))
         hosts = sorted(worst)
         return [hosts[place] for place in tie_breaking.argsort([-worst[one] for one in hosts])]
 
@@ -315,11 +309,9 @@ def _worst(assessor: assessment.Assessor, breach: verdict.Breach, index: int) ->
     """
     if breach.vm == verdict.NEWCOMER:
         return breach.bound
-    cluster = assessor.cluster
-    row = cluster.resident_index[breach.vm]
-    exponent = assessor.exponents()[index][row:row + 1]
-    models = assessor.models[str(cluster.host_type[cluster.host[row]])]
-    now = float(assessor.lower(tuple(models)[index], exponent)[0])
+    row = assessor.cluster.resident_index[breach.vm]
+    place = np.flatnonzero(assessor.law.residents == row)
+    now = float(assessor.law.bound(1 - assessor.settings.confidence)[index, place[0]])
     return (max(breach.bound, math.exp(now)) if index == 0
             else min(breach.bound, math.exp(-now)))
 

@@ -15,9 +15,8 @@
 JSON lines, as a snapshot's (:mod:`tracon_watcher.placement.lines`):
 
 * the header: the epoch and version that the delta starts from and those that it leads to, what a
-  snapshot's header says otherwise, the models if they have changed, ``updated_at`` of all hosts
-  that no line is about, their order if it is not that of before with new hosts at the end, and
-  how many hosts and VMs there are then;
+  snapshot's header says otherwise, ``updated_at`` of all hosts that no line is about, their order
+  if it is not that of before with new hosts at the end, and how many hosts and VMs there are then;
 * a line for each host whose content has changed, and for each kind of newcomer;
 * ``removed`` hosts, ``forgotten`` kinds of newcomers, and ``times``, one for each host, where not
   all that are merely refreshed share one;
@@ -31,13 +30,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import Any, Iterable, Iterator, Mapping
+from typing import Any, Iterable, Iterator
 
 import numpy as np
 
 from tracon_watcher import errors
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
-from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import columns
 from tracon_watcher.placement import lines as lines_module
@@ -46,7 +44,7 @@ from tracon_watcher.placement import patch
 from tracon_watcher.placement import snapshot
 from tracon_watcher.prediction import document
 
-SCHEMA = 'tracon-delta/1'
+SCHEMA = 'tracon-delta/2'
 _REMEDY = 'fetch the whole snapshot'
 
 
@@ -145,15 +143,10 @@ def _contents(old: snapshot.Snapshot, new: snapshot.Snapshot) -> Iterator[dict[s
               'version': new.version, 'generated_at': cluster.generated_at,
               'maximum_age_seconds': new.maximum_age_seconds,
               'hosts': len(cluster.hosts), 'vms': len(cluster.uuids)}
-    if new.trust:
-        header['trust'] = dict(new.trust)
     if new.learnt:
         header['learnt'] = lines_module.of_learnt(new.learnt)
     if new.pools:
         header['pools'] = lines_module.of_learnt(new.pools)
-    models = lines_module.of_models(new.models)
-    if models != lines_module.of_models(old.models):
-        header['models'] = models
     present = frozenset(cluster.hosts)
     removed = [name for name in old.cluster.hosts if name not in present]
     order = [name for name in old.cluster.hosts if name in present]
@@ -218,7 +211,6 @@ class _Reader:
         self._source = source
         self._header: document.Fields | None = None
         self._identity = (0, 0)
-        self._models: Mapping[str, assessment.Models] = base.models
         self._columns = columns.Columns()
         self._history = dict(base.cluster.history)
         self._removed: frozenset[str] = frozenset()
@@ -258,9 +250,9 @@ class _Reader:
         for name, count in (('hosts', len(cluster.hosts)), ('vms', len(cluster.uuids))):
             if header.number(name) != count:
                 header.refuse(name, count, f'{header.raw(name)} are stated; {_REMEDY}')
-        return snapshot.Snapshot(cluster, self._models, header.number('maximum_age_seconds', 1),
-                                 self._identity[0], lines_module.trust(header),
-                                 lines_module.learnt(header), lines_module.pools(header))
+        return snapshot.Snapshot(cluster, header.number('maximum_age_seconds', 1),
+                                 self._identity[0], lines_module.learnt(header),
+                                 lines_module.pools(header))
 
     def _updated_at(self, header: document.Fields,
                     cluster: cluster_module.ClusterState) -> FloatArray:
@@ -287,6 +279,4 @@ class _Reader:
         if start != self._base.identity:
             raise WrongBase(fields.source, start, self._base.identity)
         self._identity = lines_module.whole(fields, 'epoch'), lines_module.whole(fields, 'version')
-        if fields.has('models'):
-            self._models = lines_module.models(fields)
         self._header = fields

@@ -47,8 +47,7 @@ def destinations(assessor: assessment.Assessor, room: occupancy.Occupancy, uuids
     :param cost: of a migration, in exponents
     """
     cluster = assessor.cluster
-    without = assessment.Assessor(cluster.moved(dict.fromkeys(uuids)), assessor.models,
-                                  assessor.settings)
+    without = assessment.Assessor(cluster.moved(dict.fromkeys(uuids)), assessor.settings)
     table = np.full((len(uuids), len(cluster.hosts)), np.inf)
     for line, uuid in enumerate(uuids):
         row = cluster.resident_index[uuid]

@@ -30,12 +30,10 @@ import numpy as np
 
 from tracon_watcher.characteristics import BoolArray, COUNT
 from tracon_watcher import errors
-from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import queues
 from tracon_watcher.prediction import document
-from tracon_watcher.prediction import store
 
 #: Beyond this a float does not tell one whole number from the next.
 LARGEST_WHOLE = 2 ** 53
@@ -150,11 +148,6 @@ def of_history(key: str, profile: newcomer.Profile) -> dict[str, Any]:
                else {'storage_wait': profile.storage_wait})}
 
 
-def of_models(models: Mapping[str, assessment.Models]) -> list[dict[str, Any]]:
-    """Return the models' documents, in the order of their host types."""
-    return [model.to_document() for name in sorted(models) for model in models[name]]
-
-
 def whole(fields: document.Fields, name: str) -> int:
     """Read a whole number, not negative.
 
@@ -164,17 +157,6 @@ def whole(fields: document.Fields, name: str) -> int:
     if value != int(value):
         fields.refuse(name, fields.raw(name), 'expected a whole number')
     return int(value)
-
-
-def trust(fields: document.Fields) -> dict[str, float]:
-    """Read how far each host type's models are trusted, from 0 to 1; none where nothing is said.
-
-    :raises tracon_watcher.errors.InvalidDocument: naming the host type and the value
-    """
-    if not fields.has('trust'):
-        return {}
-    stated = fields.section('trust')
-    return {name: stated.number(name, 0.0, 1.0) for name in fields.raw('trust')}
 
 
 #: What may be learnt of a host type, from … to.
@@ -220,25 +202,6 @@ def _numbers(fields: document.Fields, name: str,
     return {key: {field: one.number(field, *bounds) for field, bounds in ranges.items()
                   if one.has(field)}
             for key in fields.raw(name) for one in (stated.section(key),)}
-
-
-def models(fields: document.Fields) -> dict[str, assessment.Models]:
-    """Read the models; fields of theirs that a later release has added are passed over.
-
-    :raises tracon_watcher.errors.InvalidDocument: naming the model, the field and the value
-    """
-    found: dict[str, dict[str, Any]] = {}
-    for index, one in enumerate(fields.sections('models')):
-        model = store.from_content(fields.raw('models')[index], f'{one.source}: {one.path}',
-                                   strict=False)
-        found.setdefault(model.host_type, {})[model.response] = model
-    for host_type, pair in found.items():
-        for response in ('slowdown', 'iops_ratio'):
-            if response not in pair:
-                fields.refuse('models', host_type,
-                              f'the {response} model of this host type is missing')
-    return {host_type: assessment.Models(pair['slowdown'], pair['iops_ratio'])
-            for host_type, pair in found.items()}
 
 
 def history(fields: document.Fields) -> tuple[str, newcomer.Profile]:

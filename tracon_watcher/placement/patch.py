@@ -66,7 +66,7 @@ def patched(state: cluster_module.ClusterState, fresh: cluster_module.ClusterSta
         own_wait=both.joined('own_wait')[rows],
         vcpus=both.joined('vcpus')[rows], storage_wait=both.joined('storage_wait')[rows],
         io_domains=io_domains,
-        io_elsewhere=None, io_stand_in=None, io_doubt=None)
+        rate_elsewhere=None, request_seconds=None)
 
 
 def ranges(starts: IntArray, counts: IntArray) -> IntArray:

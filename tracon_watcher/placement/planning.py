@@ -58,7 +58,7 @@ def plan_moves(assessor: assessment.Assessor,
                assign: jointly.Assign | None = None) -> plan.Plan:
     """Plan live migrations.
 
-    Hosts of which something is unknown (stale, no model, a VM without a profile) are left alone
+    Hosts of which something is unknown (stale, no cores, a VM without a profile) are left alone
     on both sides.
 
     :param assessor: of the present state
@@ -151,7 +151,7 @@ class _Planner:
             return f'max_migrations={self._parameters.max_migrations} is reached'
         if not self._known.any():
             return ('no beneficial migration: nothing is known of any host '
-                    '(stale data, no model, or VMs without a profile)')
+                    '(stale data, cores unknown, or VMs without a profile)')
         if not moves and before.harm <= self._threshold:
             return (f'no beneficial migration: all harm together, {before.harm:.3f}, is less than '
                     f'min_gain + migration_cost = {self._threshold:.3f}')

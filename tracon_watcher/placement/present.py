@@ -28,9 +28,9 @@ class Agreement(enum.IntEnum):
 
     UNKNOWN = 0
     AGREE = 1
-    #: It suffers more than its neighbours explain: something acts that the model does not know.
+    #: It suffers more than its neighbours explain: something acts that the law does not know.
     MORE = 2
-    #: It suffers less than predicted: the model or the demand it was given is off.
+    #: It suffers less than predicted: the law or the demand it was given is off.
     LESS = 3
 
 
@@ -45,7 +45,6 @@ class Present:
     :param lower: (2, n) one-sided lower confidence bounds
     :param upper: (2, n) one-sided upper confidence bounds
     :param breached: (2, n) limits of which the lower bound is beyond
-    :param at_least: (n,) whether somebody is outside the hull, so that no less is expected
     :param status: (h,) :class:`~tracon_watcher.placement.assessment.Status`, staleness included
     """
 
@@ -53,7 +52,6 @@ class Present:
     lower: FloatArray
     upper: FloatArray
     breached: BoolArray
-    at_least: BoolArray
     status: IntArray
 
     @property
@@ -65,38 +63,22 @@ class Present:
 def look(assessor: assessment.Assessor, now: float | None = None) -> Present:
     """Say what every resident suffers.
 
-    Beside a VM so far outside the hull that nothing is known of itself, its neighbours suffer what
-    the largest measured would do to them, at least. On hosts that are unknown for another reason
-    nobody's slowdown is known.
+    On hosts that are unknown nobody's slowdown is known.
 
     :param now: seconds since the epoch, for staleness; None: nothing is stale
     """
-    cluster = assessor.cluster
+    law, confidence = assessor.law, assessor.settings.confidence
     status = assessor.status.copy()
     if now is not None:
-        stale = now - cluster.updated_at > assessor.settings.maximum_age
-        status[stale & np.isin(status, (assessment.Status.KNOWN, assessment.Status.OUTSIDE_HULL))
-               ] = assessment.Status.STALE
-    seen = np.isin(status, (assessment.Status.KNOWN, assessment.Status.OUTSIDE_HULL))[cluster.host]
-    exponent = np.where(seen, np.stack(assessor.exponents()), np.nan)
-    lower, upper = np.full_like(exponent, np.nan), np.full_like(exponent, np.nan)
-    outside = status == assessment.Status.OUTSIDE_HULL
-    # Beside nobody there is no interference, which needs no model.
-    alone = (np.bincount(cluster.host, minlength=len(cluster.hosts))[cluster.host] == 1) & (
-        cluster.io_beyond == 0).all(axis=1)
-    for group in assessor.groups:
-        rows = group.residents
-        for index, response in enumerate(group.responses):
-            outside[response.flagged] = True
-            for bound, of in ((lower, assessor.lower), (upper, assessor.upper)):
-                bound[index, rows] = np.where(
-                    alone[rows], exponent[index, rows], of(response.model, exponent[index, rows]))
-    if assessor.queues is not None:
-        law, confidence = assessor.queues, assessor.settings.confidence
-        for found, level in ((lower, 1 - confidence), (upper, confidence)):
-            found[:, law.residents] = law.bound(level)
+        status[assessor.stale(now) & (status == assessment.Status.KNOWN)] = (
+            assessment.Status.STALE)
+    exponent, lower, upper = np.full((3, 2, len(assessor.cluster.uuids)), np.nan)
+    for found, values in ((exponent, law.exponent), (lower, law.bound(1 - confidence)),
+                          (upper, law.bound(confidence))):
+        found[:, law.residents] = values
+        found[:, status[assessor.cluster.host] != assessment.Status.KNOWN] = np.nan
     return Present(exponent, lower, upper, assessor.breaches_by_response() & ~np.isnan(exponent),
-                   np.asarray(outside[cluster.host] & ~alone), status)
+                   status)
 
 
 def agreement(present: Present, observed: FloatArray, error: float) -> IntArray:
@@ -114,7 +96,6 @@ def agreement(present: Present, observed: FloatArray, error: float) -> IntArray:
     width = np.log1p(max(error, 0.0))
     found = np.full(len(observed), int(Agreement.AGREE), dtype=np.intp)
     found[measured - width > present.upper[0]] = Agreement.MORE
-    # Who is clamped to the hull is predicted too little, never too much.
     found[measured + width < present.lower[0]] = Agreement.LESS
     found[np.isnan(measured) | ~present.known] = Agreement.UNKNOWN
     return found

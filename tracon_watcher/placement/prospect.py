@@ -166,6 +166,5 @@ class Prospect:
                 names = self._first.cluster.hosts
                 state = state.moved({vm: names[end] for vm, _start, end in moves}).restricted(
                     range(len(hosts)))
-            found = self._parts[hosts] = assessment.Assessor(
-                state, self._first.models, self._first.settings)
+            found = self._parts[hosts] = assessment.Assessor(state, self._first.settings)
         return found

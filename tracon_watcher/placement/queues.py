@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Hosts for which no model was learnt, judged by the law of queueing.
+"""Hosts judged by the law of queueing.
 
 What VMs do to each other on the cores they share follows from the number of cores and what each
 VM does (:mod:`tracon_watcher.queueing`): nothing has to be measured of the host's type. As long as
@@ -33,7 +33,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from typing import Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
@@ -55,6 +55,12 @@ DISK = 8.0
 POOL = 64.0
 #: A VM counts as busy for this part of its time at least.
 LEAST_BUSY = 0.02
+#: Share of slowdowns that should be in their interval.
+COVERED = 0.8
+#: VM hours of observation before anything is learnt, and before a host type counts as checked.
+ENOUGH = 10.0
+#: Of host types that are trusted less, nothing is said.
+LEAST_TRUST = 0.5
 #: What may be learnt of a host type.
 GAINS, DISKS = capacity.GAINS, capacity.DISKS
 
@@ -80,6 +86,18 @@ class Learnt:
     error: float = math.nan
     constant_error: float = math.nan
     coverage: float = math.nan
+
+    @property
+    def trust(self) -> float:
+        """How far predictions are to be trusted, 0 to 1: the coverage over what it should be."""
+        if self.vm_hours < ENOUGH or math.isnan(self.coverage):
+            return 1.0
+        return min(self.coverage / COVERED, 1.0)
+
+    @property
+    def drifted(self) -> bool:
+        """Whether so little of what was observed was as predicted that nothing is to be said."""
+        return self.trust < LEAST_TRUST
 
 
 UNCHECKED = Learnt()
@@ -108,17 +126,14 @@ class Pools:
     """
 
     def __init__(self, cluster: cluster_module.ClusterState, pools: Mapping[str, Pool]) -> None:
-        known = [pools.get(name) for name in cluster.io_domains]
+        rate = cluster.request_rate
+        known = [None if math.isnan(there) else pools.get(name)
+                 for name, there in zip(cluster.io_domains, rate)]
         self._request, self._at_once = np.array(
             [*((0.0, 1.0) if one is None else (one.request, one.at_once) for one in known),
              (0.0, 1.0)]).T
         self.listed = np.array([*(one is not None for one in known), False], dtype=bool)
-        rate = np.zeros(len(known) + 1)
-        if self.listed.any():
-            rate[:-1] = np.nan_to_num(cluster.io_residents[0]).sum(axis=1)
-            if cluster.io_elsewhere is not None:
-                rate[:-1] += np.nan_to_num(cluster.io_elsewhere).sum(axis=1)
-        self._rate = rate
+        self._rate = np.append(np.nan_to_num(rate), 0.0)
 
     def request(self, domain: IntArray) -> FloatArray:
         """Return the seconds that a request takes undisturbed, (n,)."""
@@ -126,28 +141,18 @@ class Pools:
         return found
 
     def stretch(self, domain: IntArray, own: FloatArray | float,
-                more: float = 0.0) -> FloatArray:
-        """Return how many times as long a request takes, (n,); 1 where nothing is known.
+                more: FloatArray | float = 0.0) -> FloatArray:
+        """Return how many times as long a request takes, (…, n); 1 where nothing is known.
 
         :param domain: (n,) storage backends
         :param own: (n,) requests a second that are there already and are not others
-        :param more: requests a second that would come
+        :param more: (…, n) requests a second that would come
         """
         mean = self._request[domain] * np.maximum(self._rate[domain] + more - own, 0.0)
         at_once = self._at_once[domain]
         found: FloatArray = 1.0 + normal.excess(
             mean, np.sqrt(np.maximum(mean, 1e-12)), at_once - 1.0) / at_once
         return found
-
-
-def judged(cluster: cluster_module.ClusterState, without_model: BoolArray) -> IntArray:
-    """Return the hosts that can be judged by the law.
-
-    :param without_model: (h,)
-    """
-    can = without_model & ~np.isnan(cluster.cores)
-    can[cluster.host[~characteristics.is_known(cluster.profiles)]] = False
-    return np.flatnonzero(can)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,6 +182,20 @@ class Coming:
         less = statistics.NormalDist().inv_cdf(confidence) * self.newcomer.deviation
         found: FloatArray = np.maximum(self.newcomer.mean - less, 0.0)
         return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Waits for one kind of resource.
+
+    :param share: (n,) of each resident's slowdown
+    :param key: (n,) which one each of them uses
+    :param amount: (n,) how much of it each takes
+    """
+
+    share: FloatArray
+    key: IntArray
+    amount: FloatArray
 
 
 class Queues:
@@ -212,7 +231,7 @@ class Queues:
         self._host_domain = cluster.host_io_domain[hosts]
         self.domain = cluster.io_domain[rows]
         self._rate = characteristics.request_rate(profiles)
-        busy = used(profiles, cluster.vcpus[rows])
+        busy = characteristics.cpu_share(profiles, cluster.vcpus[rows])
         self.taken = busy * cluster.vcpus[rows]
         self._own_wait = cluster.own_wait[rows]
         self._does_io = self._rate >= characteristics.MINIMUM_IOPS
@@ -220,13 +239,11 @@ class Queues:
             #: (2, n) limits as exponents, infinite for none.
             self.limit = np.stack([np.log(cluster.max_slowdown[rows]),
                                    -np.log(cluster.min_iops_ratio[rows])])
-        waits = _storage_waits(profiles, cluster.vcpus[rows], cluster.storage_wait[rows],
-                               cluster.io_domain[rows], len(cluster.io_domains))
+        waits = cluster.storage_waits[rows]
         self._busy = _busy(busy, waits, self._rate)
         self._pools = Pools(cluster, pools)
-        self._pooled = np.flatnonzero(self._pools.listed[self.domain] & (waits > 0.0))
-        self._pool_wait = waits[self._pooled]
-        self._longer = self._longer_on_pools(0.0)
+        self._pool_wait = np.where(self._pools.listed[self.domain], waits, 0.0)
+        self._longer = self._longer_on_pools(slice(None), 0.0)
         # While it waits for a pool, a VM does not ask for a core.
         self._on = network.Hosts(cluster.cores[hosts], gain=gain)
         self._vms = network.VMs(self.place, cluster.vcpus[rows], busy / self._longer)
@@ -238,7 +255,7 @@ class Queues:
         self._uses = network.Uses(on_disk, self.place[on_disk], waits[on_disk],
                                   *capacity.disks(disk))
         self._has_disk = local[self._host_domain]
-        self._request = _mean_request(profiles, cluster.vcpus[rows], waits)
+        self._request = cluster.mean_request
         self._prepared = network.Prepared(self._on, self._vms, self._uses)
         self._whole = self._prepared.effects.slowdown
         self.exponent = self._exponents(self._whole, self._longer)
@@ -261,15 +278,24 @@ class Queues:
 
         :param demand: (4,) of whom they come from
         """
-        return self._exponents(
-            self._whole, self._longer_on_pools(float(demand[IO].sum()))) - self.exponent
+        rows = np.arange(len(self.residents))
+        return self.with_requests(rows, float(demand[IO].sum())) - self.exponent
 
-    def _longer_on_pools(self, more: float) -> FloatArray:
-        """Return how many times as long a unit of work takes on account of pools, (n,)."""
-        found = np.ones(len(self.residents))
-        found[self._pooled] += self._pool_wait * (self._pools.stretch(
-            self.domain[self._pooled], self._rate[self._pooled], more) - 1.0)
-        return found
+    def with_requests(self, rows: IntArray, more: FloatArray | float) -> FloatArray:
+        """Return what residents suffer, (2, m), when their pools get more requests.
+
+        :param rows: (m,) places in ``residents``
+        :param more: (m,) requests a second, or as many for each; negative for fewer
+        """
+        return self._exponents(self._whole[rows], self._longer_on_pools(rows, more), rows)
+
+    def _longer_on_pools(self, rows: IntArray | slice, more: FloatArray | float) -> FloatArray:
+        """Return how many times as long a unit of work takes on account of pools, (…, m).
+
+        :param more: (…, m)
+        """
+        return 1.0 + self._pool_wait[rows] * (self._pools.stretch(
+            self.domain[rows], self._rate[rows], more) - 1.0)
 
     def spread(self, coming: Coming, exponent: FloatArray) -> FloatArray | float:
         """Return the standard deviations, (2, g), that an uncertain demand gives its exponents.
@@ -336,69 +362,88 @@ class Queues:
         return bound(self.exponent if exponent is None else exponent, level,
                      self.law_spread[self.place])
 
-    def without(self, host: int) -> tuple[IntArray, FloatArray]:
+    def without(self, host: int, gone: bool = False) -> tuple[IntArray, FloatArray]:
         """Say what the residents of a host suffer without each one of them.
 
         :param host: one of ``hosts``
+        :param gone: whether its requests to a pool are so too, or come from another host then
         :returns: their m places in ``residents``, and their exponents, (2, m, m): who leaves, who
             stays; 0 for who leaves
         """
         rows = np.flatnonzero(self.hosts[self.place] == host)
-        case, vm, slowdown = network.without(self._on, self._vms, rows, self._uses)
-        whole = np.ones((len(rows), len(self.residents)))
-        whole[case, vm] = slowdown
-        found = self._exponents(whole, self._longer)[:, :, rows]
+        whole = self._prepared.without(int(np.searchsorted(self.hosts, host)))
+        longer = self._longer[rows]
+        if gone:
+            same = self.domain[rows][:, np.newaxis] == self.domain[rows]
+            longer = self._longer_on_pools(rows, np.where(
+                same, -self._rate[rows][:, np.newaxis], 0.0))
+        found = self._exponents(whole, longer, rows)
         for one in found:
             np.fill_diagonal(one, 0.0)
         return rows, found
 
+    def parts(self) -> list[Part]:
+        """Say of which waits residents' slowdowns are made: cores, own disks, pools."""
+        effects, uses = self._prepared.effects, self._uses
+        waits = np.zeros((3, len(self.residents)))
+        waits[0] = self._vms.used * (effects.stretch - 1.0)
+        disk = np.zeros(len(self.residents))
+        disk[uses.vm] = uses.used * self._vms.vcpus[uses.vm]
+        waits[1, uses.vm] = uses.used * (effects.resource_stretch - 1.0)
+        waits[2] = self._longer - 1.0
+        waits = np.maximum(waits, 0.0)
+        share = waits / np.maximum(waits.sum(axis=0), 1e-12)
+        rate = np.where(self._pools.listed[self.domain], self._rate, 0.0)
+        return [Part(*of_one) for of_one in zip(
+            share, (self.place, self.place, self.domain), (self.taken, disk, rate))]
+
     def _beside(self, coming: Coming, mean: FloatArray,
                 residents: BoolArray | bool = True) -> tuple[FloatArray, FloatArray]:
         newcomer = coming.newcomer
-        busy = float(used(mean[None, :], np.array([newcomer.vcpus]))[0])
+        busy = float(characteristics.cpu_share(mean[None, :], np.array([newcomer.vcpus]))[0])
         rate = float(mean[IO].sum())
         # As long as it does as much, whatever its requests are.
         share = rate / max(newcomer.mean[IO].sum(), 1e-9) * newcomer.storage_wait
         domain = coming.domain(self._host_domain)
         on_pool = self._pools.listed[domain]
         on_disk = self._has_disk & (domain == self._host_domain)
-        resource = None
-        waits = np.zeros(1)
+        if math.isnan(share):
+            waited = np.where(on_disk, self._request, self._pools.request(domain)) * (
+                rate / newcomer.vcpus)
+        else:
+            waited = np.full(len(domain), share)
+        waited = np.minimum(waited, 1.0 - busy)
+        disk: dict[str, Any] = {}
         if rate and on_disk.any():
-            resource = np.where(on_disk, np.arange(len(self.hosts)), -1)[:, np.newaxis]
-            waits[0] = min(rate * self._request / newcomer.vcpus if math.isnan(share) else share,
-                           1.0 - busy)
+            disk = {'resource': np.where(on_disk, np.arange(len(self.hosts)), -1)[:, np.newaxis],
+                    'resource_used': waited[on_disk][:1]}
         longer = np.ones(len(self.hosts))
         residents_longer = self._longer
-        waited = np.zeros(len(self.hosts))
         if rate and on_pool.any():
-            waited = np.where(on_pool, np.minimum(
-                np.full(len(domain), share) if not math.isnan(share) else (
-                    rate * self._pools.request(domain) / newcomer.vcpus), 1.0 - busy), 0.0)
-            longer = 1.0 + waited * (
+            longer += np.where(on_pool, waited, 0.0) * (
                 self._pools.stretch(domain, rate if coming.felt else 0.0) - 1.0)
             if not coming.felt:
                 # Those beside it on its own host; others are looked at apart.
                 residents_longer = np.where(domain[self.place] == self.domain,
-                                            self._longer_on_pools(rate), self._longer)
-        own, others = self._prepared.with_newcomer(network.Newcomer(
-            newcomer.vcpus, busy, resource=resource,
-            resource_used=None if resource is None else waits), residents)
-        if resource is not None:
-            waited = np.where(on_disk, waits[0], waited)
+                                            self._longer_on_pools(slice(None), rate),
+                                            self._longer)
+        own, others = self._prepared.with_newcomer(
+            network.Newcomer(newcomer.vcpus, busy / longer, **disk), residents)
         whole = own_waits.felt(np.log(own * longer), newcomer.own_wait or None)
         return (np.stack([_of_work(whole, _busy(np.full(len(own), busy), waited, rate)), whole]),
                 np.fmax(self._exponents(others, residents_longer), self.exponent))
 
-    def _exponents(self, whole: FloatArray, longer: FloatArray) -> FloatArray:
-        """Return residents' exponents, (2, …, n).
+    def _exponents(self, whole: FloatArray, longer: FloatArray,
+                   rows: IntArray | slice = slice(None)) -> FloatArray:
+        """Return exponents of residents, (2, …, m).
 
-        :param whole: (…, n) by how much what they do takes longer on account of their own hosts
-        :param longer: (n,) and on account of pools
+        :param whole: (…, m) by how much what they do takes longer on account of their own hosts
+        :param longer: (…, m) and on account of pools
+        :param rows: (m,) places in ``residents``
         """
-        exponent = own_waits.felt(np.log(whole * longer), self._own_wait)
-        return np.stack([_of_work(exponent, self._busy),
-                         np.where(self._does_io, exponent, np.nan)])
+        exponent = own_waits.felt(np.log(whole * longer), self._own_wait[rows])
+        return np.stack([_of_work(exponent, self._busy[rows]),
+                         np.where(self._does_io[rows], exponent, np.nan)])
 
 
 def _busy(used: FloatArray, waits: FloatArray, rate: FloatArray | float) -> FloatArray:
@@ -421,43 +466,6 @@ def _of_work(exponent: FloatArray, busy: FloatArray) -> FloatArray:
     :param busy: (n,)
     """
     found: FloatArray = np.log1p(np.expm1(exponent) / busy)
-    return found
-
-
-def _storage_waits(profiles: FloatArray, vcpus: IntArray, told: FloatArray, domain: IntArray,
-                   count: int) -> FloatArray:
-    """Return which part of its time alone each vCPU waits for storage, (n,).
-
-    Where it is not told, the VM's requests take as long as those of others on the same storage;
-    0 where nothing is known of these either.
-
-    :param told: (n,), NaN where unknown
-    :param domain: (n,) storage backend of each, -1 where unknown, of ``count``
-    """
-    rate = characteristics.request_rate(profiles)
-    known = np.flatnonzero(~np.isnan(told) & (domain >= 0))
-    with np.errstate(invalid='ignore'):
-        request = (np.bincount(domain[known], (told * vcpus)[known], count)
-                   / np.bincount(domain[known], rate[known], count))
-    filled = np.nan_to_num(rate * np.append(request, np.nan)[domain] / vcpus)
-    found: FloatArray = np.minimum(np.where(np.isnan(told), filled, told),
-                                   1.0 - used(profiles, vcpus))
-    return found
-
-
-def _mean_request(profiles: FloatArray, vcpus: IntArray, waits: FloatArray) -> float:
-    """Return the seconds that a request takes in the mean, 0 where there are none."""
-    requests = characteristics.request_rate(profiles).sum()
-    return float((waits * vcpus).sum() / requests) if requests else 0.0
-
-
-def used(profiles: FloatArray, vcpus: IntArray) -> FloatArray:
-    """Return which part of its time alone each vCPU is on the CPU, (n,).
-
-    :param profiles: (n, 4)
-    :param vcpus: (n,)
-    """
-    found: FloatArray = np.clip(profiles[:, CPU].sum(axis=1) / vcpus, 0.0, 1.0)
     return found
 
 

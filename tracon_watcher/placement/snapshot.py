@@ -15,8 +15,8 @@
 It consists of JSON lines (:mod:`tracon_watcher.placement.lines`), whether it is a file or comes
 from the engine:
 
-* the first line is the header: schema, epoch and version, time, the models and how far they are
-  trusted, and what the law of queueing has learnt of host types;
+* the first line is the header: schema, epoch and version, time, and what the law of queueing has
+  learnt of host types and of pools;
 * then a line for each host with its residents, and one for each kind of newcomer;
 * the last line seals them.
 
@@ -31,9 +31,6 @@ import os
 import pathlib
 from typing import Any, Iterable, Iterator, Mapping
 
-import numpy as np
-
-from tracon_watcher.characteristics import FloatArray
 from tracon_watcher import errors
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
@@ -41,31 +38,25 @@ from tracon_watcher.placement import columns
 from tracon_watcher.placement import lines as lines_module
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import queues
-from tracon_watcher.placement import trust as trust_module
 from tracon_watcher.prediction import document
 
-SCHEMA = 'tracon-snapshot/1'
+SCHEMA = 'tracon-snapshot/2'
 _REWRITE = 'write the snapshot anew'
 
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """A cluster with the models to judge it by.
+    """A cluster, and what to judge it by.
 
-    :param models: by host type
     :param maximum_age_seconds: after which a host's data is stale, thus unknown
     :param epoch: of the engine that published it, 0 for a file
-    :param trust: by host type, from 0 to 1: how far measurements and predictions still agree; 1
-        for a type that is not named
     :param learnt: by host type, what the law of queueing has learnt of it
     :param pools: by name, what is known of storage backends that hosts share
     """
 
     cluster: cluster_module.ClusterState
-    models: Mapping[str, assessment.Models]
     maximum_age_seconds: float
     epoch: int = 0
-    trust: Mapping[str, float] = dataclasses.field(default_factory=dict)
     learnt: Mapping[str, queues.Learnt] = dataclasses.field(default_factory=dict)
     pools: Mapping[str, queues.Pool] = dataclasses.field(default_factory=dict)
 
@@ -87,22 +78,7 @@ class Snapshot:
         """
         return assessment.Settings(**{
             'maximum_age': self.maximum_age_seconds, **others,
-            'left_alone': trust_module.left_alone(self.models, self.trust),
             'learnt': self.learnt, 'pools': self.pools})  # type: ignore[arg-type]
-
-    def host_trust(self) -> FloatArray:
-        """Return how far the models of each host are trusted, (h,)."""
-        return np.array([1.0 if name is None else self.trust.get(name, 1.0)
-                         for name in self.cluster.host_type], dtype=np.float64)
-
-
-def encode(cluster: cluster_module.ClusterState, models: Mapping[str, assessment.Models],
-           maximum_age_seconds: float, epoch: int = 0,
-           trust: Mapping[str, float] | None = None,
-           pools: Mapping[str, queues.Pool] | None = None) -> Iterator[str]:
-    """Yield the lines of a snapshot, each with its line feed."""
-    return lines(Snapshot(cluster, models, maximum_age_seconds, epoch, trust or {},
-                          pools=pools or {}))
 
 
 def lines(content: Snapshot) -> Iterator[str]:
@@ -124,13 +100,13 @@ def decode(lines: Iterable[str], source: str) -> Snapshot:
 
 
 def write(path: str | os.PathLike[str], cluster: cluster_module.ClusterState,
-          models: Mapping[str, assessment.Models], maximum_age_seconds: float = 900.0,
+          maximum_age_seconds: float = 900.0,
           pools: Mapping[str, queues.Pool] | None = None) -> None:
     """Write a snapshot file atomically: a reader sees the old one or the new one, whole."""
     target = pathlib.Path(path)
     scratch = target.with_name(f'.{target.name}.{os.getpid()}')
     with scratch.open('w', encoding='utf-8') as stream:
-        stream.writelines(encode(cluster, models, maximum_age_seconds, pools=pools))
+        stream.writelines(lines(Snapshot(cluster, maximum_age_seconds, pools=pools or {})))
         stream.flush()
         os.fsync(stream.fileno())
     scratch.replace(target)
@@ -156,13 +132,11 @@ def _contents(content: Snapshot) -> Iterator[dict[str, Any]]:
               'maximum_age_seconds': content.maximum_age_seconds}
     if content.epoch:
         header['epoch'] = content.epoch
-    if content.trust:
-        header['trust'] = dict(content.trust)
     if content.learnt:
         header['learnt'] = lines_module.of_learnt(content.learnt)
     if content.pools:
         header['pools'] = lines_module.of_learnt(content.pools)
-    yield {**header, 'models': lines_module.of_models(content.models)}
+    yield header
     for index in range(len(cluster.hosts)):
         yield lines_module.of_host(cluster, index)
     for key, profile in cluster.history.items():
@@ -176,8 +150,6 @@ class _Reader:
         self._source = source
         self._header: document.Fields | None = None
         self._epoch = self._version = 0
-        self._models: dict[str, assessment.Models] = {}
-        self._trust: dict[str, float] = {}
         self._learnt: dict[str, queues.Learnt] = {}
         self._pools: dict[str, queues.Pool] = {}
         self._columns = columns.Columns()
@@ -203,8 +175,8 @@ class _Reader:
             cluster_module.check_names(cluster)
         except ValueError as error:
             raise errors.InvalidDocument(self._source, 'hosts', str(error), _REWRITE) from None
-        return Snapshot(cluster, self._models, header.number('maximum_age_seconds', 1),
-                        self._epoch, self._trust, self._learnt, self._pools)
+        return Snapshot(cluster, header.number('maximum_age_seconds', 1), self._epoch,
+                        self._learnt, self._pools)
 
     def _start(self, fields: document.Fields) -> None:
         # Fields and kinds of lines that a later release has added are passed over; it changes the
@@ -214,8 +186,6 @@ class _Reader:
         self._epoch = lines_module.whole(fields, 'epoch') if fields.has('epoch') else 0
         fields.number('generated_at', 0)
         fields.number('maximum_age_seconds', 1)
-        self._models = lines_module.models(fields)
-        self._trust = lines_module.trust(fields)
         self._learnt = lines_module.learnt(fields)
         self._pools = lines_module.pools(fields)
         self._header = fields

@@ -23,7 +23,6 @@ from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import plan
-from tracon_watcher.placement import residents
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,9 +30,7 @@ class Trial:
     """A move that may be made.
 
     :param move: with its expected gain
-    :param cautious_gain: the same less what may be feigned: where predictions after the move were
-        clamped to the hull, and so are lower bounds of the harm, they are reckoned with their
-        upper confidence bounds instead; and what noise in profiles may feign is taken off
+    :param cautious_gain: the same less what noise in profiles may feign
     """
 
     move: plan.Move
@@ -71,19 +68,18 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
              ends: tuple[str, str], cost: float, noise: float) -> Trial | str:
     place = after.cluster.resident_index
     order = np.array([place[one] for one in before.cluster.uuids], dtype=np.intp)
-    old = np.stack(before.exponents())
-    new = np.stack(after.exponents())[:, order]
+    old = before.exponents()
+    new = after.exponents()[:, order]
     # As assess() judges: each limit by itself, so that one that is breached already does not make
     # the other response's harmless rise a breach.
     was, becomes = before.breaches_by_response(), after.breaches_by_response()[:, order]
     rise = np.nan_to_num(new - old)
-    bad = (becomes & (~was | (rise > residents.least_rise(before.settings.margin)))).any(axis=0)
+    bad = (becomes & (~was | (rise > before.settings.least_rise))).any(axis=0)
     was, becomes = np.asarray(was.any(axis=0)), np.asarray(becomes.any(axis=0))
     if bad.any():
         victim = before.cluster.uuids[int(np.flatnonzero(bad)[0])]
         return f'{ends[1]}: {victim} would be in breach'
     gain = float(np.nansum(old) - np.nansum(new))
-    surplus = _doubt(after)[:, order]
     changes = tuple(
         plan.Change(one, math.exp(old[0, row]), math.exp(new[0, row]), math.exp(-old[1, row]),
                     math.exp(-new[1, row]), bool(was[row]), bool(becomes[row]))
@@ -93,7 +89,7 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
     relieved = tuple(ended) or tuple(
         change.uuid for change in sorted(changes, key=_most_relieved)[:1])
     return Trial(plan.Move(uuid, *ends, gain, cost, len(ended), relieved, changes),
-                 gain - float(surplus.sum()) - (0.0 if ended else noise * _exposed(
+                 gain - (0.0 if ended else noise * _exposed(
                      old, new, before.cluster.resident_index[uuid])))
 
 
@@ -117,25 +113,6 @@ def _exposed(old: FloatArray, new: FloatArray, mover: int) -> float:
                      + float(change.sum()) ** 2)
 
 
-def _doubt(assessor: assessment.Assessor) -> FloatArray:
-    """Return, (2, n), by how much the harm may exceed what is predicted.
-
-    0 on hosts all of whose VMs are within the hull.
-    """
-    cluster = assessor.cluster
-    doubt = np.zeros((2, len(cluster.uuids)))
-    exponents = assessor.exponents()
-    alone = (np.bincount(cluster.host, minlength=len(cluster.hosts))[cluster.host] == 1) & (
-        cluster.io_beyond == 0).all(axis=1)
-    for group in assessor.groups:
-        for index, response in enumerate(group.responses):
-            rows = group.residents[np.isin(cluster.host[group.residents], response.flagged)]
-            exponent = exponents[index][rows]
-            upper = assessor.upper(response.model, exponent)
-            doubt[index, rows] = np.where(alone[rows], 0.0, np.nan_to_num(upper - exponent))
-    return doubt
-
-
 def _again(assessor: assessment.Assessor,
            cluster: cluster_module.ClusterState) -> assessment.Assessor:
-    return assessment.Assessor(cluster, assessor.models, assessor.settings)
+    return assessment.Assessor(cluster, assessor.settings)

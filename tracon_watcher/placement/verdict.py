@@ -27,8 +27,8 @@ from tracon_watcher import tie_breaking
 NEWCOMER = 'newcomer'
 
 # What a copy of an assessment has for itself.
-_CHANGING = ('status', 'exponent', 'score', 'excess', 'flagged', 'clamped', 'elsewhere',
-             'excess_elsewhere', '_found', '_postponed', '_replaced')
+_CHANGING = ('status', 'exponent', 'score', 'excess', 'elsewhere', 'excess_elsewhere',
+             '_found', '_postponed', '_replaced')
 
 #: Fills in lower and upper confidence bounds, (2, h) each.
 Filling = Callable[[FloatArray, FloatArray], None]
@@ -86,8 +86,6 @@ class Assessment:
         NaN where unknown
     :param excess: (h,) by how much the worst VM's exponent rises beyond what its limit allows;
         > 0 is a breach
-    :param flagged: (h,) a resident was clamped to the hull: the harm is at least what is predicted
-    :param clamped: (h,) the newcomer itself was, to the hull of this type of host
     :param elsewhere: (h,) the part of the score that residents of other hosts have in it
     :param excess_elsewhere: (h,) as ``excess``, of those residents alone
     """
@@ -98,8 +96,6 @@ class Assessment:
     exponent: FloatArray
     score: FloatArray
     excess: FloatArray
-    flagged: BoolArray
-    clamped: BoolArray
     elsewhere: FloatArray
     excess_elsewhere: FloatArray
     _found: list[Found] = dataclasses.field(default_factory=list)
@@ -113,8 +109,8 @@ class Assessment:
         """Return an assessment into which nothing has been reckoned yet."""
         count = len(cluster.hosts)
         return cls(cluster, newcomer, status.copy(), np.full((2, count), np.nan),
-                   np.zeros(count), np.full(count, -np.inf), np.zeros(count, dtype=bool),
-                   np.zeros(count, dtype=bool), np.zeros(count), np.full(count, -np.inf))
+                   np.zeros(count), np.full(count, -np.inf), np.zeros(count),
+                   np.full(count, -np.inf))
 
     def copy(self) -> Assessment:
         """Return an equal one that can be changed apart from this."""
@@ -153,41 +149,24 @@ class Assessment:
         """(h,) the newcomer's predicted IOPS ratio; NaN where unknown or undefined."""
         return np.asarray(np.exp(-self.exponent[1]))
 
-    def ranked(self, among: IntArray | None = None) -> FloatArray:
+    def ranked(self, among: IntArray) -> FloatArray:
         """Return the scores with each unknown one replaced by the median of the known.
 
-        Where somebody was clamped to the hull the score is a lower bound only, so such a host
-        never ranks better than the median of the others either: an overloaded host must not look
-        harmless. A newcomer that is clamped everywhere says nothing of one host against another,
-        and lifts none.
-
-        :param among: indices of a request's hosts; None for all
-        :returns: (len(among),) scores; all 0 when none is known
+        :param among: (n,) indices of a request's hosts
+        :returns: (n,) scores; all 0 when none is known
         """
-        chosen = slice(None) if among is None else among
-        score, sound = self.score[chosen], self._sound(chosen)
-        median = _median(score[sound])
-        return np.where(np.isnan(score), median,
-                        np.where(sound, score, np.maximum(score, median)))
+        score = self.score[among]
+        return np.where(np.isnan(score), self.typical(among), score)
 
-    def typical(self, among: IntArray | None = None) -> float:
-        """Return what an unknown host ranks by: the median of those known best.
+    def typical(self, among: IntArray) -> float:
+        """Return what an unknown host ranks by: the median of the known ones.
 
-        :param among: indices of a request's hosts; None for all
+        :param among: (n,) indices of a request's hosts
         :returns: 0 when none is known
         """
-        chosen = slice(None) if among is None else among
-        return _median(self.score[chosen][self._sound(chosen)])
-
-    def _sound(self, chosen: slice | IntArray) -> BoolArray:
-        """Say which of the chosen hosts, (n,), are known with the least doubt there is."""
-        known = ~np.isnan(self.score[chosen])
-        flagged = self.flagged[chosen]
-        for doubted in (flagged | self.clamped[chosen], flagged):
-            sound = known & ~doubted
-            if sound.any():
-                return np.asarray(sound)
-        return np.asarray(known)
+        score = self.score[among]
+        known = score[~np.isnan(score)]
+        return float(np.median(known)) if len(known) else 0.0
 
     def breach(self, host: int) -> Breach:
         """Return the worst breach on a refused host.
@@ -274,8 +253,6 @@ class Assessment:
         known = other.known[first]
         self.excess[hosts] = np.where(
             known, np.maximum(other.excess[first], self.excess_elsewhere[hosts]), -np.inf)
-        self.flagged[hosts] = other.flagged[first]
-        self.clamped[hosts] = other.clamped[first]
         for place, host in enumerate(hosts):
             self._replaced.pop(int(host), None)
             if known[place] and other.refused[place] and not tie_breaking.less(
@@ -299,7 +276,3 @@ class Assessment:
         for bound in self._bounds:
             bound[np.isnan(self.exponent)] = np.nan
         return self._bounds
-
-
-def _median(values: FloatArray) -> float:
-    return float(np.median(values)) if len(values) else 0.0

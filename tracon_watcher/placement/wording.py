@@ -20,11 +20,10 @@ from tracon_watcher.placement import verdict
 
 _RESPONSES = {'slowdown': 'slowdown', 'iops_ratio': 'IOPS ratio'}
 _UNKNOWN = {
-    'no_model': 'there is no model for its type, and its cores are not known',
+    'unknown_cores': 'it is not known how many cores its VMs share',
     'stale': 'its data is stale',
     'unknown_profile': 'nothing is known of a VM there, or of this one',
     'unknown_storage': 'its storage is unknown',
-    'outside_hull': 'a VM there, or this one, does far more than any that was measured',
     'unknown_host': 'no telemetry of it has come yet',
     'drifted': 'measurements and predictions have parted ways on hosts of its type'}
 

@@ -37,6 +37,7 @@ where a_i is a vCPU's time on the CPU and z_i its other time, in units of a unit
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 
 import numpy as np
@@ -53,6 +54,7 @@ LEVELS = 17
 _OFTEN = 20.0
 _TINY = 1e-12
 _NO_LOOPS = 1e-9
+_NOT_OF_VMS = ('_begin', '_count')
 #: Numbers beyond it are scaled down before they overflow.
 _LARGE = 1e100
 
@@ -143,7 +145,15 @@ class Sharing:
     def __len__(self) -> int:
         return len(self._host)
 
-    def newcomers(self, vcpus: int, weight: float, used: float) -> Sharing:
+    def some(self, rows: IntArray) -> Sharing:
+        """Return some of the VMs, also several times, each beside whatever others are given."""
+        found = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray) and name not in _NOT_OF_VMS:
+                setattr(found, name, value[rows])
+        return found
+
+    def newcomers(self, vcpus: int, weight: float, used: FloatArray | float) -> Sharing:
         """Return what is one more VM on each host that has any, each beside the VMs there.
 
         It has one level more than these; there, as at their last, they are served whole.
@@ -151,7 +161,8 @@ class Sharing:
         count = len(self._begin)
         hosts = np.arange(count)
         return Sharing(self._cores[self._begin], self._physical[self._begin], hosts,
-                       np.full(count, vcpus), np.full(count, weight), np.full(count, used),
+                       np.full(count, vcpus), np.full(count, weight),
+                       np.broadcast_to(used, count).astype(float),
                        self._gain[self._begin, 0], self)
 
     def of_hosts(self, values: FloatArray) -> FloatArray:

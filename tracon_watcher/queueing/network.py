@@ -59,6 +59,8 @@ _TIMES = 2
 _TOLERANCE = 1e-4
 #: So many VMs are worked on at once: their arrays stay in the CPU's cache.
 _AT_ONCE = 2000
+#: Pairs of VMs, likewise.
+_PAIRS = 20000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,13 +133,14 @@ class Newcomer:
     """A VM that could be placed on each of some hosts.
 
     :ivar vcpus: at least 1
-    :ivar used: part of its time alone in which each vCPU is on the CPU, 0 … 1
+    :ivar used: part of its time alone in which each vCPU is on the CPU, 0 … 1; (hosts,) or one
+        for all
     :ivar resource: (hosts, uses), index of each resource that it would use on each host
     :ivar resource_used: (uses,), part of its time alone that each vCPU spends there
     """
 
     vcpus: int
-    used: float
+    used: FloatArray | float
     weight: float = 1.0
     wake_ups: float = 0.0
     resource: IntArray | None = None
@@ -202,12 +205,30 @@ class Prepared:
         self._solve(needed & ~self._solved)
         wanted = np.broadcast_to(residents, len(needed)) & needed
         own, others = np.ones(len(needed)), self.effects.slowdown.copy()
+        used = np.broadcast_to(newcomer.used, needed.shape)
         for hosts, rows, part in self._parts:
+            here = dataclasses.replace(newcomer, used=used[hosts], resource=resource[hosts])
             if wanted[hosts].any():
-                own[hosts], others[rows] = part.with_newcomer(newcomer, resource[hosts])
+                own[hosts], others[rows] = part.with_newcomer(here)
             elif needed[hosts].any():
-                own[hosts] = part.newcomer(newcomer, resource[hosts])[1]
+                own[hosts] = part.newcomer(here)[1]
         return own, others
+
+    def without(self, host: int) -> FloatArray:
+        """Return the slowdowns of the m VMs of a host without each one of them, (m, m).
+
+        From what was solved, as if who stays did as much as the linearizer says. Who leaves has
+        the first index, and a slowdown of 1.
+        """
+        first, last = np.searchsorted(self._vms.host, (host, host + 1))
+        found = np.ones((last - first, last - first))
+        for hosts, rows, part in self._parts:
+            if len(found) > 1 and host in hosts:
+                own = np.flatnonzero((rows >= first) & (rows < last))
+                step = max(_PAIRS // len(own), 1)
+                for begin in range(0, len(own), step):
+                    found[begin:begin + step] = part.without(own, own[begin:begin + step])
+        return found
 
     def _spare(self, more: int = 0, requests: float = 0.0) -> FloatArray:
         """Return how many cores there are beyond those that may be wanted, (hosts,).
@@ -315,39 +336,6 @@ def with_newcomer(hosts: Hosts, vms: VMs, newcomer: Newcomer,
     return found.slowdown[place[residents:]], found.slowdown[place[:residents]]
 
 
-def without(hosts: Hosts, vms: VMs, left_out: IntArray,
-            uses: Uses | None = None) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return the slowdowns that the other VMs of a host would have without one of them.
-
-    :param left_out: (cases,), the VM that is left out in each
-    :returns: (rows,) arrays, a row for each case and other VM of its host: the case, the VM, and
-        its slowdown
-    """
-    uses = nothing() if uses is None else uses
-    begin = np.searchsorted(vms.host, vms.host[left_out], side='left')
-    size = np.searchsorted(vms.host, vms.host[left_out], side='right') - begin
-    case = np.repeat(np.arange(len(left_out)), size)
-    vm = _ranges(begin, size)
-    kept = vm != left_out[case]
-    case, vm = case[kept], vm[kept]
-    # Each case is a host of its own, with resources of its own.
-    number = vms.host[left_out]
-    copies = hosts.some(number)
-    order = np.argsort(uses.vm, kind='stable')
-    first = np.searchsorted(uses.vm[order], vm, side='left')
-    each = np.searchsorted(uses.vm[order], vm, side='right') - first
-    row = order[_ranges(first, each)]
-    owner = np.repeat(np.arange(len(vm)), each)
-    named, resource = np.unique(case[owner] * len(uses.capacities) + uses.resource[row],
-                                return_inverse=True)
-    source = named % max(len(uses.capacities), 1)
-    found = effects(copies, dataclasses.replace(vms.some(vm), host=case), Uses(
-        owner, resource, uses.used[row], uses.capacities[source],
-        None if uses.gain is None else uses.gain[source],
-        None if uses.outside is None else uses.outside[source]))
-    return case, vm, found.slowdown
-
-
 def nothing() -> Uses:
     """Return that VMs use nothing but cores."""
     none = np.zeros(0, dtype=np.intp)
@@ -411,16 +399,54 @@ class _Network:
                        np.maximum(stretch / quiet_stretch, 1.0),
                        np.maximum(each / quiet.served, 1.0))
 
-    def with_newcomer(self, newcomer: Newcomer,
-                      resource: IntArray) -> tuple[FloatArray, FloatArray]:
+    def without(self, rows: IntArray, leavers: IntArray) -> FloatArray:
+        """Return the slowdowns of VMs of one host, (k, m), without each of some of them.
+
+        :param rows: (m,) all VMs of the host
+        :param leavers: (k,) of these
+        """
+        every, lost, stretch, quiet = self._solved
+        who, stay = np.repeat(leavers, len(rows)), np.tile(rows, len(leavers))
+        pair = np.flatnonzero(who != stay)
+        who, stay = who[pair], stay[pair]
+        both = every.mean[who] + every.mean[stay]
+        mean, variance = (
+            one[rows].sum(axis=0) - one[who] - one[stay]
+            - both * (less[rows].sum(axis=0) - less[who] - less[stay])
+            for one, less in zip((every.mean, every.variance), lost))
+        mean = np.clip(mean, 0.0, self._most[who] - self._sharing.most[stay])
+        # What is ready at each resource, without who leaves.
+        uses = np.flatnonzero(np.isin(self._uses.vm, rows))
+        ready = self._ready(every, stretch)
+        named, resource = np.unique(self._resource[uses], return_inverse=True)
+        at = np.zeros((2, len(self._vcpus), len(named)))
+        for place, one in enumerate((ready, ready * (1.0 - ready))):
+            np.add.at(at[place], (self._uses.vm[uses], resource), self._loops[uses] * one[uses])
+        owner, use = np.nonzero(self._uses.vm[uses] == stay[:, np.newaxis])
+        own = ready[uses[use]]
+        waits = [at[place][rows][:, resource[use]].sum(axis=0) - one
+                 - at[place][who[owner], resource[use]]
+                 + self._outside[self._resource[uses[use]], place]
+                 for place, one in enumerate((own, own * (1.0 - own)))]
+        longer = self.wait_at(self._resource[uses[use]], *waits)
+        other = self._think[stay] + np.bincount(
+            owner, self._uses.used[uses[use]] * longer, len(stay))
+        other += self._wake_ups[stay] * np.minimum(mean[:, -1] / self._cores[stay], 1.0)
+        state = self._sharing.some(stay).beside(mean, np.maximum(variance, 0.0),
+                                                np.maximum(other, _LEAST_OTHER))
+        found = np.ones(len(leavers) * len(rows))
+        found[pair] = np.maximum(quiet.served[stay] / state.served, 1.0)
+        return found.reshape(len(leavers), len(rows))
+
+    def with_newcomer(self, newcomer: Newcomer) -> tuple[FloatArray, FloatArray]:
         """Return the slowdowns of a newcomer on each host that has VMs, and of these VMs.
 
         By a few rounds from what was solved.
 
-        :param resource: (hosts, uses) of the newcomer on these hosts
+        :param newcomer: with what it uses on these hosts
         """
         every, lost, stretch, quiet = self._solved
-        new, own, came = self.newcomer(newcomer, resource)
+        new, own, came = self.newcomer(newcomer)
         state = every
         for number in range(ROUNDS):
             if number:
@@ -434,14 +460,14 @@ class _Network:
             state = self._sharing.beside(mean, variance, self._other(stretch, mean))
         return own, np.maximum(quiet.served / state.served, 1.0)
 
-    def newcomer(self, newcomer: Newcomer,
-                 resource: IntArray) -> tuple[_Newcomers, FloatArray, cores.State]:
+    def newcomer(self, newcomer: Newcomer) -> tuple[_Newcomers, FloatArray, cores.State]:
         """Return a newcomer on each host, its slowdowns and its states beside the VMs there.
 
         It meets them as they are without it.
         """
         every, _lost, stretch, _quiet = self._solved
-        new = _Newcomers(self._sharing, newcomer, self._local(resource))
+        assert newcomer.resource is not None
+        new = _Newcomers(self._sharing, newcomer, self._local(newcomer.resource))
         state = new.beside(self._sharing.of_hosts(every.mean),
                            self._sharing.of_hosts(every.variance),
                            *self._at_resources(every, stretch), self)
@@ -572,10 +598,10 @@ class _Newcomers:
 
     def __init__(self, residents: cores.Sharing, newcomer: Newcomer, resource: IntArray) -> None:
         self._newcomer, self._resource = newcomer, resource
-        self._used = float(np.clip(newcomer.used, _TINY, _MOST_USED))
+        self._used = np.clip(newcomer.used, _TINY, _MOST_USED)
         self._parts = (np.zeros(0) if newcomer.resource_used is None
                        else newcomer.resource_used)
-        self._think = max(1.0 - self._used - float(self._parts.sum()), 0.0)
+        self._think = np.maximum(1.0 - self._used - self._parts.sum(), 0.0)
         self._sharing = residents.newcomers(newcomer.vcpus, newcomer.weight, self._used)
         self._stretch = np.ones(resource.shape)
         #: (hosts,) cores that it is served alone.

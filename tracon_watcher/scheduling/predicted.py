@@ -35,35 +35,32 @@ class ApplicationModel(Protocol):
     def predict(self, target: FloatArray, background: FloatArray) -> FloatArray: ...
 
 
-def by_assessor(configurations: configuration.Configurations, host_types: Sequence[str],
-                profiles: FloatArray, solo_seconds: FloatArray,
-                models: Mapping[str, assessment.Models]) -> performance.Performance:
+def by_assessor(configurations: configuration.Configurations, cores: Sequence[int],
+                profiles: FloatArray, storage_waits: FloatArray,
+                solo_seconds: FloatArray) -> performance.Performance:
     """Ask the one judgement of the product, with a host for each configuration.
 
-    What is unknown (a class beyond all that was measured) takes the median of what is known.
-
-    :param host_types: t names
+    :param cores: t numbers, of a host of each type
     :param profiles: (t, c, 4) characteristics of each class alone on each host type
+    :param storage_waits: (t, c) part of its time alone that it waits for storage, NaN where
+        unknown
     :param solo_seconds: (t, c)
-    :param models: by host type
     """
     hosts = [cluster.Host(
-        str(place), tuple(cluster.Resident(f'{place}-{row}', profiles[kind, task])
-                          for row, task in enumerate(members)), host_types[kind])
+        str(place), tuple(cluster.Resident(f'{place}-{row}', profiles[kind, task],
+                                           storage_wait=float(storage_waits[kind, task]))
+                          for row, task in enumerate(members)), cores=cores[kind])
         for place, (kind, members) in enumerate(zip(configurations.host_type.tolist(),
                                                     configurations.members))]
     state = cluster.build(hosts)
     task = np.array([one for members in configurations.members for one in members],
                     dtype=np.intp)
-    slow, ratio = assessment.Assessor(state, models).exponents()
+    slow, ratio = assessment.Assessor(state).exponents()
     found = []
     for exponent in (slow, -ratio):
         table = np.full(configurations.residents.shape, np.nan)
         table[state.host, task] = np.exp(exponent)
         found.append(table)
-    unknown = np.isnan(found[0]) & (configurations.residents > 0)
-    if unknown.any() and not unknown[configurations.residents > 0].all():
-        found[0][unknown] = np.nanmedian(found[0])
     return performance.Performance(configurations, solo_seconds,
                                    _iops_alone(profiles), found[0], found[1])
 
@@ -109,16 +106,6 @@ def linked(found: performance.Performance, closed: BoolArray) -> performance.Per
         slowdown = np.sqrt(found.slowdown / found.iops_ratio)
     return dataclasses.replace(found, slowdown=np.where(one, slowdown, found.slowdown),
                                iops_ratio=np.where(one, 1 / slowdown, found.iops_ratio))
-
-
-def mean(found: Sequence[performance.Performance]) -> performance.Performance:
-    """Return the mean of several predictions: of their exponents, thus the geometric mean.
-
-    Models of different kinds err in different places.
-    """
-    slowdown, ratio = (np.exp(np.mean([np.log(getattr(one, name)) for one in found], axis=0))
-                       for name in ('slowdown', 'iops_ratio'))
-    return dataclasses.replace(found[0], slowdown=slowdown, iops_ratio=ratio)
 
 
 def _iops_alone(profiles: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import math
-from typing import Mapping, Sequence
+from typing import Sequence
 
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher import errors
@@ -32,30 +32,29 @@ class Audit:
 
     :param interval: seconds between audits
     :param pause: seconds for which a task that moves stands still
-    :param host_types: name of each host's type
-    :param slots: of each host
-    :param profiles: by host type, (c, 4) characteristics of each class alone
-    :param models: of production, by host type
+    :param kinds: index of each host's type
+    :param slots: of a host of each type, and ``cores`` likewise
+    :param profiles: (t, c, 4) characteristics of each class alone
+    :param storage_waits: (t, c) part of its time alone that each waits for storage, NaN where
+        unknown
     :param parameters: how bold a plan may be
     """
 
-    def __init__(self, interval: float, pause: float, host_types: Sequence[str],
-                 slots: Sequence[int], profiles: Mapping[str, FloatArray],
-                 models: Mapping[str, assessment.Models],
+    def __init__(self, interval: float, pause: float, kinds: Sequence[int],
+                 slots: Sequence[int], cores: Sequence[int], profiles: FloatArray,
+                 storage_waits: FloatArray,
                  parameters: plan.Parameters = plan.Parameters()) -> None:
         for name, value, least in (('audit_interval', interval, 'above 0'),
                                    ('pause', pause, 'not below 0')):
             if not math.isfinite(value) or value < 0 or (value == 0 and name != 'pause'):
                 raise errors.InvalidOption(name, value, f'a number of seconds {least}')
-        if not models:
-            raise errors.InvalidOption('audit_interval', interval,
-                                       'audits need the models of production')
         self.interval = interval
         self.pause = pause
-        self._host_types = host_types
+        self._kinds = kinds
         self._slots = slots
+        self._cores = cores
         self._profiles = profiles
-        self._models = models
+        self._storage_waits = storage_waits
         self._parameters = parameters
 
     def moves(self, residents: Sequence[Sequence[int]],
@@ -66,18 +65,19 @@ class Audit:
         """
         where: dict[str, tuple[int, int]] = {}
         hosts, free, needs = [], {}, {}
-        for index, tasks in enumerate(residents):
+        for index, (kind, tasks) in enumerate(zip(self._kinds, residents)):
             members = []
             for place, task in enumerate(tasks):
                 uuid = f'{index}.{place}'
                 where[uuid] = index, place
                 needs[uuid] = (1.0, 0.0, 0.0)
                 members.append(cluster.Resident(
-                    uuid, self._profiles[self._host_types[index]][task]))
-            free[str(index)] = (float(self._slots[index] - len(tasks)), 0.0, 0.0)
-            hosts.append(cluster.Host(str(index), tuple(members), self._host_types[index]))
+                    uuid, self._profiles[kind, task],
+                    storage_wait=float(self._storage_waits[kind, task])))
+            free[str(index)] = (float(self._slots[kind] - len(tasks)), 0.0, 0.0)
+            hosts.append(cluster.Host(str(index), tuple(members), cores=self._cores[kind]))
         found = planning.plan_moves(
-            assessment.Assessor(cluster.build(hosts), self._models),
+            assessment.Assessor(cluster.build(hosts)),
             constraints.Constraints(needs=needs, free=free), self._parameters,
             assign=assignment.least_cost)
         present = [[f'{index}.{place}' for place in range(len(tasks))]

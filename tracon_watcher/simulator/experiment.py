@@ -25,7 +25,6 @@ import numpy as np
 from tracon_watcher.characteristics import FloatArray, IntArray
 from tracon_watcher import errors
 from tracon_watcher.models import dataset
-from tracon_watcher.placement import assessment
 from tracon_watcher.scheduling import catalogue
 from tracon_watcher.scheduling import objective as objectives
 from tracon_watcher.scheduling import saturation
@@ -178,15 +177,6 @@ def world_of(setup: Setup) -> worlds.World:
                         setup.minutes, setup.model, setup.work, setup.plan)
 
 
-@functools.lru_cache(maxsize=4)
-def _audit_models(setup: Setup) -> dict[str, assessment.Models]:
-    """Return the models of production, by which audits judge whatever schedulers decide by."""
-    if setup.truth == PUBLISHED:
-        raise errors.InvalidOption('audit_minutes', '', 'audits need models of production, which '
-                                   f'the truth {PUBLISHED} has none of')
-    return worlds.production_models(dataset.read_all(setup.files), setup.host_types)
-
-
 def check(case: Case) -> None:
     """See what can be seen beforehand.
 
@@ -195,6 +185,9 @@ def check(case: Case) -> None:
     objectives.check(case.objective)
     case.setup.hosts(case.machines)
     workload.mix(case.mix, 1, case.sigma)
+    if case.audit_minutes and case.setup.truth == PUBLISHED:
+        raise errors.InvalidOption('audit_minutes', case.audit_minutes, 'audits need the CPU use '
+                                   f'of tasks, of which the truth {PUBLISHED} says nothing')
     if case.trace and not 0 <= case.hours < math.inf:
         raise errors.InvalidOption('hours', case.hours, 'how long to go on is not below 0')
     if case.rate * 60 * case.hours > MOST_TASKS:
@@ -249,11 +242,8 @@ def _dynamic(case: Case, world: worlds.World, hosts: IntArray, shares: FloatArra
         source = workload.Poisson(case.rate / 60, shares, (case.seed, case.machines), seconds)
     audit = None
     if case.audit_minutes:
-        names = [case.setup.host_types[kind] for kind in hosts]
-        audit = audits.Audit(case.audit_minutes * 60, case.pause, names,
-                             [case.setup.slots[kind] for kind in hosts],
-                             dict(zip(world.host_types, world.profiles)),
-                             _audit_models(case.setup))
+        audit = audits.Audit(case.audit_minutes * 60, case.pause, hosts.tolist(),
+                             case.setup.slots, world.cores, world.profiles, world.storage_waits)
     start = time.perf_counter()
     found = dynamic.run(world.truth, hosts.tolist(), scheduler, source, seconds, audit, progress)
     elapsed = time.perf_counter() - start

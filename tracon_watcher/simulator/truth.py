@@ -12,10 +12,10 @@
 
 """What really happens when programs share a host: the measured pair rows.
 
-Models are fitted to other rows. A schedule is judged by looking each VM and its neighbour up
-here, so that no prediction ever marks its own work. What three and more do to each other was
-measured of few; it is composed of what each two do, by the rule whose error
-``tracon model evaluate --table co-residents`` shows.
+Models are fitted to other rows, and the law of queueing to none. A schedule is judged by looking
+each VM and its neighbour up here, so that no prediction ever marks its own work. What three and
+more do to each other was measured of few; it is composed of what each two do, by the rule whose
+error ``tracon model evaluate --table co-residents`` shows.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from tracon_watcher import errors
 from tracon_watcher.models import baseline
 from tracon_watcher.models import crowd
 from tracon_watcher.models import dataset
+from tracon_watcher.models import naming
 from tracon_watcher.models import points as measured
 from tracon_watcher import tie_breaking
 
@@ -56,6 +57,8 @@ class Truth:
     :param window_seconds: of each program, median time for which it was measured alone
     :param crowding: κ of slowdown and of the IOPS ratio, as of
         :func:`tracon_watcher.models.crowd.fitted_crowding`
+    :param storage_waits: of each program, which part of its time alone it waits for storage; of
+        those is nothing known that are not there
     """
 
     host_type: str
@@ -67,6 +70,12 @@ class Truth:
     unit_seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
     window_seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
     crowding: tuple[float, float] = (0.0, 0.0)
+    storage_waits: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    @property
+    def cores(self) -> int:
+        """How many cores programs share on a host."""
+        return naming.cores(self.host_type)
 
     @property
     def typical(self) -> FloatArray:
@@ -160,7 +169,7 @@ def of(datasets: Iterable[dataset.Dataset], host_type: str, plan: str = '') -> T
     return Truth(host_type, tuple(names), slowdown, ratio, count,
                  {name: np.array(profiles[name]) for name in names},
                  _alone(chosen, names, 'time_per_unit'), _alone(chosen, names, 'window_seconds'),
-                 _crowding(own))
+                 _crowding(own), dataset.storage_waits(own))
 
 
 def _alone(datasets: list[dataset.Dataset], names: Iterable[str],

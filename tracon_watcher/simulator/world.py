@@ -19,7 +19,7 @@ from typing import Iterable, Sequence
 
 import numpy as np
 
-from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray, RESPONSES
+from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher import errors
 from tracon_watcher.models import baseline
 from tracon_watcher.models import closed_loop
@@ -27,8 +27,6 @@ from tracon_watcher.models import dataset
 from tracon_watcher.models import fit
 from tracon_watcher.models import per_application
 from tracon_watcher.models import points as measured
-from tracon_watcher.placement import assessment
-from tracon_watcher.prediction import pairwise
 from tracon_watcher.scheduling import configurations as configuration
 from tracon_watcher.scheduling import performance as performances
 from tracon_watcher.scheduling import predicted
@@ -38,9 +36,9 @@ from tracon_watcher.simulator import truth as truths
 from tracon_watcher import tie_breaking
 
 #: By what schedulers decide: TRACON's own models of each application; the NLM with both responses
-#: of closed loops linked; the model of production for unknown programs; the mean of the
-#: exponents of this and the NLM; or the truth itself, which tells what errors of the models cost.
-MODELS = ('wmm', 'lm', 'nlm', 'linked', 'production', 'both', 'truth')
+#: of closed loops linked; the law of queueing, as in production; or the truth itself, which tells
+#: what errors of the others cost.
+MODELS = ('wmm', 'lm', 'nlm', 'linked', 'law', 'truth')
 #: What a task is: the work of one measured window, or the same number of units of each program.
 WINDOW, UNIT = 'window', 'unit'
 WORK = (WINDOW, UNIT)
@@ -53,6 +51,9 @@ class World:
     :param host_types: t names
     :param factor: by which measured times were multiplied
     :param profiles: (t, c, 4) characteristics alone
+    :param storage_waits: (t, c) part of its time alone that each waits for storage, NaN where
+        unknown
+    :param cores: t numbers, of a host of each type
     """
 
     host_types: tuple[str, ...]
@@ -61,6 +62,8 @@ class World:
     model: str
     factor: float
     profiles: FloatArray
+    storage_waits: FloatArray
+    cores: tuple[int, ...]
 
     @property
     def configurations(self) -> configuration.Configurations:
@@ -104,24 +107,24 @@ def build(datasets: Iterable[dataset.Dataset], host_types: Sequence[str], slots:
     space = configuration.Configurations(found[0].programs, slots)
     profiles = np.stack([one.typical for one in found])
     truth = composition.true_performance(space, found, seconds).rounded()
-    guesses = []
+    waits = np.array([[one.storage_waits.get(name, np.nan) for name in one.programs]
+                      for one in found])
+    cores = tuple(one.cores for one in found)
     if model == 'truth':
-        guesses.append(truth)
-    if model in ('production', 'both'):
-        guesses.append(predicted.by_assessor(space, host_types, profiles, seconds,
-                                             production_models(datasets, host_types)))
-    if model in ('wmm', 'lm', 'nlm', 'linked', 'both'):
-        kind = 'NLM' if model in ('linked', 'both') else model.upper()
-        guesses.append(predicted.by_application(
-            space, profiles, seconds, _of_applications(datasets, host_types, found, kind)))
-    guess = predicted.mean(guesses)
+        guess = truth
+    elif model == 'law':
+        guess = predicted.by_assessor(space, cores, profiles, waits, seconds)
+    else:
+        kind = 'NLM' if model == 'linked' else model.upper()
+        guess = predicted.by_application(
+            space, profiles, seconds, _of_applications(datasets, host_types, found, kind))
     if model == 'linked':
         guess = predicted.linked(guess, _closed(datasets, found))
     lost = np.isnan(guess.slowdown) & (space.residents > 0)
     if lost.any():
         task = int(np.flatnonzero(lost.any(axis=0))[0])
         raise errors.NotEnoughData(f'a prediction of {space.classes[task]} by model {model}', 0, 1)
-    return World(tuple(host_types), truth, guess.rounded(), model, factor, profiles)
+    return World(tuple(host_types), truth, guess.rounded(), model, factor, profiles, waits, cores)
 
 
 def build_published(slots: Sequence[int], minutes: float = 3.0,
@@ -137,7 +140,8 @@ def build_published(slots: Sequence[int], minutes: float = 3.0,
     factor, seconds = _solo_seconds([found], minutes, WINDOW)
     space = configuration.Configurations(found.programs, slots)
     truth = composition.true_performance(space, [found], seconds).rounded()
-    return World((published.NAME,), truth, truth, 'truth', factor, found.typical[None])
+    return World((published.NAME,), truth, truth, 'truth', factor, found.typical[None],
+                 np.full((1, len(found.programs)), np.nan), (found.cores,))
 
 
 def _check_minutes(minutes: float) -> None:
@@ -193,23 +197,6 @@ def _reordered(truth: truths.Truth, rows: Sequence[int]) -> truths.Truth:
         truth, programs=tuple(truth.programs[row] for row in rows),
         slowdown=truth.slowdown[square], iops_ratio=truth.iops_ratio[square],
         measurements=truth.measurements[square])
-
-
-def production_models(datasets: Iterable[dataset.Dataset],
-                      host_types: Sequence[str]) -> dict[str, assessment.Models]:
-    """Fit the models of production, by host type.
-
-    :raises tracon_watcher.errors.NotEnoughData: when a response of one lacks measurements
-    """
-    own = [one for one in datasets if one.host_type in host_types]
-    by_type: dict[str, dict[str, pairwise.PairwiseModel]] = {}
-    for one in fit.production_models(own):
-        by_type.setdefault(one.host_type, {})[one.response] = one
-    missing = [name for name in host_types if set(by_type.get(name, ())) != set(RESPONSES)]
-    if missing:
-        raise errors.NotEnoughData(f'a model of both responses on {missing[0]}', 0, 1)
-    return {name: assessment.Models(both['slowdown'], both['iops_ratio'])
-            for name, both in by_type.items()}
 
 
 def _closed(datasets: Sequence[dataset.Dataset], found: Sequence[truths.Truth]) -> BoolArray:

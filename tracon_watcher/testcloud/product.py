@@ -21,7 +21,6 @@ import subprocess
 import sys
 from typing import Any, Callable
 
-from tracon_watcher.prediction import store
 from tracon_watcher.testcloud import cloud as cloud_module
 from tracon_watcher.testcloud.configuration import ini
 from tracon_watcher.testcloud import errors
@@ -52,11 +51,8 @@ def with_product(settings: settings_module.Settings,
         watcher_extra=settings.watcher_extra + ini.render(shared))
 
 
-def engine(settings: settings_module.Settings, host_type: str | None) -> dict[str, ini.Section]:
-    """Return tracon.conf.
-
-    :param host_type: of all compute hosts; None for none, so that they have no model
-    """
+def engine(settings: settings_module.Settings) -> dict[str, ini.Section]:
+    """Return tracon.conf."""
     account = ini.account(settings)
     return {
         'DEFAULT': {'debug': settings.debug, 'transport_url': settings.transport_url},
@@ -65,9 +61,7 @@ def engine(settings: settings_module.Settings, host_type: str | None) -> dict[st
         'engine': {'host': 'control', 'polling_interval_seconds': settings.polling_seconds,
                    'window_seconds': 60 * settings.polling_seconds,
                    'maximum_age_seconds': max(30 * settings.polling_seconds, 60),
-                   'repair_interval_seconds': 60, 'lease_seconds': 10,
-                   **({} if host_type is None else {'default_host_type': host_type}),
-                   'models_directory': models_directory(settings)},
+                   'repair_interval_seconds': 60, 'lease_seconds': 10},
         'api': {'host': settings_module.ADDRESS, 'port': settings.port('interference'),
                 'metrics_port': 0},
         'service_auth': {**account, 'valid_interfaces': 'public'},
@@ -76,42 +70,22 @@ def engine(settings: settings_module.Settings, host_type: str | None) -> dict[st
     }
 
 
-def models_directory(settings: settings_module.Settings) -> pathlib.Path:
-    """Return the folder of the engine's models."""
-    return settings.configuration / 'tracon/models'
-
-
 def configuration_file(settings: settings_module.Settings) -> pathlib.Path:
     """Return the path of tracon.conf."""
     return settings.configuration / 'tracon/tracon.conf'
 
 
-def start_engine(cloud: cloud_module.TestCloud, models: pathlib.Path,
-                 ready: Callable[[], bool] | None = None) -> None:
+def start_engine(cloud: cloud_module.TestCloud, ready: Callable[[], bool] | None = None) -> None:
     """Configure and start the engine.
 
-    :param models: folder of models of one host type, which all compute hosts are taken for; none
-        in it: they are judged by the law of queueing
     :raises CloudError: when its database cannot be made, or it does not start
     """
     settings = cloud.settings
-    target = models_directory(settings)
-    target.mkdir(parents=True, exist_ok=True)
-    for old in target.glob('*.json'):
-        old.unlink()
-    types = set()
-    for path in sorted(models.glob('*.json')):
-        model = store.load(path)
-        types.add(model.host_type)
-        store.save(model, target / path.name)
-    if len(types) > 1:
-        raise errors.CloudError(f'{models}: models of one host type are expected, and there are '
-                                f'those of {", ".join(sorted(types))}')
     file = configuration_file(settings)
-    ini.write(file, ini.render(engine(settings, types.pop() if types else None)))
+    ini.write(file, ini.render(engine(settings)))
     programs = pathlib.Path(sys.prefix) / 'bin'
     _run([programs / 'tracon', 'db', 'upgrade', '--config-file', file])
-    # One that runs may be of an earlier time, with other models.
+    # One that runs may be of an earlier time, with other settings.
     ran = ENGINE in {one.name for one in cloud.status() if one.state == 'running'}
     cloud.extra_service(ENGINE, [str(programs / ENGINE), '--config-file', str(file)],
                         ready=ready)

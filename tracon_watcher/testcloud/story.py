@@ -69,7 +69,7 @@ class Sight:
     :param after: seconds since the culprit began to hammer; negative before
     :param measured: slowdown that the program in the guest saw since the last look; None unknown
     :param observed: slowdown that ``openstack interference vm list`` shows
-    :param predicted: likewise, of the model
+    :param predicted: likewise, what is predicted
     :param culprit: whom it names, and by how many per cent
     """
 

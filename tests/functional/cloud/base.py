@@ -18,7 +18,6 @@ import tempfile
 import time
 import unittest
 
-from tracon_watcher.cmd import cloud_demo
 from tracon_watcher.testcloud import cloud
 from tracon_watcher.testcloud import enclosure
 from tracon_watcher.testcloud import product
@@ -87,7 +86,7 @@ class CloudCase(unittest.TestCase):
 
 
 class ProductCase(CloudCase):
-    """A cloud in which the product is installed, with the demonstration's models."""
+    """A cloud in which the product is installed."""
 
     @classmethod
     def configured(cls, made):
@@ -96,8 +95,7 @@ class ProductCase(CloudCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        product.start_engine(cls.cloud, cloud_demo.fitted(
-            cls.settings.directory / 'fitted', lambda text: None))
+        product.start_engine(cls.cloud)
         cls.servers = {}
 
     @classmethod

@@ -21,9 +21,7 @@ from unittest import mock
 from tests.unit.models import synthetic
 from tracon_watcher.demo import crew
 from tracon_watcher.demo import oracle
-from tracon_watcher.demo import session
 from tracon_watcher.demo import settings
-from tracon_watcher.models import dataset
 
 
 class TestDemo(unittest.TestCase):
@@ -34,8 +32,7 @@ class TestDemo(unittest.TestCase):
         self.enterContext(mock.patch.dict(os.environ, OS_TEST_TIMEOUT='2'))
         measurements = os.path.join(folder, 'synthetic.csv')
         synthetic.write(measurements, synthetic.build(generator=16, backgrounds=12))
-        models = session.fitted(dataset.read_all([measurements]), 'synthetic', folder)
-        small = settings.Settings((measurements,), models, 'synthetic', hosts=4, vms=6)
+        small = settings.Settings((measurements,), 'synthetic', hosts=4, vms=6)
         shares = []
         found = dict(crew.run(
             [crew.Task(1, 'enforce, history', audit=True), crew.Task(1, 'stock')], small, folder,
@@ -71,8 +68,7 @@ class TestDemo(unittest.TestCase):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         measurements = os.path.join(folder, 'synthetic.csv')
         synthetic.write(measurements, synthetic.build(generator=16, backgrounds=12))
-        models = session.fitted(dataset.read_all([measurements]), 'synthetic', folder)
-        small = settings.Settings((measurements,), models, 'synthetic', hosts=4, vms=7)
+        small = settings.Settings((measurements,), 'synthetic', hosts=4, vms=7)
         audited = crew.Task(2, 'enforce, history', audit=True)
         tasks = [audited, crew.Task(2, 'stock')]
 

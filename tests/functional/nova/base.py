@@ -50,8 +50,8 @@ def resident(uuid, profile=BUSY, max_slowdown=None, storage=None):
 
 
 def host(name, *residents, age=0.0, storage=cluster.LOCAL):
-    """Return a host of the snapshot."""
-    return cluster.Host(name, residents, synthetic.HOST_TYPE, storage, time.time() - age)
+    """Return a host of the snapshot, with one core."""
+    return cluster.Host(name, residents, synthetic.HOST_TYPE, storage, time.time() - age, 1)
 
 
 class InterferenceTestCase(patient.Patient, integrated_helpers.ProviderUsageBaseTestCase):
@@ -94,7 +94,7 @@ class InterferenceTestCase(patient.Patient, integrated_helpers.ProviderUsageBase
             self._start_compute(name)
         self.flavor_id = self._create_flavor(vcpu=1, memory_mb=256, disk=1, name='synthetic')
 
-    def write_snapshot(self, *hosts, expected=BUSY, deviation=None, models=None, wait=True):
+    def write_snapshot(self, *hosts, expected=BUSY, deviation=None, wait=True):
         """Write the snapshot and wait until the scheduler's worker has it, if it runs already.
 
         :param expected: the profile that earlier VMs had
@@ -104,14 +104,14 @@ class InterferenceTestCase(patient.Patient, integrated_helpers.ProviderUsageBase
                 expected, np.zeros(4) if deviation is None else deviation, 3, 'all VMs')}
         self.version += 1
         state = cluster.build(hosts, history, self.version, time.time())
-        self.publish(state, models or synthetic.models())
+        self.publish(state)
         for judge in self.judges() if wait else ():
             self.wait_for(lambda judge=judge: judge.snapshots.current is not None
                           and judge.snapshots.current.cluster.version == self.version)
 
-    def publish(self, state, models):
+    def publish(self, state):
         """Put a snapshot where the scheduler finds it."""
-        snapshot.write(self.snapshot_file, state, models)
+        snapshot.write(self.snapshot_file, state)
 
     def judges(self):
         """Return the judges that run in this process."""

@@ -31,10 +31,10 @@ class DeletionTest(base.InterferenceTestCase):
         self.write_snapshot(*(base.host(name) for name in self.hosts))
         self.servers = [self.boot(host='host1') for _each in range(2)]
         self.write_snapshot(
-            base.host('host1', *(base.resident(server['id'], max_slowdown=2)
+            base.host('host1', *(base.resident(server['id'], max_slowdown=1.5)
                                  for server in self.servers)),
-            base.host('host2', base.resident('vm-2', max_slowdown=2)),
-            base.host('host3', base.resident('vm-3', max_slowdown=2)))
+            base.host('host2', base.resident('vm-2', max_slowdown=1.5)),
+            base.host('host3', base.resident('vm-3', max_slowdown=1.5)))
 
     def counted(self):
         """Return how many instances host1's resource tracker has."""
@@ -61,5 +61,5 @@ class DeletionTest(base.InterferenceTestCase):
             tell(*arguments)
         self.wait_for(lambda: self.listed() == 0)
         # It tolerates no busy neighbour, and nor do those of the other hosts.
-        server = self.boot(flavor_id=self.limited_flavor(max_slowdown='2'))
+        server = self.boot(flavor_id=self.limited_flavor(max_slowdown='1.5'))
         self.assertEqual('host1', self.host_of(server))

@@ -31,8 +31,8 @@ class OperationsTest(base.InterferenceTestCase):
     def fill(self, *on_host1):
         """Put the VMs that suffer no neighbour, and the server, into the snapshot."""
         self.write_snapshot(
-            base.host('host1', base.resident('vm-1', max_slowdown=2), *on_host1),
-            base.host('host2', base.resident('vm-2', max_slowdown=2)))
+            base.host('host1', base.resident('vm-1', max_slowdown=1.5), *on_host1),
+            base.host('host2', base.resident('vm-2', max_slowdown=1.5)))
 
     def assert_weighed_only(self, *hosts):
         record = self.records()[-1]
@@ -65,9 +65,9 @@ class OperationsTest(base.InterferenceTestCase):
     def test_resize_to_the_same_host_does_not_count_the_vm_against_itself(self):
         self.flags(allow_resize_to_same_host=True)
         self.write_snapshot(
-            base.host('host1', base.resident(self.server['id'], max_slowdown=2)),
-            base.host('host2', base.resident('vm-2', max_slowdown=2)))
-        server = self._resize_server(self.server, self.limited_flavor(max_slowdown='2'))
+            base.host('host1', base.resident(self.server['id'], max_slowdown=1.5)),
+            base.host('host2', base.resident('vm-2', max_slowdown=1.5)))
+        server = self._resize_server(self.server, self.limited_flavor(max_slowdown='1.5'))
         self.assertEqual('host1', self.host_of(server))
         self.assert_weighed_only('host2')
 
@@ -123,7 +123,7 @@ class MultiCreateTest(base.InterferenceTestCase):
     def setUp(self):
         super().setUp()
         self.write_snapshot(*(base.host(name) for name in self.hosts))
-        self.flavor = self.limited_flavor(max_slowdown='2')
+        self.flavor = self.limited_flavor(max_slowdown='1.5')
 
     def create(self, count, state):
         server = self._build_server(networks='none', flavor_id=self.flavor)

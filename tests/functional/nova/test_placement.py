@@ -18,8 +18,8 @@ from tests.functional.nova import base
 class EnforceTest(base.InterferenceTestCase):
 
     def test_a_host_whose_resident_would_suffer_is_refused(self):
-        self.write_snapshot(base.host('host1', base.resident('vm-a', max_slowdown=2)),
-                            base.host('host2', base.resident('vm-b', max_slowdown=2)),
+        self.write_snapshot(base.host('host1', base.resident('vm-a', max_slowdown=1.5)),
+                            base.host('host2', base.resident('vm-b', max_slowdown=1.5)),
                             base.host('host3'))
         server = self.boot()
         self.assertEqual('host3', self.host_of(server))
@@ -30,13 +30,13 @@ class EnforceTest(base.InterferenceTestCase):
         self.assertEqual({('host1', 'vm-a'), ('host2', 'vm-b')},
                          {(one['host'], one['vm']) for one in record['worst']})
         for one in record['worst']:
-            self.assertAlmostEqual(2, one['limit'])
-            self.assertGreater(one['predicted_bound'], 2)
+            self.assertAlmostEqual(1.5, one['limit'])
+            self.assertGreater(one['predicted_bound'], 1.5)
 
     def test_a_host_on_which_the_newcomer_would_suffer_is_refused(self):
         self.write_snapshot(base.host('host1', base.resident('vm-a')), base.host('host2'),
                             base.host('host3', base.resident('vm-b')))
-        server = self.boot(flavor_id=self.limited_flavor(max_slowdown='2', min_iops_ratio='0.5'))
+        server = self.boot(flavor_id=self.limited_flavor(max_slowdown='1.5', min_iops_ratio='0.7'))
         self.assertEqual('host2', self.host_of(server))
         record, = self.records()
         self.assertEqual({'newcomer iops_ratio': 2}, record['reasons'])
@@ -49,7 +49,7 @@ class EnforceTest(base.InterferenceTestCase):
         self.assertEqual([], self.records())
 
     def test_hosts_of_which_nothing_is_known_pass(self):
-        self.write_snapshot(base.host('host1', base.resident('vm-a', max_slowdown=2)))
+        self.write_snapshot(base.host('host1', base.resident('vm-a', max_slowdown=1.5)))
         server = self.boot()
         self.assertIn(self.host_of(server), ('host2', 'host3'))
         record, = self.records()
@@ -70,11 +70,11 @@ class AllRefusedTest(base.InterferenceTestCase):
         self.write_snapshot(*(base.host(name) for name in self.hosts))
         first = self.boot(host='host3')
         self.write_snapshot(
-            base.host('host1', base.resident('vm-a', max_slowdown=2),
-                      base.resident('vm-b', max_slowdown=2)),
-            base.host('host2', base.resident('vm-c', max_slowdown=2),
-                      base.resident('vm-d', max_slowdown=2)),
-            base.host('host3', base.resident(first['id'], base.QUIET, max_slowdown=1.1)))
+            base.host('host1', base.resident('vm-a', max_slowdown=1.5),
+                      base.resident('vm-b', max_slowdown=1.5)),
+            base.host('host2', base.resident('vm-c', max_slowdown=1.5),
+                      base.resident('vm-d', max_slowdown=1.5)),
+            base.host('host3', base.resident(first['id'], base.QUIET, max_slowdown=1.02)))
 
     def test_least_harm(self):
         self.flags(group='tracon', weight_multiplier=0.1)
@@ -89,7 +89,7 @@ class AllRefusedMayFailTest(base.InterferenceTestCase):
     options = {'on_all_refused': 'refuse'}
 
     def test_refuse(self):
-        self.write_snapshot(*(base.host(name, base.resident(f'vm-{name}', max_slowdown=2))
+        self.write_snapshot(*(base.host(name, base.resident(f'vm-{name}', max_slowdown=1.5))
                               for name in self.hosts))
         server = self.boot('ERROR')
         self.assertIn('No valid host', server['fault']['message'])
@@ -104,8 +104,8 @@ class RankedCase(base.InterferenceTestCase):
         super().setUp()
         self.write_snapshot(*(base.host(name) for name in self.hosts))
         first = self.boot(host='host3')
-        self.busy = [base.host('host1', base.resident('vm-a', max_slowdown=2)),
-                     base.host('host2', base.resident('vm-b', max_slowdown=2))]
+        self.busy = [base.host('host1', base.resident('vm-a', max_slowdown=1.5)),
+                     base.host('host2', base.resident('vm-b', max_slowdown=1.5))]
         self.write_snapshot(*self.busy,
                             base.host('host3', base.resident(first['id'], base.QUIET)))
 
@@ -143,7 +143,7 @@ class AdviseTest(RankedCase):
 class AggregateTest(base.InterferenceTestCase):
 
     def test_an_aggregate_may_be_left_out(self):
-        self.write_snapshot(*(base.host(name, base.resident(f'vm-{name}', max_slowdown=2))
+        self.write_snapshot(*(base.host(name, base.resident(f'vm-{name}', max_slowdown=1.5))
                               for name in self.hosts))
         self.aggregate('out', {'tracon:mode': 'off'}, 'host2')
         self.aggregate('strict', {'tracon:mode': 'enforce'}, *self.hosts)
@@ -153,7 +153,7 @@ class AggregateTest(base.InterferenceTestCase):
         self.write_snapshot(*(base.host(name, base.resident(f'vm-{name}'))
                               for name in self.hosts))
         self.aggregate('lenient', {'tracon:max_slowdown': '100'}, *self.hosts)
-        self.aggregate('strict', {'tracon:max_slowdown': '2'}, 'host1', 'host3')
+        self.aggregate('strict', {'tracon:max_slowdown': '1.5'}, 'host1', 'host3')
         self.aggregate('wrong', {'tracon:max_slowdown': 'banana'}, *self.hosts)
         for _again in range(2):
             self.assertEqual('host2', self.host_of(self.boot(
@@ -167,7 +167,7 @@ class AggregateTest(base.InterferenceTestCase):
     def test_a_flavors_limit_comes_before_an_aggregates(self):
         self.write_snapshot(base.host('host1', base.resident('vm-a')),
                             base.host('host2', base.resident('vm-b')))
-        self.aggregate('strict', {'tracon:max_slowdown': '2'}, *self.hosts)
+        self.aggregate('strict', {'tracon:max_slowdown': '1.5'}, *self.hosts)
         self.aggregate('small', {'tracon:mode': 'off'}, 'host3')
         self.flags(group='tracon', on_all_refused='refuse')
         server = self.boot(flavor_id=self.limited_flavor(max_slowdown='100'))

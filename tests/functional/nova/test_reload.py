@@ -39,13 +39,13 @@ class ReloadTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         state = cluster.build(
-            [cluster.Host('a', (cluster.Resident('vm-a', base.BUSY, limits.Limits(2.0)),),
-                          synthetic.HOST_TYPE, cluster.LOCAL, time.time()),
+            [cluster.Host('a', (cluster.Resident('vm-a', base.BUSY, limits.Limits(1.5)),),
+                          synthetic.HOST_TYPE, cluster.LOCAL, time.time(), 1),
              cluster.Host('b', (cluster.Resident('vm-b', base.BUSY),), synthetic.HOST_TYPE,
-                          cluster.LOCAL, time.time())],
+                          cluster.LOCAL, time.time(), 1)],
             {newcomer.ALL: newcomer.Profile(base.BUSY, base.np.zeros(4), 3, 'all VMs')}, 1,
             time.time())
-        snapshot.write(self.folder / 'snapshot', state, synthetic.models())
+        snapshot.write(self.folder / 'snapshot', state)
 
     def configure(self, **options):
         lines = {'snapshot_file': self.folder / 'snapshot', 'initial_wait_seconds': 20,

@@ -26,7 +26,7 @@ class SnapshotTest(base.InterferenceTestCase):
 
     def refusing(self, **options):
         """Return hosts on which nothing would be placed."""
-        return [base.host(name, base.resident(f'vm-{name}', max_slowdown=2), **options)
+        return [base.host(name, base.resident(f'vm-{name}', max_slowdown=1.5), **options)
                 for name in self.hosts]
 
     def test_missing(self):
@@ -48,12 +48,12 @@ class SnapshotTest(base.InterferenceTestCase):
     def test_edited_by_hand(self):
         self.write_snapshot(*self.refusing())
         path = pathlib.Path(self.snapshot_file)
-        path.write_text(path.read_text().replace('"max_slowdown":2', '"max_slowdown":-2', 1))
+        path.write_text(path.read_text().replace('"max_slowdown":1.5', '"max_slowdown":-1.5', 1))
         self.boot()
         line, = self.warnings()
         self.assertIn('line 2', line)
         self.assertIn('max_slowdown', line)
-        self.assertIn('-2', line)
+        self.assertIn('-1.5', line)
 
     def test_stale(self):
         self.write_snapshot(*self.refusing(age=3600.0))
@@ -64,11 +64,11 @@ class SnapshotTest(base.InterferenceTestCase):
         self.assertEqual([], self.records())
 
     def test_the_last_good_one_is_kept_when_the_next_is_broken(self):
-        self.write_snapshot(base.host('host1', base.resident('vm-a', max_slowdown=2)),
-                            base.host('host2', base.resident('vm-b', max_slowdown=2)),
+        self.write_snapshot(base.host('host1', base.resident('vm-a', max_slowdown=1.5)),
+                            base.host('host2', base.resident('vm-b', max_slowdown=1.5)),
                             base.host('host3'))
         self.assertEqual('host3', self.host_of(self.boot(flavor_id=self.flavor_id)))
-        pathlib.Path(self.snapshot_file).write_text('{"schema": "tracon-snapshot/1"\n')
+        pathlib.Path(self.snapshot_file).write_text('{"schema": "tracon-snapshot/2"\n')
         self.wait_for(self.warnings)
         self.assertIn('stays in use', self.warnings()[0])
         self.boot()
@@ -77,9 +77,9 @@ class SnapshotTest(base.InterferenceTestCase):
     def test_a_new_one_is_taken_up(self):
         self.write_snapshot(*(base.host(name) for name in self.hosts))
         self.boot()
-        self.write_snapshot(base.host('host1', base.resident('vm-a', max_slowdown=2)),
+        self.write_snapshot(base.host('host1', base.resident('vm-a', max_slowdown=1.5)),
                             base.host('host2'),
-                            base.host('host3', base.resident('vm-b', max_slowdown=2)))
+                            base.host('host3', base.resident('vm-b', max_slowdown=1.5)))
         self.assertEqual('host2', self.host_of(self.boot()))
         self.assertEqual(2, self.records()[-1]['snapshot'])
 

@@ -47,11 +47,11 @@ class EngineCase:
             self.engine.stop()
         super().tearDown()
 
-    def publish(self, state, models):
+    def publish(self, state):
         if self.engine is None:
             self.engine = publisher.Publisher(
                 protocol.connector(conf.CONF, self.rabbit.url), f'engine{self.epoch}',
                 self.decisions.extend, self.settled.extend, logging.getLogger('engine'))
             self.engine.start()
             self.wait_for(lambda: self.engine._transport is not None)
-        self.engine.publish(snapshot.Snapshot(state, models, 900.0, self.epoch))
+        self.engine.publish(snapshot.Snapshot(state, 900.0, self.epoch))

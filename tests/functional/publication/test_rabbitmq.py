@@ -82,8 +82,8 @@ class LargeTest(base.RabbitCase):
     timeout = 60.0
 
     def test_the_whole_and_a_delta_of_everything(self):
-        cluster, models = bench_cluster.build(10000, 20, 0.1)
-        first = snapshot.Snapshot(cluster, models, 900.0, 4)
+        cluster = bench_cluster.build(10000, 20, 0.1)
+        first = snapshot.Snapshot(cluster, 900.0, 4)
         second = dataclasses.replace(first, cluster=dataclasses.replace(
             cluster, version=2, profiles=np.round(cluster.profiles * 0.5, 3)))
         engine = self.engine()
@@ -170,10 +170,10 @@ class ProcessTest(base.RabbitCase):
             self.assertIn(said, output())
 
     def judged(self, backend, disabled):
-        cluster, models = bench_cluster.build(2500, 20, 0.1)
+        cluster = bench_cluster.build(2500, 20, 0.1)
         cluster = dataclasses.replace(cluster, hosts=(
             'host0', 'host1', *cluster.hosts[2:]))
-        content = snapshot.Snapshot(cluster, models, 900.0, 4)
+        content = snapshot.Snapshot(cluster, 900.0, 4)
         engine = self.engine()
         engine.publish(content)
         process, output = self.process('nova_process', backend,

@@ -50,7 +50,7 @@ class TestSoak(unittest.TestCase):
         judged = [row for row in self.rows if row.get('unjudged') == 0]
         self.assertGreater(len(judged), 0.8 * len(self.rows))
         # The hosts that are too full for anybody who minds, and no others. On a machine that has
-        # too much to do, data is late, and the models may be trusted less for a while.
+        # too much to do, data is late, and predictions may be trusted less for a while.
         trusted = [row for row in judged if row['trust'] == 1.0]
         self.assertGreater(len(trusted), 0.3 * len(self.rows))
         self.assertGreater(max(row['hot'] for row in trusted), 0.0)
@@ -67,8 +67,8 @@ class TestSoak(unittest.TestCase):
                          [event['name'] for event in self.record['events']])
         self.assertEqual({'engine-a', 'engine-b'},
                          {row['leader'] for row in self.rows if row['leader']})
-        # Somebody leads at the end, trusts the models, and knows what there is, but for those that
-        # came this moment.
+        # Somebody leads at the end, trusts predictions, and knows what there is, but for those
+        # that came this moment.
         last = next(row for row in reversed(self.rows) if row['leader'])
         self.assertGreater(last['hour'], 0.9 * self.plan.hours)
         self.assertEqual(1.0, last['trust'])

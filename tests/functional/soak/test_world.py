@@ -12,11 +12,15 @@
 
 """The soak's synthetic truth: what a move brings, at each moment."""
 
+import dataclasses
 import time
 import unittest
 from unittest import mock
 
 from tests.soak import world
+
+#: Of which five on a host need a little more than all of its cores.
+KIND = dataclasses.replace(world.BIG, share=0.2)
 
 
 class TestGains(unittest.TestCase):
@@ -30,7 +34,7 @@ class TestGains(unittest.TestCase):
         self.world = world.World(4, 0, hot=0.0)
         for host, count in ((0, 5), (1, 4)):
             for number in range(count):
-                self.world.create(f'{host}-{number}', world.SMALL, host)
+                self.world.create(f'{host}-{number}', KIND, host)
 
     def gains(self):
         return [round(self.world.gains([('0-0', 0, 1)], at)[0], 3)
@@ -40,8 +44,8 @@ class TestGains(unittest.TestCase):
         self.now = 1020.0
         self.world.delete('1-0')
         self.now = 1020.1
-        self.world.create('1-4', world.SMALL, 1)
-        self.world.create('2-0', world.SMALL, 2)
+        self.world.create('1-4', KIND, 1)
+        self.world.create('2-0', KIND, 2)
         # From 5 and 4 to 4 and 5 is nothing; from 5 and 3 to 4 and 4 is something.
         before, between, after = self.gains()
         self.assertEqual((0.0, 0.0), (before, after))
@@ -49,6 +53,6 @@ class TestGains(unittest.TestCase):
 
     def test_what_changed_before_or_after_is_none(self):
         for self.now in (1005.0, 1035.0):
-            self.world.create(f'1-{self.now}', world.SMALL, 1)
+            self.world.create(f'1-{self.now}', KIND, 1)
         self.assertEqual(1, len(self.gains()))
         self.assertLess(self.gains()[0], 0)

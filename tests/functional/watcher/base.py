@@ -36,9 +36,9 @@ from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import snapshot
 
-#: Shares of the synthetic host type's capacity. Two heavy ones on a host harm each other.
+#: Shares of a core and of what a disk can do. Two heavy ones on a core harm each other.
 HEAVY = (0.4, 0.4, 0.4, 0.4)
-LIGHT = (0.05, 0.05, 0.05, 0.05)
+LIGHT = (0.0, 0.0, 0.05, 0.05)
 IDLE = (0.0, 0.0, 0.0, 0.0)
 
 
@@ -91,7 +91,7 @@ class WatcherTestCase(patient.Patient, integrated_helpers.ProviderUsageBaseTestC
                        age: float = 0.0) -> None:
         """Write what VMs do, where Nova has them now.
 
-        :param demands: by uuid, shares of the synthetic host type's capacity
+        :param demands: by uuid, shares of :data:`tests.synthetic.CAPACITY`
         :param tolerances: limits by uuid
         """
         residents: dict[str, list[cluster.Resident]] = {host: [] for host in self.HOSTS}
@@ -101,9 +101,9 @@ class WatcherTestCase(patient.Patient, integrated_helpers.ProviderUsageBaseTestC
                 (tolerances or {}).get(uuid, limits.NONE)))
         then = time.time() - age
         state = cluster.build([
-            cluster.Host(host, tuple(vms), synthetic.HOST_TYPE, cluster.LOCAL, then)
+            cluster.Host(host, tuple(vms), synthetic.HOST_TYPE, cluster.LOCAL, then, 1)
             for host, vms in residents.items()], version=1, generated_at=then)
-        snapshot.write(self.snapshot_file, state, synthetic.models())
+        snapshot.write(self.snapshot_file, state)
 
     def edit(self, uuid: str, extra_specs: Mapping[str, str] | None = None,
              image: Mapping[str, str] | None = None, **fields: Any) -> None:

@@ -44,11 +44,13 @@ EPOCH, VERSION = 3, 7
 ADMIN, READER, MEMBER, STRANGER, NOBODY = 'admin', 'global', 'member', 'stranger', 'nobody'
 
 
-def cloud(now, version=VERSION, observed=1.9):
+def cloud(now, version=VERSION, learnt=None):
     """Return the view of a small cloud of two projects.
 
     On ``alpha`` a tenant's web server suffers from another tenant's batch job, on ``beta`` from
-    one of its own; ``gamma`` has no model, and ``delta`` nobody.
+    one of its own; of ``gamma`` no cores are known, and on ``delta`` is nobody.
+
+    :param learnt: by host type
     """
     hosts = {
         'alpha': (('web', OWN, VM, limits.Limits(1.5, 0.2)), ('batch', OTHER, VM * 3, None)),
@@ -58,13 +60,15 @@ def cloud(now, version=VERSION, observed=1.9):
         cluster.Host(name, tuple(
             cluster.Resident(identity(vm), profile, limits.NONE if limit is None else limit)
             for vm, _project, profile, limit in vms),
-            'no model' if name == 'gamma' else synthetic.HOST_TYPE, updated_at=now)
+            *(('old', cluster.LOCAL, now) if name == 'gamma'
+              else (synthetic.HOST_TYPE, cluster.LOCAL, now, 1)))
         for name, vms in hosts.items()], version=version, generated_at=now)
     known = {identity(vm): views.VM(identity(vm), vm, project, name)
              for name, vms in hosts.items() for vm, project, _profile, _limit in vms}
     counters = np.full(len(state.uuids), np.nan)
-    counters[state.resident_index[identity('web')]] = observed
-    judged = assessment.Assessor(state, synthetic.models(), assessment.Settings(maximum_age=600.0))
+    counters[state.resident_index[identity('web')]] = 1.4
+    judged = assessment.Assessor(state, assessment.Settings(
+        maximum_age=600.0, learnt=learnt or {}))
     return views.View(EPOCH, judged, judged, known, counters, 0.1, now)
 
 

@@ -44,7 +44,7 @@ class Faults(base.ApiCase):
 
     def test_paths_that_are_none(self):
         for path in ('/v2', '/v1/nothing', '/v1/vms/a/b', '/v1/explanations', '/v1/vms/%00',
-                     '/etc/passwd', '/v1/../healthz', '/v1/models/..%2f..'):
+                     '/etc/passwd', '/v1/../healthz', '/v1/hosts/..%2f..'):
             self.assertEqual(404, self.ask(path).status_int, path)
 
     def test_what_is_no_utf8(self):

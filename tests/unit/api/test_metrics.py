@@ -16,6 +16,7 @@ from prometheus_client import parser
 import webob
 
 from tests.unit.api import base
+from tracon_watcher.placement import queues
 
 
 class Metrics(base.ApiCase):
@@ -37,14 +38,27 @@ class Metrics(base.ApiCase):
                             ('tracon_telemetry_timestamp_seconds', self.now)):
             self.assertEqual(value, found[name,], name)
         self.assertEqual(3, found['tracon_hosts', ('status', 'known')])
-        self.assertEqual(1, found['tracon_hosts', ('status', 'no_model')])
+        self.assertEqual(1, found['tracon_hosts', ('status', 'unknown_cores')])
         self.assertEqual(0, found['tracon_hosts', ('status', 'stale')])
-        self.assertEqual(1.9, found['tracon_slowdown_worst', ('source', 'observed')])
+        self.assertEqual(1.4, found['tracon_slowdown_worst', ('source', 'observed')])
         self.assertEqual(1, found['tracon_agreement', ('agreement', 'less')])
-        self.assertGreater(found['tracon_harm',], 5)
+        self.assertGreater(found['tracon_harm',], 2)
         # Without a token nobody is named.
         for secret in ('web', 'alpha', base.OWN, base.identity('web')):
             self.assertNotIn(secret, text)
+
+    def test_of_host_types(self):
+        self.view = base.cloud(self.now, learnt={
+            'synthetic': queues.Learnt(vm_hours=30.0, error=0.05, coverage=0.6),
+            '': queues.Learnt()})
+        found, _text = self.scrape()
+        for host_type, trust, hours in (('synthetic', 0.75, 30), ('', 1, 0)):
+            label = ('host_type', host_type)
+            self.assertAlmostEqual(trust, found['tracon_host_type_trust', label])
+            self.assertEqual(hours, found['tracon_host_type_vm_hours', label])
+        self.assertEqual(0.05, found['tracon_host_type_error_ratio', ('host_type', 'synthetic')])
+        # Of what nobody has observed no error is known.
+        self.assertNotIn(('tracon_host_type_error_ratio', ('host_type', '')), found)
 
     def test_without_a_view(self):
         self.view = None

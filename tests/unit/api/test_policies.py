@@ -67,10 +67,6 @@ ANSWERS = {
         (200, 200, 200, 403, 403, 403, 403, 403, 403, 403, 403),
     '/v1/host_types':
         (200, 200, 200, 403, 403, 403, 403, 403, 403, 403, 403),
-    '/v1/models':
-        (200, 200, 200, 403, 403, 403, 403, 403, 403, 403, 403),
-    '/v1/models/synthetic-slowdown':
-        (200, 200, 200, 403, 403, 403, 403, 403, 403, 403, 403),
     '/v1/nothing':
         (404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404),
 }
@@ -126,24 +122,24 @@ class Overrides(base.ApiCase):
 
     def test_own_role_for_global_readers(self):
         self.api = self.build(policy={'global_reader': 'role:unrelated'})
-        for path in ('/v1/hosts', '/v1/models', f'/v1/vms/{OTHER_VM}', '/v1/vms?host=alpha'):
+        for path in ('/v1/hosts', '/v1/host_types', f'/v1/vms/{OTHER_VM}', '/v1/vms?host=alpha'):
             self.assertEqual(200, self.ask(path, base.NOBODY).status_int, path)
             self.assertIn(self.ask(path, base.MEMBER).status_int, (403, 404), path)
 
     def test_one_rule_alone(self):
-        self.api = self.build(policy={policies.MODELS_LIST: '@', policies.VMS_LIST: '!'})
-        self.assertEqual(200, self.ask('/v1/models', base.NOBODY).status_int)
+        self.api = self.build(policy={policies.HOST_TYPES_LIST: '@', policies.VMS_LIST: '!'})
+        self.assertEqual(200, self.ask('/v1/host_types', base.NOBODY).status_int)
         self.assertEqual(403, self.ask('/v1/vms', base.ADMIN).status_int)
         self.assertEqual(403, self.ask('/v1/hosts', base.NOBODY).status_int)
 
     def test_a_changed_file_takes_effect_with_the_next_request(self):
-        self.assertEqual(403, self.ask('/v1/models', base.MEMBER).status_int)
+        self.assertEqual(403, self.ask('/v1/host_types', base.MEMBER).status_int)
         path = self.conf.oslo_policy.policy_file
         with open(path, 'w', encoding='utf-8') as stream:
-            stream.write(f'"{policies.MODELS_LIST}": "role:member"')
+            stream.write(f'"{policies.HOST_TYPES_LIST}": "role:member"')
         # Written within the same tick of the clock it would look unchanged.
         os.utime(path, (self.now + 10, self.now + 10))
-        self.assertEqual(200, self.ask('/v1/models', base.MEMBER).status_int)
+        self.assertEqual(200, self.ask('/v1/host_types', base.MEMBER).status_int)
 
     def test_all_projects_without_neighbours_shows_no_names_of_others(self):
         self.api = self.build(policy={

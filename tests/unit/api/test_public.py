@@ -27,6 +27,7 @@ class Versions(base.ApiCase):
         for path in ('/v1', '/v1/'):
             found = self.get(path, None)
             self.assertIn('http://localhost/v1/vms', found['resources'])
+            self.assertNotIn('http://localhost/v1/models', found['resources'])
 
     def test_behind_a_proxy_the_links_are_the_proxys(self):
         headers = {'X-Forwarded-Proto': 'https', 'X-Forwarded-Host': 'cloud.example',

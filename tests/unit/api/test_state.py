@@ -73,7 +73,7 @@ class States(unittest.TestCase):
     def test_slowdown_now_is_what_is_observed_where_it_is(self):
         state = self.states.now()
         row = state.cluster.resident_index[base.identity('web')]
-        self.assertEqual(1.9, state.slowdown()[row])
+        self.assertEqual(1.4, state.slowdown()[row])
         predicted = np.exp(state.present().exponent[0])
         np.testing.assert_array_equal(np.delete(predicted, row),
                                       np.delete(state.slowdown(), row))

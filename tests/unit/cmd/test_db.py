@@ -168,9 +168,8 @@ class TestCommands(folder.FolderCase):
         configured.register_opts(conf)
         conf([], default_config_files=[])
         self.assertEqual('sqlite:////var/lib/tracon/tracon.db', conf.database.connection)
-        self.assertEqual((14.0, 365.0, 365.0), (
-            configured.keep(conf).decisions, configured.keep(conf).moves,
-            configured.keep(conf).documents))
+        self.assertEqual((14.0, 365.0), (
+            configured.keep(conf).decisions, configured.keep(conf).moves))
         self.assertNotIn('connection', configured.engine_options(conf))
         self.assertEqual(10, configured.engine_options(conf)['max_retries'])
 

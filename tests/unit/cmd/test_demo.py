@@ -20,7 +20,6 @@ from tracon_watcher.demo import arms
 from tracon_watcher.demo import comparison
 from tracon_watcher.demo import crew
 from tracon_watcher.demo import outcome
-from tracon_watcher.demo import session
 from tracon_watcher.demo import settings
 from tracon_watcher.models import dataset
 from tracon_watcher.simulator import truth
@@ -34,9 +33,7 @@ class TestDemoCommand(folder.FolderCase):
         cls.measurements = str(cls.folder / 'synthetic.csv')
         synthetic.write(cls.measurements, synthetic.build(generator=10, backgrounds=12))
         data = dataset.read_all([cls.measurements])
-        small = settings.Settings((cls.measurements,),
-                                  session.fitted(data, 'synthetic', cls.folder), 'synthetic',
-                                  hosts=2, vms=2)
+        small = settings.Settings((cls.measurements,), 'synthetic', hosts=2, vms=2)
         kept = crew.Results(cls.folder, small.fingerprint())
         pairs = truth.of(data, 'synthetic')
         for seed in (1, 2):

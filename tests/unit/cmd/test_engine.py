@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What ``tracon-engine`` makes of its configuration: models that drift, a calibration."""
+"""What ``tracon-engine`` makes of its configuration, such as a calibration."""
 
 import dataclasses
 import pathlib
@@ -21,38 +21,28 @@ from unittest import mock
 from nova import context
 from oslo_config import cfg
 
-from tests import synthetic
-from tests.unit.engine import drifting
 from tests.unit.engine.storage import base
-from tests.unit.engine.test_freshness import times
 from tracon_watcher.api import faults
 from tracon_watcher.cmd import engine
 from tracon_watcher.cmd import engine_api
 from tracon_watcher.contention import calibration_document
 from tracon_watcher.engine.storage import errors as storage_errors
 from tracon_watcher import errors
-from tracon_watcher.prediction import store
-
-TYPE = synthetic.HOST_TYPE
 
 
 class BuildCase(base.StorageCase):
-    """Builds engines, whose models are synthetic."""
+    """Builds engines."""
 
     def setUp(self):
         super().setUp()
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.folder = pathlib.Path(directory.name)
-        self.models = self.folder / 'models'
-        self.models.mkdir()
-        for model in synthetic.models()[TYPE]:
-            store.save(model, self.models / f'{model.response}.json')
 
     def configured(self, **options):
         path = self.folder / 'tracon.conf'
-        path.write_text(f'[DEFAULT]\ntransport_url = fake://\n[service_auth]\nauth_type = none\n'
-                        f'[engine]\nmodels_directory = {self.models}\n' + ''.join(
+        path.write_text('[DEFAULT]\ntransport_url = fake://\n[service_auth]\nauth_type = none\n'
+                        '[engine]\n' + ''.join(
                             f'{name} = {value}\n' for name, value in options.items()),
                         encoding='utf-8')
         conf = cfg.ConfigOpts()
@@ -65,40 +55,6 @@ class BuildCase(base.StorageCase):
         made._parts.leadership.poll()
         self.addCleanup(made._parts.leadership.resign)
         return made
-
-
-class TestRefit(BuildCase):
-
-    def drift(self, made):
-        """Have the models drift as the engine's cycles would find."""
-        world = drifting.World(truth=times(1.7))
-        with self.assertLogs('tracon_watcher.engine.freshness', 'WARNING'):
-            for _cycle in range(15):
-                world.cycle(made.freshness, made._parts.models())
-
-    def test_a_drifted_model_is_refitted_and_found_after_a_restart(self):
-        made = self.build()
-        self.drift(made)
-        self.assertIn('refit', made.activities)
-        with self.assertLogs('tracon_watcher.engine.refitting', 'WARNING'):
-            made.activities['refit'].once()
-        self.assertIsNone(made.activities['refit'].failure)
-        self.assertEqual(1, made.freshness.refits[TYPE])
-        used = made._parts.models()[TYPE].slowdown
-        self.assertIn('refit', used.training)
-        made._parts.leadership.resign()
-        again = self.build()
-        self.assertEqual(used.to_document(), again._parts.models()[TYPE].slowdown.to_document())
-        # Who wants models to change by hand alone has files alone.
-        again._parts.leadership.resign()
-        by_hand = self.build(refit='false')
-        self.assertNotIn('refit', by_hand._parts.models()[TYPE].slowdown.training)
-
-    def test_without_refits_it_is_only_trusted_less(self):
-        made = self.build(refit='false')
-        self.drift(made)
-        self.assertNotIn('refit', made.activities)
-        self.assertLess(made.freshness.trust(made._parts.models())[TYPE], 0.5)
 
 
 class TestSample(unittest.TestCase):

@@ -28,7 +28,7 @@ c,vm5,0,0,0.2,0,,1
 '''
 
 
-class TestWithoutModels(folder.FolderCase):
+class TestSnapshot(folder.FolderCase):
 
     def test_hosts_are_judged_by_their_cores(self):
         table, output = self.folder / 'state.csv', str(self.folder / 'snapshot.jsonl')
@@ -38,16 +38,15 @@ class TestWithoutModels(folder.FolderCase):
         build = snapshot.Build(program, None)
         with self.assertLogs(level='WARNING') as logged:
             build.run(build.get_parser('').parse_args([str(table), '--output', output]))
-        self.assertIn('models of no host type', program.stdout.getvalue())
-        self.assertIn('judged by the law of queueing alone', logged.output[0])
-        self.assertIn('1 hosts, such as c: they are unknown; state column cores', logged.output[1])
+        self.assertIn('3 hosts, 5 VMs', program.stdout.getvalue())
+        self.assertIn('1 hosts, such as c: they are unknown; state column cores', logged.output[0])
 
         program.stdout = io.StringIO()
         check = snapshot.Check(program, None)
         with contextlib.redirect_stderr(io.StringIO()):
             check.run(check.get_parser('').parse_args([output, '-f', 'json']))
         rows = json.loads(program.stdout.getvalue())
-        self.assertEqual(['known', 'known', 'no_model'], [row['status'] for row in rows])
+        self.assertEqual(['known', 'known', 'unknown_cores'], [row['status'] for row in rows])
         self.assertGreater(rows[0]['worst slowdown'], 1.5)
         self.assertLess(rows[0]['worst IOPS ratio'], 0.95)
         self.assertEqual(1.0, rows[1]['worst slowdown'])

@@ -34,8 +34,8 @@ def state():
     heavy = np.array([400.0, 100.0, 0.9, 0.3])
     return cluster.build([
         cluster.Host('h1', (cluster.Resident('heavy', heavy), cluster.Resident(
-            'hurt', heavy, limits.Limits(1.05))), synthetic.HOST_TYPE),
-        cluster.Host('h2', (), synthetic.HOST_TYPE), cluster.Host('h3')])
+            'hurt', heavy, limits.Limits(1.05))), synthetic.HOST_TYPE, cores=1),
+        cluster.Host('h2', (), synthetic.HOST_TYPE, cores=1), cluster.Host('h3')])
 
 
 class LearntTest(unittest.TestCase):
@@ -60,7 +60,7 @@ class LearntTest(unittest.TestCase):
 
     def test_each_move_is_told_with_those_whom_it_relieves(self):
         known = state()
-        made = planning.plan_moves(assessment.Assessor(known, synthetic.models()),
+        made = planning.plan_moves(assessment.Assessor(known),
                                    constraints.Constraints(), plan.Parameters(), NOW)
         told = list(learnt.documents(made, known, 'audit-1', NOW))
         self.assertEqual([(move.uuid, 'h1', 'h2') for move in made.moves],

@@ -73,17 +73,17 @@ class TestSettings(unittest.TestCase):
                               ({'concentration': 0.0}, '--concentration=0.0')):
             with self.subTest(options=options):
                 with self.assertRaisesRegex(errors.InvalidOption, name):
-                    settings.Settings((), ('', ''), 'synthetic', **options)
+                    settings.Settings((), 'synthetic', **options)
 
     def test_json_form_is_the_same_settings(self):
-        one = settings.Settings(('a.csv',), ('b.json', 'c.json'), 'synthetic', vms=7)
+        one = settings.Settings(('a.csv',), 'synthetic', vms=7)
         self.assertEqual(one, settings.Settings.from_document(one.to_document()))
 
     def test_fingerprint_tells_contents_apart(self):
         with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / 'model.json'
+            path = pathlib.Path(folder) / 'a.csv'
             path.write_text('1')
-            one = settings.Settings((), (str(path), str(path)), 'synthetic')
+            one = settings.Settings((str(path),), 'synthetic')
             first = one.fingerprint()
             self.assertEqual(first, one.fingerprint())
             path.write_text('2')

@@ -76,7 +76,7 @@ class TestReport(unittest.TestCase):
         results = {seed: {name.replace('_', ', '): result
                           for name, result in arms_of_a_seed.items()}
                    for seed in range(1, seeds + 1)}
-        report.write(self.path, settings.Settings((), ('', ''), 'synthetic', hosts=2, vms=3),
+        report.write(self.path, settings.Settings((), 'synthetic', hosts=2, vms=3),
                      self.truth, {'emulated': 'yes: one <slow> spindle', 'date': '2026-01-01'},
                      results, comparison.rows(results),
                      comparison.repair(results, report.AUDITED))
@@ -128,7 +128,7 @@ class TestReport(unittest.TestCase):
                'iops_ratio': None, 'predicted_slowdown': 1.43, 'predicted_iops_ratio': None,
                'seen': False, 'oracle_avoids': True}
         text = self.audited(moves=[], left=[one, {**one, 'seen': True, 'oracle_avoids': False}])
-        for part in ('recommends no migration', 'The models expect 1.43×: no breach',
+        for part in ('recommends no migration', 'Predictions expect 1.43×: no breach',
                      'no single migration that is allowed', 'oracle’s assignment too'):
             with self.subTest(part=part):
                 self.assertIn(part, text)

@@ -10,13 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
 import os
 import tempfile
 import unittest
 
 import numpy as np
 
-from tests import synthetic as synthetic_models
 from tests.unit.demo import synthetic
 from tracon_watcher.demo import arms
 from tracon_watcher.demo import telemetry
@@ -32,14 +32,18 @@ class TestTelemetry(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.path = os.path.join(folder.name, 'snapshot.jsonl')
-        self.drawn = workload.draw(1, synthetic.small_truth(), 4, history=20)
+        self.truth = dataclasses.replace(synthetic.small_truth(), storage_waits={'loud': 0.3})
+        self.drawn = workload.draw(1, self.truth, 4, history=20)
         self.telemetry = telemetry.Telemetry(
-            self.path, ['host01', 'host02'], synthetic_models.HOST_TYPE,
-            synthetic_models.models()[synthetic_models.HOST_TYPE], 'image', self.drawn.history)
+            self.path, ['host01', 'host02'], self.truth, 'image', self.drawn.history)
 
     def start(self, request, host):
         self.telemetry.running[request.name] = telemetry.Running(
             request, f'uuid-{request.name}', host, request.profile, request.program)
+
+    def request(self, name, program):
+        return workload.Request(name, 'project1', 'plain', program,
+                                self.truth.profiles[program][0])
 
     def expected(self, request):
         history = snapshot.read(self.path).cluster.history
@@ -54,6 +58,16 @@ class TestTelemetry(unittest.TestCase):
         self.assertEqual(1, state.host[0])
         np.testing.assert_array_equal([request.profile], state.profiles)
         self.assertEqual(request.limits, state.resident_limits(0))
+        np.testing.assert_array_equal([1, 1], state.cores)
+
+    def test_how_long_a_program_waits_for_storage_is_told_where_it_is_known(self):
+        for name, program in (('a', 'loud'), ('b', 'touchy')):
+            self.start(self.request(name, program), 'host01')
+        foretold = self.request('c', 'loud')
+        self.telemetry.write(foretold)
+        np.testing.assert_array_equal([0.3, np.nan],
+                                      snapshot.read(self.path).cluster.storage_wait)
+        self.assertEqual(0.3, self.expected(foretold).storage_wait)
 
     def test_a_newcomer_is_expected_to_do_what_its_kind_did(self):
         request = self.drawn.requests[0]
@@ -76,17 +90,20 @@ class TestTelemetry(unittest.TestCase):
         self.assertEqual([1, 2, 3], [self.telemetry.write() for _ in range(3)])
         self.assertEqual(3, snapshot.read(self.path).version)
 
-    def test_predictions_are_those_of_the_assessment(self):
-        first, second, third = self.drawn.requests[:3]
-        self.start(first, 'host01')
-        self.start(second, 'host01')
-        self.start(third, 'host02')
+    def test_predictions_are_those_of_the_law(self):
+        for name, program, host in (('a', 'calm', 'host01'), ('b', 'calm', 'host01'),
+                                    ('c', 'calm', 'host02'), ('d', 'loud', 'host02'),
+                                    ('e', 'calm', 'host03')):
+            self.start(self.request(name, program), host)
+        self.telemetry.hosts.append('host03')
         found = arms.predictions(self.telemetry)
-        model = self.telemetry.models.slowdown
-        self.assertAlmostEqual(
-            model.predict(first.profile[None], second.profile[None])[0],
-            found[first.name]['predicted_slowdown'])
-        self.assertEqual(1.0, found[third.name]['predicted_slowdown'])
+        # Two that want nearly all of one core.
+        self.assertAlmostEqual(1.8, found['a']['predicted_slowdown'], delta=0.15)
+        self.assertEqual(found['a'], found['b'])
+        self.assertGreater(found['d']['predicted_slowdown'], 1.1)
+        self.assertLess(found['d']['predicted_iops_ratio'], 1.0)
+        self.assertNotIn('predicted_iops_ratio', found['c'])
+        self.assertEqual(1.0, found['e']['predicted_slowdown'])
         for vm in found.values():
             self.assertLessEqual(vm['predicted_low'], vm['predicted_slowdown'])
             self.assertLessEqual(vm['predicted_slowdown'], vm['predicted_high'])

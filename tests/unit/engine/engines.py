@@ -72,14 +72,14 @@ class EngineCase(base.StorageCase):
         self.published = []
         self.engine = self.make()
 
-    def make(self, watched=None, models=synthetic.models, make_standby=None):
+    def make(self, make_standby=None):
         parts = engine.Parts(
             leadership.Leadership(self.storage.lease, str(uuid.uuid4()), LEASE,
                                   lambda: self.monotonic),
             storage.Storage(self.database).lease, self.inventory, residency.Residency(),
             lambda: collector.Collector(
                 self.source, demands.Demands(calibration_document.packaged()), 60.0, 1800.0),
-            self.make_publisher, Listener, models, watched, make_standby=make_standby)
+            self.make_publisher, Listener, make_standby=make_standby)
         return engine.Engine(parts, engine.Settings(
             judging=assessment.Settings(maximum_age=900.0),
             defaults=state.Defaults(synthetic.HOST_TYPE)), lambda: self.source.now)
@@ -97,7 +97,7 @@ class EngineCase(base.StorageCase):
         return cloud.Inventory(
             {name: cloud.Server(name, f'vm {name}', 'p', host, 'm1', {}, 'image', 'active')
              for name, host in self.servers.items()},
-            {host: cloud.Hypervisor(host, True, True) for host in ('h1', 'h2')}, (), {},
+            {host: cloud.Hypervisor(host, True, True, cores=2) for host in ('h1', 'h2')}, (), {},
             self.source.now)
 
     def lead(self, one=None):

@@ -14,7 +14,6 @@ import math
 
 import numpy as np
 
-from tests import synthetic
 from tests.unit.engine.storage import base
 from tracon_watcher.engine import aftermath
 from tracon_watcher.engine.storage import moves
@@ -43,8 +42,8 @@ class AftermathTest(base.StorageCase):
 
     def observe(self, **slowdowns):
         state = cluster.build([cluster.Host('h1', tuple(
-            cluster.Resident(name, np.ones(4)) for name in slowdowns))])
-        judged = assessment.Assessor(state, synthetic.models())
+            cluster.Resident(name, np.ones(4)) for name in slowdowns), cores=1)])
+        judged = assessment.Assessor(state)
         self.view = views.View(1, judged, judged, {}, np.array(list(slowdowns.values())), 0.1,
                                self.now)
 

@@ -12,6 +12,8 @@
 
 import dataclasses
 import functools
+import itertools
+import logging
 import math
 import unittest
 
@@ -39,7 +41,7 @@ def world(hosts=8, host_type='small', seed=1):
             for index in range(5)]
         listed.append(cluster.Host(f'host-{number}', tuple(vms), host_type, updated_at=0.0,
                                    cores=2))
-    return assessment.Assessor(cluster.build(listed), {})
+    return assessment.Assessor(cluster.build(listed))
 
 
 def truly(judged, truth):
@@ -115,9 +117,53 @@ class CheckingTest(unittest.TestCase):
         for number, at in enumerate(np.arange(0.0, 7200.0, checking.SPACING)):
             state = world().cluster
             judged = assessment.Assessor(dataclasses.replace(state, uuids=tuple(
-                f'{number}-{uuid}' for uuid in state.uuids)), {})
+                f'{number}-{uuid}' for uuid in state.uuids)))
             checked.take(view(judged, observed(truly(judged, queues.UNCHECKED), rng), at))
         self.assertEqual({}, checked.learnt)
+
+    def test_a_type_far_from_what_is_predicted_drifts_and_recovers(self):
+        checked, rng, hours = checking.Checking(60.0), np.random.default_rng(5), itertools.count()
+        true = truly(world(3), queues.UNCHECKED)
+
+        def judged():
+            return assessment.Assessor(world(3).cluster, assessment.Settings(
+                learnt=checked.learnt))
+
+        def wait(count, times):
+            """Let so many hours pass in which VMs are so many times as slow as predicted."""
+            for _hour in range(count):
+                seen = observed(true, rng)
+                seen[:, 0] *= times
+                checked.take(view(judged(), seen, 3600.0 * next(hours)))
+
+        with self.assertNoLogs('tracon_watcher.engine.checking'):
+            wait(8, 1.0)
+        self.assertEqual(1.0, checked.learnt['small'].trust)
+        with self.assertLogs('tracon_watcher.engine.checking') as logs:
+            wait(24, 10.0)
+        self.assertEqual([logging.WARNING], [one.levelno for one in logs.records])
+        self.assertRegex(logs.output[0], r'type small has drifted: 3\d % .* unknown')
+        self.assertTrue(checked.learnt['small'].drifted)
+        self.assertEqual({assessment.Status.DRIFTED}, set(judged().status))
+        self.assertEqual(0, len(judged().law.hosts))
+        with self.assertLogs('tracon_watcher.engine.checking') as logs:
+            wait(36, 1.0)
+        self.assertEqual([logging.INFO], [one.levelno for one in logs.records])
+        self.assertRegex(logs.output[0], r'type small has recovered: 4\d % .* judged again')
+        self.assertGreater(checked.learnt['small'].trust, 0.7)
+        self.assertEqual({assessment.Status.KNOWN}, set(judged().status))
+
+    def test_what_has_drifted_does_not_recover_by_another_number_alone(self):
+        judged, drifted = world(3), queues.Learnt(gain=0.5, vm_hours=12.0, coverage=0.3)
+        checked = checking.Checking(60.0)
+        checked.adopt({'small': drifted}, {})
+        seen = observed(truly(judged, queues.Learnt(gain=2.0)), np.random.default_rng(6))
+        # The stretches say that waits are longer, the slowdowns nothing of the kind.
+        seen[:, 0] = 100.0
+        for at in np.arange(0.0, 3600.0 * 4, 2 * checking.SPACING):
+            checked.take(view(judged, seen, at))
+            self.assertTrue(checked.learnt['small'].drifted, at)
+        self.assertGreater(checked.learnt['small'].gain, 0.5)
 
     def test_another_engine_goes_on_from_there(self):
         before = self.learn(world(), queues.Learnt(gain=2.0 ** 0.5), 4.0).learnt
@@ -148,7 +194,7 @@ class PoolTest(unittest.TestCase):
         stretch = queues.Pools(state, truth).stretch(
             state.io_domain, state.profiles[:, :2].sum(axis=1))
         self.assertGreater(stretch.min(), 1.2)
-        judged = assessment.Assessor(state, {})
+        judged = assessment.Assessor(state)
         checked = checking.Checking(60.0)
         for at in np.arange(0.0, 3600.0 * 8, 6 * checking.SPACING):
             true = np.column_stack([np.ones(40), np.ones(40), stretch])
@@ -158,7 +204,7 @@ class PoolTest(unittest.TestCase):
         self.assertAlmostEqual(requests, found.request)
         # While nothing is sampled, it stays.
         silent = assessment.Assessor(dataclasses.replace(
-            state, profiles=np.full((40, 4), np.nan)), {})
+            state, profiles=np.full((40, 4), np.nan)))
         checked.take(view(silent, np.full((40, 3), np.nan), 3600.0 * 9))
         self.assertEqual(found, checked.pools['ceph'])
         other = checking.Checking(60.0)
@@ -171,7 +217,7 @@ class PoolTest(unittest.TestCase):
             for index in range(4)), None, 'ceph', cores=64)])
         checked = checking.Checking(60.0)
         for at in (0.0, 3600.0):
-            checked.take(view(assessment.Assessor(state, {}), np.full((4, 3), np.nan), at))
+            checked.take(view(assessment.Assessor(state), np.full((4, 3), np.nan), at))
         self.assertEqual({}, checked.pools)
 
 

@@ -15,17 +15,16 @@ import threading
 from unittest import mock
 
 import numpy as np
-import prometheus_client
 
 from tests import synthetic
 from tests.unit.engine import engines
 from tracon_watcher.engine import engine
-from tracon_watcher.engine import freshness
 from tracon_watcher.engine import listening
-from tracon_watcher.engine import metrics
 from tracon_watcher.engine import residency
 from tracon_watcher.inventory import cloud
 from tracon_watcher.inventory import listing
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import queues
 from tracon_watcher.telemetry import readings
 
 
@@ -152,37 +151,6 @@ class EngineTest(engines.EngineCase):
         self.assertIs(published.cluster, view.assessor.cluster)
         self.assertEqual(('vm b', 'h1'), (view.vms['b'].name, view.vms['b'].host))
         self.assertTrue((view.observed >= 1).all())
-
-    def test_a_model_that_has_drifted_is_published_with_less_trust(self):
-        models = synthetic.models()
-        watched = freshness.Freshness(60.0)
-        drifted = self.make(watched, lambda: models)
-        registry = prometheus_client.CollectorRegistry()
-        registry.register(metrics.EngineCollector(drifted, lambda: {'suspended': {}}, dict))
-        self.servers = {name: f'h{1 + number // 5}' for number, name in enumerate('abcdefghij')}
-        for name in self.servers:
-            # By their counters they suffer nothing, whatever the synthetic model says.
-            self.source.vm(name, reads=80.0, guest=0.15, host=0.05)
-        self.source.run(10)
-        self.lead(drifted)
-        with self.assertLogs('tracon_watcher.engine.freshness', 'WARNING') as logs:
-            for _cycle in range(15):
-                self.source.run(1)
-                drifted.collect()
-        self.assertIn('h1, h2', logs.output[0])
-        self.assertEqual({}, self.published[0].trust)
-        trust = self.published[-1].trust[synthetic.HOST_TYPE]
-        self.assertLess(trust, 0.5)
-        self.assertEqual((trust, 1), (drifted.view.trust[synthetic.HOST_TYPE],
-                                      drifted.view.alarms[synthetic.HOST_TYPE]))
-        labels = {'host_type': synthetic.HOST_TYPE}
-        self.assertEqual([trust, 1.0, 0.0], [
-            registry.get_sample_value(name, labels)
-            for name in ('tracon_model_trust', 'tracon_drift_alarms_total',
-                         'tracon_refits_total')])
-        self.assertTrue(watched.due())
-        drifted.stop()
-        self.assertEqual([], watched.due())
 
     def test_versions_rise_and_small_changes_are_not_told(self):
         self.source.vm('a', reads=100.0, guest=0.2)
@@ -339,6 +307,21 @@ class EngineTest(engines.EngineCase):
         # Who has the snapshot of the first needs no whole one.
         _here, steps = other.publisher._shelf.way((1, 1))
         self.assertEqual(1, len(steps))
+
+    def test_what_had_drifted_is_so_for_who_takes_over_too(self):
+        self.source.vm('a', reads=100.0, guest=0.2)
+        self.source.run(5)
+        self.lead()
+        self.engine.collect()
+        drifted = queues.Learnt(vm_hours=100.0, coverage=0.1)
+        heard = dataclasses.replace(self.published[-1], learnt={synthetic.HOST_TYPE: drifted})
+        other = self.make(make_standby=lambda: mock.Mock(**{'stop.return_value': heard}))
+        other.lead()
+        self.engine.stop()
+        self.lead(other)
+        other.collect()
+        self.assertEqual({synthetic.HOST_TYPE: drifted}, self.published[-1].learnt)
+        self.assertEqual([assessment.Status.DRIFTED] * 2, other.view.assessor.status.tolist())
 
     def test_an_engine_that_is_stopped_lets_another_lead_at_once(self):
         self.lead()

@@ -224,7 +224,7 @@ class TestLeadership(LeadershipCase):
         self.clocks['b'].now += LEASE * 1.2
         self.assertTrue(self.b.poll())
         for write in (self.storage.lease.next_version,
-                      lambda term: self.storage.models.activate(term, [])):
+                      lambda term: self.storage.kinds.resume(term, 'live migration')):
             with self.assertRaises(errors.NoLongerLeader):
                 write(term)
 

@@ -20,7 +20,6 @@ import prometheus_client
 from tests.unit.engine import engines
 from tracon_watcher.api import metrics as api_metrics
 from tracon_watcher.api import state as states
-from tracon_watcher.engine import freshness
 from tracon_watcher.engine import metrics
 from tracon_watcher.engine.storage import errors
 
@@ -64,20 +63,19 @@ class TestMetrics(engines.EngineCase):
         self.assertNotIn('tracon_engine_suspended', {one.name for one in registry.collect()})
 
     def test_the_documentation_has_every_metric_and_no_other(self):
-        led = self.make(freshness.Freshness(60.0))
         registry = prometheus_client.CollectorRegistry()
         registry.register(metrics.EngineCollector(
-            led, lambda: {'suspended': {}}, lambda: led.publisher.statistics()))
+            self.engine, lambda: {'suspended': {}}, lambda: self.engine.publisher.statistics()))
         registry.register(api_metrics.StateCollector(
-            states.States(lambda: led.view, lambda: self.source.now)))
+            states.States(lambda: self.engine.view, lambda: self.source.now)))
         api_metrics.RequestMetrics(registry)
         self.source.vm('a', reads=100.0, guest=0.2)
         self.source.run(5)
-        self.lead(led)
-        led.collect()
+        self.lead()
+        self.engine.collect()
         exposed = {family.name + ('_total' if family.type == 'counter' else '')
                    for family in registry.collect()}
-        self.assertIn('tracon_model_trust', exposed)
+        self.assertIn('tracon_host_type_trust', exposed)
         self.assertIn('tracon_engine_published_unannounced', exposed)
         text = PAGE.read_text(encoding='utf-8')
         documented = set(re.findall(r'``(tracon_[a-z_]+)(?:\{[a-z_,]+\})?``',

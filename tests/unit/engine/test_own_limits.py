@@ -31,7 +31,6 @@ from tracon_watcher.placement import plan
 from tracon_watcher.placement import planning
 
 POLLING = 60.0
-MODELS = synthetic.models(background=12.0)
 QUOTA = {'quota:cpu_quota': '30000', 'quota:cpu_period': '100000'}
 INFINITE = float('inf')
 
@@ -44,7 +43,7 @@ def inventory(*servers, volume_limits=None):
     hosts = {one.host for one in servers} | {'h1'}
     return cloud.Inventory(
         {one.uuid: one for one in servers},
-        {name: cloud.Hypervisor(name, name, True, True) for name in hosts}, (), {}, 0.0,
+        {name: cloud.Hypervisor(name, True, True, cores=1) for name in hosts}, (), {}, 0.0,
         volume_limits)
 
 
@@ -348,7 +347,7 @@ class Cloud:
                               self.source.now, lambda kind, text: None)
         if free:
             cluster = dataclasses.replace(cluster, own_wait=np.zeros(len(cluster.uuids)))
-        return planning.plan_moves(assessment.Assessor(cluster, MODELS),
+        return planning.plan_moves(assessment.Assessor(cluster),
                                    parameters=plan.Parameters(noise=0.1), now=self.source.now)
 
 

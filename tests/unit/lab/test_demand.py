@@ -21,10 +21,8 @@ from tests.unit.lab import test_counters
 from tracon_watcher.cmd import packaged
 from tracon_watcher.contention import calibration_document as documents
 from tracon_watcher import errors
-from tracon_watcher.lab import consequences
 from tracon_watcher.lab import demand
 from tracon_watcher.lab import demand_calibration as learning
-from tracon_watcher.models import baseline
 from tracon_watcher.models import dataset
 
 
@@ -77,15 +75,15 @@ class TestEvaluation(unittest.TestCase):
     def test_there_is_a_row_for_each(self):
         methods = {method for _kind, method in self.rows}
         # Without another host type nothing is learnt elsewhere.
-        self.assertEqual({demand.SEEN, demand.LEAST, demand.MODEL, demand.ONE, demand.WINDOW,
-                          demand.EARLIER, demand.ALONE}, methods)
+        self.assertEqual({demand.SEEN, demand.LEAST, demand.ONE, demand.WINDOW, demand.EARLIER,
+                          demand.ALONE}, methods)
         self.assertEqual({demand.CLOSED, demand.PACED}, {kind for kind, _method in self.rows})
         for row in self.rows.values():
             self.assertGreater(row['streams'], 20)
 
     def test_correction_helps_and_memory_helps_more(self):
         for kind in (demand.CLOSED, demand.PACED):
-            for column in ('neighbours_error', 'own_error', 'read_requests_per_second_error'):
+            for column in ('guest_cpu_error', 'read_requests_per_second_error'):
                 seen, window, earlier = (self.rows[kind, method][column] for method in (
                     demand.SEEN, demand.WINDOW, demand.EARLIER))
                 with self.subTest(kind=kind, column=column):
@@ -119,13 +117,6 @@ class TestEvaluation(unittest.TestCase):
         for rows, alone in ((streams.beside, False), (streams.alone, True)):
             self.assertTrue((cases.alone[rows] == alone).all())
             self.assertTrue((cases.program[rows] == cases.program[rows[:, :1]]).all())
-
-    def test_a_right_profile_costs_nothing(self):
-        predictor = consequences.Predictor(baseline.steady(self.data))
-        truth = learning.cases(self.data).demand[:7]
-        self.assertEqual((0.0, 0.0), predictor.consequences(truth, truth))
-        wrong = predictor.consequences(truth / 3, truth)
-        self.assertGreater(min(wrong), 0.0)
 
     def test_of_little_measurement_there_is_no_row(self):
         cases = learning.cases(self.data)

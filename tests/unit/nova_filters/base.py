@@ -90,10 +90,13 @@ class JudgeCase(testtools.TestCase):
         """Have the engine waited for so long by whatever is made from now on."""
         self.useFixture(fixtures.MockPatchObject(link.Link.__init__, '__defaults__', (seconds,)))
 
-    def write(self, hosts, expected=BUSY, age=0.0, trust=None, more=()):
+    def write(self, hosts, expected=BUSY, age=0.0, more=(), **taught):
         """Write a snapshot: by host name, the residents' limits on the slowdown by uuid.
 
+        Each host has one core.
+
         :param more: hosts as the cluster's
+        :param taught: what an engine knows besides, as :class:`snapshot.Snapshot` has it
         """
         self.version += 1
         history = {} if expected is None else {
@@ -102,13 +105,12 @@ class JudgeCase(testtools.TestCase):
             name, tuple(cluster.Resident(
                 one, BUSY, limits.NONE if limit is None else limits.Limits(limit))
                 for one, limit in residents.items()), synthetic.HOST_TYPE, cluster.LOCAL,
-            time.time() - age) for name, residents in hosts.items()), *more],
+            time.time() - age, 1) for name, residents in hosts.items()), *more],
             history, self.version, time.time())
         if self.source == 'file':
-            snapshot.write(self.snapshot_file, state, synthetic.models())
+            snapshot.write(self.snapshot_file, state)
         else:
-            self.engine().publish(snapshot.Snapshot(state, synthetic.models(), 900.0, 1,
-                                                    trust or {}))
+            self.engine().publish(snapshot.Snapshot(state, 900.0, 1, **taught))
 
     def engine(self):
         """Return the engine that publishes, and takes decisions."""

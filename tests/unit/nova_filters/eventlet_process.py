@@ -109,7 +109,7 @@ def locks():
                 background, 'natively', counted):
         path = os.path.join(folder, 'snapshot.jsonl')
         content = test_delta.state()
-        snapshot.write(path, content.cluster, content.models)
+        snapshot.write(path, content.cluster)
         judge = judges.Judge(options.Options(
             path, mode='weigh', initial_wait_seconds=60.0, pending_directory=folder,
             maximum_age_seconds=1e12), log)

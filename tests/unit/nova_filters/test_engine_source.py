@@ -12,22 +12,17 @@
 
 """With the engine in place of a file all is as before, and the engine hears of it."""
 
-import dataclasses
 import time
 from unittest import mock
 
-import numpy as np
-
 from nova_filters import options
-from tests import synthetic
 from tests.unit.nova_filters import base
 from tests.unit.nova_filters import test_judge
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
-from tracon_watcher.placement import snapshot
+from tracon_watcher.placement import queues
 
 
 class InFlightByEngineTest(test_judge.InFlightTest):
@@ -52,7 +47,7 @@ class LossTest(base.JudgeCase):
         return [state.host for state in judge.passing(self.states(), base.request_spec())]
 
     def test_the_last_snapshot_is_used_until_it_is_stale(self):
-        self.write({'a': {'vm-a': 2.0}, 'b': {}})
+        self.write({'a': {'vm-a': 1.5}, 'b': {}})
         # Asked again only when it is gone, so that no question is lost on its way.
         judge = self.judge(engine_check_seconds=3600.0)
         self.assertEqual(['b'], self.passing(judge))
@@ -81,73 +76,41 @@ class LossTest(base.JudgeCase):
         self.patience(120.0)
         judge.source._subscriber._session._link._timeout = 120.0
         self.engine()
-        self.write({'a': {'vm-a': 2.0}, 'b': {}})
+        self.write({'a': {'vm-a': 1.5}, 'b': {}})
         self.wait_for(lambda: self.passing(judge) == ['b'])
         # As long as there is somebody who answers.
         judge.close()
 
 
-class TrustTest(base.JudgeCase):
-    """Measured and predicted part ways."""
+class DriftedTest(base.JudgeCase):
+    """Measured and predicted part ways on hosts of one type."""
 
     source = 'engine'
-    HOSTS = {'a': {}, 'b': {'vm-b': None}, 'c': {'vm-c': 2.0, 'vm-d': None}}
 
-    def weights(self, trust, mode='enforce'):
-        self.write(self.HOSTS, trust={'synthetic': trust})
-        judge = self.judge(mode=mode)
-        states = [base.host_state(name) for name in 'abc']
-        spec = base.request_spec()
-        passing = judge.passing(states, spec)
-        self.judged = judge.judge(base.request_spec(), states)
-        return [state.host for state in passing], self.judged.weights().tolist()
-
-    def test_weights_fade(self):
-        _passing, full = self.weights(1.0)
-        passing, faded = self.weights(0.6)
-        self.assertEqual(['a', 'b'], passing)
-        self.assertAlmostEqual(full[1], faded[1])           # the median
-        for one, other in zip(full, faded):
-            self.assertAlmostEqual(full[1] + 0.6 * (one - full[1]), other)
-
-    def test_without_trust_nothing_is_said(self):
-        passing, weights = self.weights(0.49)
-        self.assertEqual(['a', 'b', 'c'], passing)
-        self.assertEqual([0.0], sorted(set(weights)))
-        self.assertEqual({assessment.Status.DRIFTED}, set(self.judged.assessment.status))
-
-    def test_through_a_shared_pool_it_refuses_no_host_of_another_type(self):
-        here = 0.3 * synthetic.CAPACITY
-        state = cluster.build([
-            # Though its cores are known.
-            cluster.Host('a', (cluster.Resident('vm-a', here, limits.Limits(1.5)),), 'old',
-                         'pool', time.time(), 4),
-            cluster.Host('b', (), 'new', 'pool', time.time())],
-            {newcomer.ALL: newcomer.Profile(3 * here, np.zeros(4), 3, 'all VMs')}, 1, time.time())
-        both = {**synthetic.models('old'), **synthetic.models('new')}
+    def judged(self, coverage):
+        """Return the judgement of a newcomer, and who passes."""
+        waits = cluster.Resident('vm-a', base.BUSY / 2, limits.Limits(1.5), storage_wait=0.5)
+        self.write({}, more=[
+            cluster.Host('a', (waits,), 'old', 'pool', time.time(), 1),
+            cluster.Host('b', (), 'new', 'pool', time.time(), 1)],
+            learnt={'old': queues.Learnt(vm_hours=100.0, coverage=coverage)},
+            pools={'pool': queues.Pool(0.005, 1.0)})
+        judge = self.judge(on_all_refused='refuse')
         states = [base.host_state(name) for name in 'ab']
-        statuses, scores = assessment.Status, []
-        for version, (trust, passing, status) in enumerate((
-                ({'new': 0.9}, [], statuses.KNOWN),
-                ({'old': 0.064}, ['a', 'b'], statuses.DRIFTED)), 1):
-            self.engine().publish(snapshot.Snapshot(
-                dataclasses.replace(state, version=version), both, 900.0, 1, trust))
-            judge = self.judge(on_all_refused='refuse')
-            judge.passing(states, base.request_spec())
-            self.wait_for(lambda: judge.snapshots.current.cluster.version == version)
-            self.assertEqual(passing, [one.host for one in judge.passing(
-                states, base.request_spec())])
-            found = judge.judge(base.request_spec(), states).assessment
-            self.assertEqual([status, statuses.KNOWN], found.status.tolist())
-            scores.append(found.score[1])
-        # Its harm does not count either.
-        self.assertLess(scores[1], scores[0])
+        passing = [one.host for one in judge.passing(states, base.request_spec())]
+        return judge.judge(base.request_spec(), states), passing
 
-    def test_another_type_is_not_concerned(self):
-        self.write(self.HOSTS, trust={'other': 0.0})
-        judge = self.judge()
-        states = [base.host_state(name) for name in 'abc']
-        self.assertEqual(2, len(judge.passing(states, base.request_spec())))
+    def test_nothing_is_said_of_them_nor_of_others_on_their_account(self):
+        judged, passing = self.judged(0.8)
+        self.assertEqual([], passing)
+        self.assertGreater(judged.assessment.elsewhere[1], 0.0)
+        judged, passing = self.judged(0.3)
+        self.assertEqual(['a', 'b'], passing)
+        self.assertEqual([assessment.Status.DRIFTED, assessment.Status.KNOWN],
+                         judged.assessment.status.tolist())
+        # Such a host ranks as the others do, to which its pool does no harm.
+        self.assertEqual(0.0, judged.assessment.elsewhere[1])
+        self.assertEqual(1, len(set(judged.weights())))
 
 
 class ReconfiguredTest(base.JudgeCase):
@@ -155,7 +118,7 @@ class ReconfiguredTest(base.JudgeCase):
 
     def setUp(self):
         super().setUp()
-        self.write({'a': {'vm-a': 2.0}, 'b': {}})
+        self.write({'a': {'vm-a': 1.5}, 'b': {}})
         self.current = self.judge()
 
     def change(self, **changes):
@@ -172,7 +135,7 @@ class ReconfiguredTest(base.JudgeCase):
             self.assertEqual(expected, self.passing())
 
     def test_limits_and_what_is_done_when_all_are_refused(self):
-        self.write({'a': {'vm-a': 2.0}, 'b': {'vm-b': None}})
+        self.write({'a': {'vm-a': 1.5}, 'b': {'vm-b': None}})
         self.wait_for(lambda: self.passing() == ['b'])
         self.change(mode='enforce', limits=limits.Limits(1.01))
         self.assertEqual(['a', 'b'], self.passing())
@@ -180,7 +143,7 @@ class ReconfiguredTest(base.JudgeCase):
         self.assertEqual([], self.passing())
 
     def test_confidence(self):
-        self.write({'a': {'vm-a': 3.8}, 'b': {}})
+        self.write({'a': {'vm-a': 1.6}, 'b': {}})
         self.passing()
         self.wait_for(lambda: self.current.snapshots.current.cluster.version == 2)
         for confidence, expected in ((0.5, ['b']), (0.975, ['a', 'b'])):

@@ -30,7 +30,7 @@ class Explained(test_decisions.DecisionCase):
         return {one['host']: one for one in found['hosts']}
 
     def test_on_its_snapshot(self):
-        self.write({'a': {'vm-a': 2.0}, 'b': {}, 'c': {'vm-c': None, 'vm-d': None}})
+        self.write({'a': {'vm-a': 1.5}, 'b': {}, 'c': {'vm-c': None, 'vm-d': None}})
         hosts = self.explained(base.request_spec(), 'a', 'b', 'c', 'elsewhere')
         self.assertEqual(['vm-a'], hosts['a']['would_pass']['without'])
         self.assertTrue(hosts['a']['would_pass']['judged_again'])
@@ -55,7 +55,7 @@ class Explained(test_decisions.DecisionCase):
         self.assertEqual(['vm-a'], hosts['a']['would_pass']['without'])
 
     def test_placements_that_no_snapshot_shows_are_left_as_recorded(self):
-        self.write({'a': {'vm-a': 2.0}, 'b': {}})
+        self.write({'a': {'vm-a': 1.5}, 'b': {}})
         judge = self.judge()
         states = [base.host_state(name) for name in 'ab']
         for _again in range(2):

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Assessments that are remembered (synthetic hosts and models)."""
+"""Assessments that are remembered (synthetic hosts)."""
 
 import dataclasses
 import unittest
@@ -24,10 +24,10 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import queues
 
 PROFILES = np.outer(np.arange(1.0, 31.0), [10.0, 5.0, 0.02, 0.005])
 LIMITS = limits.Limits(1.5)
-MODELS = synthetic.models()
 
 
 class TestRecall(unittest.TestCase):
@@ -42,10 +42,11 @@ class TestRecall(unittest.TestCase):
                  *[('shop', f'rare{number}', 'linux') for number in range(9)]]
         history = newcomer.learn(PROFILES[:len(kinds)], kinds)
         made = assessment.Assessor(cluster.build([
-            cluster.Host('a', (cluster.Resident('vm', PROFILES[0]),), synthetic.HOST_TYPE,
-                         updated_at=0.0),
-            cluster.Host('b', (), synthetic.HOST_TYPE, updated_at=0.0)], history),
-            MODELS, assessment.Settings(maximum_age=600.0))
+            cluster.Host('a', (cluster.Resident('vm', PROFILES[0], storage_wait=0.5),),
+                         synthetic.HOST_TYPE, updated_at=0.0, cores=1),
+            cluster.Host('b', (), synthetic.HOST_TYPE, updated_at=0.0, cores=1)], history),
+            assessment.Settings(maximum_age=600.0, learnt={
+                synthetic.HOST_TYPE: queues.Learnt(disk=1.0)}))
         whole = made.assess
 
         def counted(*arguments):

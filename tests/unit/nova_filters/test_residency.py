@@ -56,7 +56,7 @@ class Cloud:
             [cluster.Host(name, tuple(cluster.Resident(vm, VM) for vm in vms),
                           synthetic.HOST_TYPE, storage, 0.0) for name, vms in running.items()],
             {newcomer.ALL: newcomer.Profile(VM, np.zeros(4), 3, 'all VMs')}),
-            synthetic.models(), assessment.Settings(maximum_age=MAXIMUM_AGE))
+            assessment.Settings(maximum_age=MAXIMUM_AGE))
 
     def counts(self, place, number):
         """Let a host's resource tracker count more instances, or fewer."""
@@ -203,8 +203,7 @@ class TestOrder(unittest.TestCase):
         cloud.look()
         cloud.assessor = assessment.Assessor(
             cluster.build([cluster.Host(name, (), synthetic.HOST_TYPE, updated_at=0.0)
-                           for name in ('c', 'b', 'a')], cloud.assessor.cluster.history),
-            synthetic.models())
+                           for name in ('c', 'b', 'a')], cloud.assessor.cluster.history))
         self.assertEqual(['a/unknown-0'], cloud.unknown(1.0))
         self.assertEqual([], cloud.unknown(PATIENCE + 2.0))
 

@@ -17,13 +17,11 @@ import pathlib
 from unittest import mock
 
 import fixtures
-import numpy as np
 import testtools
 
 from nova_filters import faults
 from nova_filters import file_source
 from nova_filters import snapshot_client
-from tests import synthetic
 from tests.unit.nova_filters import base
 from tests.unit.placement import test_delta
 from tracon_watcher import errors
@@ -164,18 +162,3 @@ class PreparedTest(base.JudgeCase):
         client.take(test_delta.state((3, 8)), 'the engine', often=True)
         self.assertIn('Snapshot 3.7 read from the engine: 3 hosts, 6 VMs', self.log.output)
         self.assertNotIn('3.8', self.log.output)
-
-    def test_trust(self):
-        content = test_delta.state()
-        wishes = snapshot_client.Wishes()
-        for trust, expected, distrusted in (
-                ({}, None, None), ({'other': 0.1}, None, None),
-                ({synthetic.HOST_TYPE: 0.7}, [0.7] * 3, None),
-                ({synthetic.HOST_TYPE: 0.4}, [0.4] * 3, [True] * 3)):
-            found = snapshot_client.prepare(snapshot.Snapshot(
-                content.cluster, content.models, 300.0, 3, trust), wishes)
-            for one, other in ((expected, found.trust), (distrusted, found.distrusted)):
-                if one is None:
-                    self.assertIsNone(other)
-                else:
-                    np.testing.assert_array_equal(one, other)

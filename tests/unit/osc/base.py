@@ -34,7 +34,6 @@ from tracon_watcher.api import server
 from tracon_watcher.osc import explain
 from tracon_watcher.osc import host
 from tracon_watcher.osc import host_type
-from tracon_watcher.osc import model
 from tracon_watcher.osc import plugin
 from tracon_watcher.osc import vm
 
@@ -42,7 +41,6 @@ COMMANDS = {
     'interference explain': explain.Explain,
     'interference host list': host.ListHost, 'interference host show': host.ShowHost,
     'interference host type list': host_type.ListHostType,
-    'interference model list': model.ListModel, 'interference model show': model.ShowModel,
     'interference vm list': vm.ListVM, 'interference vm show': vm.ShowVM}
 
 if plugin not in clientmanager.PLUGIN_MODULES:

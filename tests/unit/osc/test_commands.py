@@ -15,12 +15,10 @@
 import dataclasses
 import json
 
-import numpy as np
-
 from tests.unit.api import base
 from tests.unit.osc import base as osc
-from tracon_watcher.placement import assessment
 from tracon_watcher.placement import explanation
+from tracon_watcher.placement import queues
 
 WEB, BATCH, DB = (base.identity(name) for name in ('web', 'batch', 'db'))
 
@@ -34,7 +32,7 @@ class VMs(osc.OscCase):
                           'Culprit', 'Harm to Others'],
                          [one.strip() for one in head.strip('| ').split('|')])
         (line,) = [one for one in text.splitlines() if one.startswith('| web ')]
-        self.assertIn('| 1.90 ± 0.19 ', line)
+        self.assertIn('| 1.40 ± 0.14 ', line)
         self.assertIn('1.50 (breached)', line)
         self.assertIn('batch (100 %)', line)
         (unknown,) = [one for one in text.splitlines() if one.startswith('| strange ')]
@@ -43,14 +41,14 @@ class VMs(osc.OscCase):
     def test_json_for_programs(self):
         rows = {one['Name']: one for one in self.json('vm', 'list')}
         web = rows['web']
-        self.assertEqual((WEB, base.OWN, 'alpha', 1.9, 1.5), tuple(
+        self.assertEqual((WEB, base.OWN, 'alpha', 1.4, 1.5), tuple(
             web[name] for name in ('UUID', 'Project', 'Host', 'Slowdown', 'Limit')))
         self.assertEqual({'uuid': BATCH, 'name': 'batch', 'share': 1.0}, web['Culprit'])
         self.assertIsNone(rows['strange']['Predicted'])
         self.assertIsInstance(web['Predicted'], float)
 
     def test_slowest_first_unless_asked_otherwise(self):
-        self.assertEqual(['batch', 'small', 'cron', 'db', 'web', 'strange'],
+        self.assertEqual(['batch', 'cron', 'db', 'web', 'small', 'strange'],
                          [one['Name'] for one in self.json('vm', 'list')])
         self.assertEqual(['strange', 'cron', 'db', 'small', 'batch', 'web'], [
             one['Name'] for one in self.json('vm', 'list', '--sort', 'host:desc,name')])
@@ -93,7 +91,7 @@ class VMs(osc.OscCase):
                 (('--host', 'alpha'), {'web', 'batch'}), (('--project', base.OWN),
                                                           {'web', 'db', 'cron'}),
                 (('--name', 'sma'), {'small'}), (('--culprit', DB), {'cron', 'small'}),
-                (('--in-breach',), {'web'}), (('--min-slowdown', '5'), {'batch'})):
+                (('--in-breach',), {'web'}), (('--min-slowdown', '1.6'), {'batch'})):
             self.assertEqual(expected, {one['Name'] for one in self.json(
                 'vm', 'list', *options)}, options)
 
@@ -154,13 +152,13 @@ class Hosts(osc.OscCase):
 
     def test_list_and_show(self):
         rows = {one['Name']: one for one in self.json('host', 'list', '--long')}
-        self.assertEqual((2, 1, 'known', 1.9), tuple(
+        self.assertEqual((2, 1, 'known', 1.4), tuple(
             rows['alpha'][name] for name in ('VMs', 'In Breach', 'Status', 'Observed')))
         self.assertEqual('batch', rows['alpha']['Worst VM']['name'])
         self.assertEqual('alpha', next(iter(rows)))
         self.assertIn('batch: slowdown', self.told('host', 'show', 'alpha'))
         self.assertEqual(['gamma'], [one['Name'] for one in self.json(
-            'host', 'list', '--status', 'no_model')])
+            'host', 'list', '--status', 'unknown_cores')])
         self.assertIn('no host nowhere', self.fails('host', 'show', 'nowhere'))
 
     def test_not_for_tenants(self):
@@ -168,45 +166,20 @@ class Hosts(osc.OscCase):
         self.assertIn('HTTP 403', self.fails('host', 'show', 'alpha', user=base.MEMBER))
 
 
-class Models(osc.OscCase):
-
-    def test_list_and_show(self):
-        rows = self.json('model', 'list')
-        self.assertEqual(['synthetic-iops_ratio', 'synthetic-slowdown'],
-                         [one['ID'] for one in rows])
-        self.assertEqual([('file', 1.0, 0)] * 2, [
-            (one['Source']['kind'], one['Trust'], one['Drift Alarms']) for one in rows])
-        found = self.json('model', 'show', 'synthetic-slowdown')
-        self.assertEqual([1000.0, 500.0, 1.0, 1.0], found['Capacity'])
-        self.assertIn('target_maximum: 4000, 2000, 4, 4',
-                      self.told('model', 'show', 'synthetic-slowdown'))
-        self.view = dataclasses.replace(
-            self.view, trust={'synthetic': 0.4}, alarms={'synthetic': 2},
-            assessor=assessment.Assessor(self.view.assessor.cluster, {
-                'synthetic': assessment.Models(*(dataclasses.replace(
-                    one, errors={'by_vm': {'mean': 0.125}},
-                    training={'refit': {'how': 'rescaled', 'at': 1_800_000_000.0}})
-                    for one in self.view.assessor.models['synthetic']))}))
-        self.assertRegex(self.told('model', 'list'),
-                         r'rescaled 2027-01-15T08:00:00Z +\| 40 % +\| +2 \|.*12\.5 %')
-        self.assertIn('HTTP 403', self.fails('model', 'list', user=base.MEMBER))
-        self.assertIn('HTTP 403', self.fails('model', 'show', 'x', user=base.MEMBER))
-
-
 class HostTypes(osc.OscCase):
 
     def test_list(self):
-        state = self.view.assessor.cluster
-        self.view = dataclasses.replace(self.view, assessor=assessment.Assessor(
-            dataclasses.replace(state, cores=np.full(len(state.hosts), 16.0)),
-            self.view.assessor.models, self.view.assessor.settings))
-        self.assertRegex(self.told('host', 'type', 'list'),
-                         r'no model +\| +1 \| +1 \| 16 +\| law \(not yet checked\) \| 0\.0 +\| - ')
+        self.view = base.cloud(self.now, learnt={'synthetic': queues.Learnt(
+            1.4, 2.0, 0.2, 30.0, 0.125, 0.2, 0.32)})
+        text = self.told('host', 'type', 'list')
+        self.assertRegex(
+            text, r'old +\| +1 \| +1 \| - +\| unknown_cores \| not yet checked \| 0\.0 ')
+        self.assertRegex(text, r'synthetic +\| +3 \| +5 \| 1 +\| drifted +\| 40 % +\| 30\.0 '
+                               r'+\| 12\.5 % +\| 20\.0 % +\| 32\.0 % +\| × 1\.40 +\| 2 ')
         rows = {one['Host Type']: one for one in self.json('host', 'type', 'list')}
-        self.assertEqual(('law', 1.0, 8.0, None), tuple(rows['no model'][name] for name in (
-            'Judged By', 'Waits for Cores', 'Requests at Once', 'Error')))
-        self.assertEqual(('models', None), tuple(rows['synthetic'][name] for name in (
-            'Judged By', 'VM Hours')))
+        self.assertEqual(('unknown_cores', 1.0, 1.0, 8.0, None), tuple(
+            rows['old'][name] for name in ('Status', 'Trust', 'Waits for Cores',
+                                           'Requests at Once', 'Error')))
         self.assertIn('HTTP 403', self.fails('host', 'type', 'list', user=base.MEMBER))
 
 
@@ -266,8 +239,7 @@ class Roles(osc.OscCase):
         ('host', 'list'): (0, 0, 403, 403, 403), ('host', 'show', 'alpha'): (0, 0, 403, 403, 403),
         ('explain', 'req-1'): (0, 0, 0, 404, 403), ('explain', BATCH): (0, 0, 404, 404, 403),
         ('explain', DB, '--now'): (0, 0, 403, 403, 403),
-        ('model', 'list'): (0, 0, 403, 403, 403),
-        ('model', 'show', 'synthetic-slowdown'): (0, 0, 403, 403, 403)}
+        ('host', 'type', 'list'): (0, 0, 403, 403, 403)}
 
     def test_every_command_in_every_role(self):
         self.decisions.kept = [{

@@ -27,8 +27,6 @@ from tracon_watcher.placement import snapshot
 
 TIMES = (0.0, 60.0, 61.5, 120.25)
 _LEARNT = (queues.UNCHECKED, queues.Learnt(1.4, 2.0, 0.15, 40.0, 0.05, 0.2, 0.8))
-_MODELS = ({}, synthetic.models(), synthetic.models(seed=1),
-           {**synthetic.models(), **synthetic.models('other')})
 
 
 def same(test, expected, found):
@@ -44,11 +42,8 @@ def same(test, expected, found):
             test.assertEqual(one, other, field.name)
     test.assertEqual(expected.identity, found.identity)
     test.assertEqual(expected.maximum_age_seconds, found.maximum_age_seconds)
-    test.assertEqual(expected.trust, found.trust)
     test.assertEqual(expected.learnt, found.learnt)
     test.assertEqual(expected.pools, found.pools)
-    test.assertEqual(*({name: [model.to_document() for model in pair]
-                        for name, pair in of.models.items()} for of in (expected, found)))
     test.assertEqual(expected.cluster.resident_index, found.cluster.resident_index)
 
 
@@ -91,11 +86,8 @@ def built(draw, identity=(3, 7)):
                                      storage_wait=draw(strategies.sampled_from(
                                          [math.nan, 0.5])))
                for key in draw(strategies.sets(strategies.sampled_from(['', 'small', 'p|f|i'])))}
-    trust = draw(strategies.dictionaries(strategies.sampled_from([synthetic.HOST_TYPE, 'other']),
-                                         strategies.sampled_from([0.25, 1.0])))
     state = cluster.build(hosts, history, identity[1], draw(strategies.sampled_from(TIMES)))
-    return snapshot.Snapshot(state, draw(strategies.sampled_from(_MODELS)),
-                             draw(strategies.sampled_from([60.0, 900.0])), identity[0], trust,
+    return snapshot.Snapshot(state, draw(strategies.sampled_from([60.0, 900.0])), identity[0],
                              draw(strategies.dictionaries(
                                  strategies.sampled_from(['', 'other']),
                                  strategies.sampled_from(_LEARNT))),

@@ -25,12 +25,26 @@ from tracon_watcher.placement import cluster
 from tracon_watcher.placement import counterfactual
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import queues
 from tracon_watcher.placement import verdict
 from tracon_watcher import tie_breaking
 
-POOLS = (cluster.LOCAL, 'pool')
-MODELS = synthetic.models()
+STORAGE = (cluster.LOCAL, 'pool')
+SETTINGS = assessment.Settings(pools={'pool': queues.Pool(0.001, 8.0)})
 VM = np.array([300.0, 50.0, 0.5, 0.2])
+
+
+def judge(state, settings=SETTINGS):
+    return assessment.Assessor(state, settings)
+
+
+def told(hosts):
+    """Build a cluster of whose VMs it is known how long they wait for storage.
+
+    Where it is not, it is guessed from the others on it, and a part of the cluster has fewer.
+    """
+    state = cluster.build(hosts)
+    return dataclasses.replace(state, storage_wait=np.nan_to_num(state.storage_wait, nan=0.2))
 
 
 def relaxed(state, needed, by):
@@ -48,14 +62,14 @@ def relaxed(state, needed, by):
 
 class AgainstTheWholeCluster(unittest.TestCase):
 
-    @hypothesis.given(synthetic.hosts(largest=3, storage=POOLS), synthetic.profiles(),
+    @hypothesis.given(synthetic.hosts(largest=3, storage=STORAGE), synthetic.profiles(),
                       strategies.floats(1.05, 4.0), strategies.sampled_from((0.0, 0.4)))
     @hypothesis.settings(deadline=None, max_examples=120)
     def test_limits_and_absences(self, hosts, vm, tolerated, doubt):
         state = cluster.build(hosts)
         own = limits.Limits(tolerated, 0.3)
         profile = newcomer.Profile(vm, vm * doubt)
-        assessor = assessment.Assessor(state, MODELS)
+        assessor = judge(state)
         trials = counterfactual.Trials(assessor, profile, lambda host: own)
         truth = assessor.assess(profile, own)
         for host in range(len(hosts)):
@@ -72,7 +86,7 @@ class AgainstTheWholeCluster(unittest.TestCase):
             if not found.refused:
                 continue
             changed, mine = relaxed(state, found.limits, by)
-            refused = assessment.Assessor(changed, MODELS).assess(
+            refused = judge(changed).assess(
                 profile, dataclasses.replace(own, **mine)).refused[host]
             self.assertEqual(passes, not refused)
         for one in found.limits:
@@ -88,7 +102,7 @@ class AgainstTheWholeCluster(unittest.TestCase):
         self.assertFalse(any(tie_breaking.less(former, later)
                              for former, later in zip(reliefs, reliefs[1:])), reliefs)
         for one in found.absences:
-            truth = assessment.Assessor(state.moved({one.vm: None}), MODELS).assess(profile, own)
+            truth = judge(state.moved({one.vm: None})).assess(profile, own)
             self.assertEqual(not truth.refused[host] if found.refused else None, one.passes)
             if one.vm in here and not any(name == 'pool' for name in state.io_domains):
                 self.assertAlmostEqual(one.relief, found.score - truth.score[host], places=6)
@@ -103,7 +117,7 @@ class OfOneThatIsThereAlready(unittest.TestCase):
                          synthetic.HOST_TYPE, 'pool'),
             cluster.Host('b', (cluster.Resident('other', VM, limits.Limits(1.2)),),
                          synthetic.HOST_TYPE, 'pool')])
-        self.assessor = assessment.Assessor(self.state, MODELS)
+        self.assessor = judge(self.state)
 
     def test_it_is_no_neighbour_of_itself(self):
         trials = counterfactual.Trials(self.assessor, newcomer.own(VM), lambda host: limits.NONE,
@@ -111,7 +125,7 @@ class OfOneThatIsThereAlready(unittest.TestCase):
         found = trials.of(0)
         self.assertEqual(['left'], [one.vm for one in found.absences])
         part = self.state.restricted([0]).moved({'mover': None})
-        truth = assessment.Assessor(part, MODELS).assess(newcomer.own(VM))
+        truth = judge(part).assess(newcomer.own(VM))
         self.assertAlmostEqual(truth.score[0], found.score)
 
     def test_on_its_pool_it_is_felt_already(self):
@@ -135,13 +149,13 @@ class OnOtherStorageThanItsHosts(unittest.TestCase):
             cluster.Host('b', (cluster.Resident('other', VM),), synthetic.HOST_TYPE),
             cluster.Host('c', (cluster.Resident('user', VM, io_domain='pool'),),
                          synthetic.HOST_TYPE)])
-        self.assessor = assessment.Assessor(self.state, MODELS)
+        self.assessor = judge(self.state)
 
     def trials(self, profile, vm=None):
         return counterfactual.Trials(self.assessor, profile, lambda host: limits.NONE, vm)
 
     def shown(self, state, uuid):
-        return assessment.Assessor(state, MODELS).exponents()[0][state.resident_index[uuid]]
+        return judge(state).exponents()[0][state.resident_index[uuid]]
 
     def test_where_it_is_it_is_judged_as_the_state_shows_it(self):
         everywhere = self.trials(newcomer.own(VM), 'mover').everywhere
@@ -153,7 +167,7 @@ class OnOtherStorageThanItsHosts(unittest.TestCase):
     def test_alone_a_host_is_judged_as_among_all(self):
         trials = self.trials(newcomer.own(VM), 'mover')
         for host, neighbour in ((1, 'other'), (2, 'user')):
-            without = assessment.Assessor(self.state.moved({neighbour: None}), MODELS).assess(
+            without = judge(self.state.moved({neighbour: None})).assess(
                 newcomer.own(VM), pool=self.state.io_domains.index('pool'))
             absent, = trials.of(host).absences
             self.assertAlmostEqual(trials.everywhere.score[host] - without.score[host],
@@ -175,7 +189,7 @@ class Bounds(unittest.TestCase):
             cluster.Host('a', (cluster.Resident('one', VM), cluster.Resident('two', VM)),
                          synthetic.HOST_TYPE),
             cluster.Host('unknown', (cluster.Resident('three', None),), synthetic.HOST_TYPE)])
-        self.assessor = assessment.Assessor(self.state, MODELS)
+        self.assessor = judge(self.state)
 
     def trials(self, **options):
         return counterfactual.Trials(self.assessor, newcomer.own(VM),
@@ -185,8 +199,7 @@ class Bounds(unittest.TestCase):
         self.assertIsNone(self.trials().of(1))
 
     def test_stale_is_unknown(self):
-        self.assessor = assessment.Assessor(self.state, MODELS,
-                                            assessment.Settings(maximum_age=60.0))
+        self.assessor = judge(self.state, assessment.Settings(maximum_age=60.0))
         self.assertIsNotNone(self.trials(now=60.0).of(0))
         self.assertIsNone(self.trials(now=61.0).of(0))
 

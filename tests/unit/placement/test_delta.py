@@ -28,8 +28,8 @@ from tracon_watcher.placement import delta
 from tracon_watcher.placement import lines as lines_module
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import patch
+from tracon_watcher.placement import queues
 from tracon_watcher.placement import snapshot
-from tracon_watcher.prediction import document
 
 VM = np.array([100.0, 50.0, 0.4, 0.1])
 
@@ -39,9 +39,9 @@ def state(identity=(3, 7), hosts=('a', 'b', 'c'), vms=2, at=1000.0, **changes):
     built = cluster.build(
         [cluster.Host(name, tuple(cluster.Resident(
             f'{name}-{index}', changes.get(f'{name}{index}', VM)) for index in range(vms)),
-            synthetic.HOST_TYPE, updated_at=at) for name in hosts],
+            synthetic.HOST_TYPE, updated_at=at, cores=4) for name in hosts],
         {newcomer.ALL: newcomer.Profile(VM, np.zeros(4), 3, 'all VMs')}, identity[1], at)
-    return snapshots.whole(snapshot.Snapshot(built, synthetic.models(), 300.0, identity[0]))
+    return snapshots.whole(snapshot.Snapshot(built, 300.0, identity[0]))
 
 
 def contents(old, new):
@@ -72,7 +72,6 @@ class TestDelta(unittest.TestCase):
         self.assertEqual('b', host['host'])
         self.assertEqual(1060.0, header['updated_at'])
         self.assertEqual([[3, 7], 3, 8], [header[name] for name in ('base', 'epoch', 'version')])
-        self.assertNotIn('models', header)
         self.assertNotIn('order', header)
 
     def test_nothing_but_the_time(self):
@@ -96,21 +95,35 @@ class TestDelta(unittest.TestCase):
         middle = state((3, 8), hosts=('a', 'aa', 'b', 'c'))
         self.assertEqual(['a', 'aa', 'b', 'c'], contents(old, middle)[0]['order'])
 
-    def test_models_are_in_it_when_they_have_changed(self):
-        old = state()
-        new = dataclasses.replace(state((3, 8)), models=synthetic.models(seed=5))
-        self.assertEqual(2, len(contents(old, new)[0]['models']))
+    def test_what_is_learnt_is_always_in_it(self):
+        known = {'learnt': {synthetic.HOST_TYPE: queues.Learnt(1.5, vm_hours=20.0)},
+                 'pools': {'ceph': queues.Pool(0.004)}}
+        old, new = (dataclasses.replace(state(identity), **known)
+                    for identity in ((3, 7), (3, 8)))
+        header, = contents(old, new)
+        self.assertEqual(1.5, header['learnt'][synthetic.HOST_TYPE]['gain'])
+        self.assertEqual({'ceph': {'request': 0.004, 'at_once': queues.POOL}}, header['pools'])
+        snapshots.same(self, new, delta.apply(old, delta.encode(old, new), 'it'))
+        forgotten = state((3, 8))
+        snapshots.same(self, forgotten, delta.apply(old, delta.encode(old, forgotten), 'it'))
+
+    def test_cores_that_have_changed(self):
+        old, new = state(), state((3, 8))
+        new.cluster.cores[1] = 8.0
+        _header, host = contents(old, new)
+        self.assertEqual(('b', 8), (host['host'], host['cores']))
+        snapshots.same(self, new, delta.apply(old, delta.encode(old, new), 'it'))
 
     def test_what_a_later_release_adds_is_passed_over(self):
         old, new = state(), dataclasses.replace(
-            state((3, 8)), models=synthetic.models(crowding=0.5))
+            state((3, 8), b1=2 * VM), learnt={synthetic.HOST_TYPE: queues.Learnt(1.5)})
         lines = contents(old, new)
-        model = lines[0]['models'][0]
-        model['weather'] = model['hull']['weather'] = model['interval']['weather'] = 'fine'
-        model['checksum'] = document.checksum(model)
+        for part in (lines[0], lines[0]['learnt'][synthetic.HOST_TYPE], lines[1],
+                     lines[1]['vms'][0]):
+            part['weather'] = 'fine'
         found = delta.apply(old, lines_module.sealed([*lines, {'weather': 'fine'}]), 'it')
         snapshots.same(self, new, found)
-        self.assertEqual(0.5, found.models[synthetic.HOST_TYPE].slowdown.crowding)
+        self.assertEqual(1.5, found.learnt[synthetic.HOST_TYPE].gain)
 
     def test_another_base_is_refused(self):
         lines = list(delta.encode(state(), state((3, 8))))

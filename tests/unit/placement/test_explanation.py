@@ -24,7 +24,6 @@ from tracon_watcher.placement import explanation
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import wording
 
-MODELS = synthetic.models()
 VM = np.array([300.0, 50.0, 0.5, 0.2])
 IDLE = VM / 10
 
@@ -33,13 +32,13 @@ def cloud():
     """Return a cloud with an idle, a busy and a strict host, and one of which nothing is known."""
     return assessment.Assessor(cluster.build([
         cluster.Host('idle', (cluster.Resident('asked', VM), cluster.Resident('small', IDLE)),
-                     synthetic.HOST_TYPE),
+                     synthetic.HOST_TYPE, cores=1),
         cluster.Host('busy', (cluster.Resident('hog', VM * 3), cluster.Resident('tiny', IDLE / 2)),
-                     synthetic.HOST_TYPE),
+                     synthetic.HOST_TYPE, cores=1),
         cluster.Host('strict', (cluster.Resident('touchy', VM, limits.Limits(1.5)),),
-                     synthetic.HOST_TYPE),
-        cluster.Host('strange', (), 'no model'),
-        cluster.Host('remote', (), synthetic.HOST_TYPE, 'pool')]), MODELS)
+                     synthetic.HOST_TYPE, cores=1),
+        cluster.Host('strange', (), synthetic.HOST_TYPE),
+        cluster.Host('remote', (), synthetic.HOST_TYPE, 'pool', cores=1)]))
 
 
 def recorded(assessor, snapshot=(3, 7), **changes):
@@ -113,7 +112,8 @@ class OfNow(unittest.TestCase):
         strange = self.hosts['strange']
         for name in ('score', 'slowdown', 'iops_ratio', 'worst', 'behind', 'would_pass', 'most'):
             self.assertIsNone(strange[name], name)
-        self.assertIn('no model', wording.why(strange))
+        self.assertEqual('unknown_cores', strange['status'])
+        self.assertIn('not known how many cores', wording.why(strange))
 
     def test_own_limits_stand_in_the_way_too(self):
         state = self.assessor.cluster

@@ -12,6 +12,7 @@
 
 """Whatever becomes of the text of a snapshot or a delta, it is refused with one kind of error."""
 
+import dataclasses
 import json
 import math
 import unittest
@@ -27,8 +28,11 @@ from tests.unit.placement import test_snapshot
 from tracon_watcher import errors
 from tracon_watcher.placement import delta
 from tracon_watcher.placement import lines as lines_module
+from tracon_watcher.placement import queues
 from tracon_watcher.placement import snapshot
 
+LEARNT = {synthetic.HOST_TYPE: queues.Learnt(1.5, vm_hours=20.0, coverage=0.6)}
+POOLS = {'pool': queues.Pool(0.004)}
 #: What may stand in place of anything.
 ODD = strategies.one_of(
     strategies.none(), strategies.booleans(), strategies.text(max_size=5),
@@ -123,8 +127,8 @@ class Fuzzed:
         for depth in (100, 900, 990, 1100, 100000):
             for opening, closing in (('[', ']'), ('{"a":', '}')):
                 deep = opening * depth + '1' + closing * depth
-                for line in (deep, first.replace('"models":[', '"models":[' + deep + ',')
-                             if '"models":[' in first else first[:-1] + ',"trust":' + deep + '}'):
+                for line in (deep, first[:-1] + ',"weather":' + deep + '}',
+                             first.replace('"learnt":{', '"learnt":{"deep":' + deep + ',')):
                     with self.assertRaises(errors.TraconError):
                         self.read([line + '\n', *self.text.decode().splitlines(True)[1:]])
 
@@ -147,15 +151,16 @@ class Fuzzed:
         self.assertTrue(np.isfinite(state.updated_at).all())
         self.assertFalse((state.profiles < 0).any() or np.isinf(state.profiles).any())
         self.assertTrue((np.diff(state.host) >= 0).all())
-        self.assertTrue(all(0 <= value <= 1 for value in found.trust.values()))
+        self.assertTrue(all(0 <= one.trust <= 1 for one in found.learnt.values()))
+        self.assertTrue(all(one.at_once >= 1 for one in found.pools.values()))
         self.assertTrue(math.isfinite(found.maximum_age_seconds))
         snapshots.same(self, found, snapshots.whole(found))
 
 
 class TestSnapshot(Fuzzed, unittest.TestCase):
 
-    text = ''.join(snapshot.encode(test_snapshot.small_state(), synthetic.models(), 300.0, 3,
-                                   {synthetic.HOST_TYPE: 0.5})).encode()
+    text = ''.join(snapshot.lines(snapshot.Snapshot(
+        test_snapshot.small_state(), 300.0, 3, LEARNT, POOLS))).encode()
 
     def read(self, lines):
         return snapshot.decode(lines, 'it')
@@ -164,8 +169,9 @@ class TestSnapshot(Fuzzed, unittest.TestCase):
 class TestDelta(Fuzzed, unittest.TestCase):
 
     base = test_delta.state()
-    text = ''.join(delta.encode(base, test_delta.state(
-        (3, 8), ('b', 'aa', 'c'), b1=2 * test_delta.VM, at=1060.0))).encode()
+    text = ''.join(delta.encode(base, dataclasses.replace(test_delta.state(
+        (3, 8), ('b', 'aa', 'c'), b1=2 * test_delta.VM, at=1060.0), learnt=LEARNT,
+        pools=POOLS))).encode()
 
     def read(self, lines):
         return delta.apply(self.base, lines, 'it')

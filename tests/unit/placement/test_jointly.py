@@ -36,10 +36,10 @@ class TestJointly(unittest.TestCase):
                          synthetic.HOST_TYPE),
             cluster.Host('h2', (), synthetic.HOST_TYPE),
             cluster.Host('h3', (cluster.Resident('busy', cpu / 2),), synthetic.HOST_TYPE)])
-        judge = assessment.Assessor(state, synthetic.models(background=12.0))
+        judge = assessment.Assessor(state)
         room = occupancy.Occupancy(state, constraints.Constraints(), 0.0)
         left = {(first, second): float(np.nansum(assessment.Assessor(
-            state.moved({'cpu': first, 'disk': second}), judge.models).exponents()))
+            state.moved({'cpu': first, 'disk': second})).exponents()))
             for first, second in (('h2', 'h3'), ('h3', 'h2'))}
         first, second = min(left, key=left.get)
         self.assertGreater(max(left.values()), 1.05 * min(left.values()))

@@ -17,21 +17,19 @@ import unittest
 
 import numpy as np
 
-from tests import synthetic
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import own_wait
 
 LOOP = np.array([0.0, 0.0, 1.0, 0.0])
-MODELS = synthetic.models(background=12.0)
 
 
 def host(waits, tolerance=limits.NONE):
     """Return a host with a VM that waits so long for its own limits, beside two loops."""
     residents = [cluster.Resident('limited', 0.3 * LOOP, tolerance, own_wait=waits),
                  cluster.Resident('loop-1', LOOP), cluster.Resident('loop-2', LOOP)]
-    return cluster.Host('h1', tuple(residents), synthetic.HOST_TYPE)
+    return cluster.Host('h1', tuple(residents), cores=1)
 
 
 class TestFelt(unittest.TestCase):
@@ -59,12 +57,13 @@ class TestFelt(unittest.TestCase):
 class TestPredicted(unittest.TestCase):
 
     def exponents(self, waits, tolerance=limits.NONE):
-        return assessment.Assessor(cluster.build([host(waits, tolerance)]), MODELS)
+        return assessment.Assessor(cluster.build([host(waits, tolerance)]))
 
     def test_of_a_resident(self):
         free, limited = (math.exp(self.exponents(waits).exponents()[0][0]) for waits in (0.0, 0.2))
         self.assertGreater(free, 1.3)
-        self.assertAlmostEqual(free - 0.2, limited)
+        # Of all of its time, of which it works for three tenths.
+        self.assertAlmostEqual(free - 0.2 / 0.3, limited)
 
     def test_a_limit_that_only_a_free_one_would_breach(self):
         tolerance = limits.Limits(1.1)
@@ -75,13 +74,13 @@ class TestPredicted(unittest.TestCase):
         for waits, refused in ((0.0, True), (0.95, False)):
             alone = cluster.build([cluster.Host('h1', (
                 cluster.Resident('limited', 0.3 * LOOP, limits.Limits(1.1), own_wait=waits),),
-                synthetic.HOST_TYPE)])
-            found = assessment.Assessor(alone, MODELS).assess(
+                cores=1)])
+            found = assessment.Assessor(alone).assess(
                 cluster.build([host(0.0)]).resident_profile(1))
             self.assertEqual(refused, bool(found.refused[0]))
 
     def test_one_that_moves_takes_it_along(self):
-        state = cluster.build([host(0.6), cluster.Host('h2', (), synthetic.HOST_TYPE)])
+        state = cluster.build([host(0.6), cluster.Host('h2', (), cores=1)])
         self.assertEqual(0.6, state.resident_profile(0).own_wait)
         after = state.moved({'limited': 'h2'})
         self.assertEqual(0.6, after.own_wait[after.resident_index['limited']])

@@ -16,24 +16,22 @@ import unittest
 
 import numpy as np
 
-from tests import synthetic
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import present
 
-MODELS = synthetic.models()
 VM = np.array([300.0, 50.0, 0.5, 0.2])
 QUIET = np.array([1.0, 1.0, 0.5, 0.2])
 
 
-def look(*hosts, now=None, age=np.inf, models=MODELS):
+def look(*hosts, now=None, age=np.inf):
     state = cluster.build([
         cluster.Host(f'host{place}', tuple(
             cluster.Resident(f'{place}-{row}', profile, limits.Limits(1.01, 0.99))
-            for row, profile in enumerate(profiles)), synthetic.HOST_TYPE, updated_at=100.0)
+            for row, profile in enumerate(profiles)), cores=1, updated_at=100.0)
         for place, profiles in enumerate(hosts)])
-    assessor = assessment.Assessor(state, models, assessment.Settings(maximum_age=age))
+    assessor = assessment.Assessor(state, assessment.Settings(maximum_age=age))
     return present.look(assessor, now)
 
 
@@ -49,7 +47,6 @@ class Look(unittest.TestCase):
         self.assertTrue(np.isnan(found.upper[1, 3]))
         self.assertEqual([True, True, False], found.breached[0, :3].tolist())
         self.assertFalse(found.breached[1, 3])
-        self.assertFalse(found.at_least.any())
 
     def test_stale_is_unknown(self):
         self.assertTrue(look([VM, VM], now=160.0, age=60.0).known.all())
@@ -57,12 +54,6 @@ class Look(unittest.TestCase):
         self.assertFalse(found.known.any())
         self.assertFalse(found.breached.any())
         self.assertEqual([assessment.Status.STALE], found.status.tolist())
-
-    def test_beside_one_outside_the_hull_it_is_at_least_that(self):
-        found = look([VM, VM * [40, 1, 1, 1]], [VM, VM])
-        self.assertEqual([assessment.Status.OUTSIDE_HULL, 0], found.status.tolist())
-        self.assertEqual([True, False, True, True], found.known.tolist())
-        self.assertEqual([True, True, False, False], found.at_least.tolist())
 
     def test_beside_one_of_whom_nothing_is_known_nothing_is(self):
         self.assertFalse(look([VM, None]).known.any())

@@ -10,8 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What is kept from move to move is what is predicted anew (synthetic models)."""
+"""What is kept from move to move is what is predicted anew (synthetic)."""
 
+import dataclasses
 import unittest
 
 import hypothesis
@@ -28,7 +29,6 @@ from tracon_watcher.placement import prospect
 from tracon_watcher.placement import storage
 from tracon_watcher.placement import trial
 
-MODELS = synthetic.models(background=12.0)
 PARAMETERS = plan.Parameters()
 CLUSTERS = synthetic.hosts(largest=5) | synthetic.hosts(
     largest=5, storage=(cluster.LOCAL, 'pool', 'other'))
@@ -38,6 +38,9 @@ CLUSTERS = synthetic.hosts(largest=5) | synthetic.hosts(
 def journeys(draw):
     """A cluster and moves within it that storage allows, each VM at most once."""
     state = cluster.build(draw(CLUSTERS))
+    # Where it is not told how long one waits, it is guessed from all on the same storage.
+    state = dataclasses.replace(
+        state, storage_wait=np.nan_to_num(state.storage_wait, nan=0.2))
     hypothesis.assume(state.uuids and len(state.hosts) > 1)
     moves = []
     for uuid in draw(strategies.permutations(state.uuids))[:6]:
@@ -58,14 +61,14 @@ class ProspectTestCase(unittest.TestCase):
 
     def check_journey(self, journey):
         state, moves = journey
-        found = prospect.Prospect(assessment.Assessor(state, MODELS), PARAMETERS, 0.0)
+        found = prospect.Prospect(assessment.Assessor(state), PARAMETERS, 0.0)
         everywhere = np.ones(len(state.hosts), dtype=bool)
         for uuid, destination in [(None, None), *moves]:
             if uuid is not None:
                 source = found.host(uuid)
                 self.assertEqual({source, destination}, found.move(uuid, destination))
                 state = state.moved({uuid: state.hosts[destination]})
-            anew = assessment.Assessor(state, MODELS)
+            anew = assessment.Assessor(state)
             self.check_sums(found, anew, everywhere)
             self.check_hosts(found, anew)
             self.check_vms(found, anew)
@@ -97,7 +100,7 @@ class ProspectTestCase(unittest.TestCase):
                 arrival.arrivals(anew, state, row, 0.0)[reachable], atol=1e-7)
             for destination in np.flatnonzero(reachable)[:1]:
                 expected = trial.attempt(assessment.Assessor(
-                    state.restricted([own, int(destination)]), MODELS), uuid,
+                    state.restricted([own, int(destination)])), uuid,
                     PARAMETERS.migration_cost)
                 shown = found.attempt(uuid, int(destination))
                 self.assertEqual(isinstance(expected, str), isinstance(shown, str))
@@ -108,8 +111,8 @@ class ProspectTestCase(unittest.TestCase):
     def test_only_the_hosts_of_moves_are_predicted_anew(self):
         state = cluster.build([cluster.Host(f'h{host}', tuple(
             cluster.Resident(f'vm-{host}-{row}', 0.2 * synthetic.CAPACITY) for row in range(3)),
-            synthetic.HOST_TYPE) for host in range(30)])
-        found = prospect.Prospect(assessment.Assessor(state, MODELS), PARAMETERS, 0.0)
+            synthetic.HOST_TYPE, cores=1) for host in range(30)])
+        found = prospect.Prospect(assessment.Assessor(state), PARAMETERS, 0.0)
         kept = found.departures(7)
         asked = found.arrivals('vm-7-0').copy()
         found.move('vm-3-0', 4)

@@ -10,14 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Hosts without a model, judged by the law of queueing."""
+"""Hosts judged by the law of queueing, in cases by hand."""
 
 import math
 import unittest
 
 import numpy as np
 
-from tests import synthetic
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import attribution
 from tracon_watcher.placement import cluster
@@ -52,7 +51,7 @@ class AssessmentTest(unittest.TestCase):
             host('full', 1, vm('a'), vm('b', IO, limits.Limits(5.0))),
             host('wide', 8, vm('c', vcpus=4), vm('d', IO)), host('empty', 2),
             host('unknown', None, vm('e')), host('silent', 4, vm('f', None))])
-        self.assessor = assessment.Assessor(self.state, synthetic.models())
+        self.assessor = assessment.Assessor(self.state)
 
     def by_hand(self, cores, *vms):
         """Return slowdowns, and by how much all of the time stretches."""
@@ -77,8 +76,10 @@ class AssessmentTest(unittest.TestCase):
 
     def test_nothing_is_known_without_cores_or_without_a_profile(self):
         found = self.assessor.assess(newcomer.own(BUSY))
-        self.assertEqual([assessment.Status.KNOWN] * 3 + [assessment.Status.NO_MODEL] * 2,
-                         found.status.tolist())
+        self.assertEqual(
+            [assessment.Status.KNOWN] * 3
+            + [assessment.Status.UNKNOWN_CORES, assessment.Status.UNKNOWN_PROFILE],
+            found.status.tolist())
 
     def test_what_a_newcomer_meets_and_does(self):
         found = self.assessor.assess(newcomer.own(BUSY, vcpus=2))
@@ -104,7 +105,7 @@ class AssessmentTest(unittest.TestCase):
 
     def test_a_resident_that_would_suffer(self):
         wide = cluster.build([host('h', 2, vm('a', IO, limits.Limits(1.2)), vm('b'))])
-        assessor = assessment.Assessor(wide, {})
+        assessor = assessment.Assessor(wide)
         self.assertFalse(assessor.breaches().any())
         self.assertFalse(assessor.assess(newcomer.own(IDLE)).refused[0])
         found = assessor.assess(newcomer.own(0.2 * BUSY, vcpus=2))
@@ -118,7 +119,7 @@ class AssessmentTest(unittest.TestCase):
 
     def test_one_in_breach_may_not_become_worse(self):
         state = cluster.build([host('h', 1, vm('a', IO, limits.Limits(1.1)), vm('b'), vm('c'))])
-        assessor = assessment.Assessor(state, {})
+        assessor = assessment.Assessor(state)
         self.assertEqual([True, False, False], assessor.breaches().tolist())
         self.assertTrue(assessor.assess(newcomer.own(BUSY)).refused[0])
         self.assertFalse(assessor.assess(newcomer.own(0.001 * BUSY)).refused[0])
@@ -126,22 +127,31 @@ class AssessmentTest(unittest.TestCase):
     def test_own_limits_are_waited_for_anyway(self):
         states = [cluster.build([host('h', 1, vm('a', own_wait=wait), vm('b'))])
                   for wait in (0.0, 0.3)]
-        free, limited = (assessment.Assessor(state, {}).exponents()[0][0] for state in states)
+        free, limited = (assessment.Assessor(state).exponents()[0][0] for state in states)
         # Of all of its time, of which it works for nine tenths.
         self.assertAlmostEqual(math.exp(free) - 0.3 / 0.9, math.exp(limited))
 
-    def test_a_host_with_a_model_is_judged_by_it(self):
-        profile = 0.3 * synthetic.CAPACITY
-        state = cluster.build([
-            cluster.Host('h', (cluster.Resident('a', profile), cluster.Resident('b', profile)),
-                         synthetic.HOST_TYPE, cores=cores) for cores in (None, 1)][:1])
-        self.assertIsNone(assessment.Assessor(state, synthetic.models()).queues)
+    def test_types_of_which_measurements_have_drifted_away(self):
+        for coverage, hours, drifted in ((0.3, 20.0, True), (0.3, 5.0, False),
+                                         (0.5, 20.0, False)):
+            learnt = queues.Learnt(vm_hours=hours, coverage=coverage)
+            self.assertEqual(drifted, learnt.drifted)
+            assessor = assessment.Assessor(self.state, assessment.Settings(
+                learnt={'unmeasured': learnt}))
+            expected = assessment.Status.DRIFTED if drifted else assessment.Status.KNOWN
+            self.assertEqual({expected}, set(assessor.status[:3]))
+            self.assertEqual(0 if drifted else 3, len(assessor.law.hosts))
+            self.assertEqual(drifted, bool(np.isnan(assessor.exponents()).all()))
+        # Hosts of other types, or of none, are judged as before.
+        assessor = assessment.Assessor(self.state, assessment.Settings(
+            learnt={'': queues.Learnt(vm_hours=20.0, coverage=0.0)}))
+        self.assertEqual({assessment.Status.KNOWN}, set(assessor.status[:3]))
 
-    def test_types_that_are_left_alone(self):
-        settings = assessment.Settings(left_alone=frozenset(('unmeasured',)))
-        assessor = assessment.Assessor(self.state, synthetic.models(), settings)
-        self.assertIsNone(assessor.queues)
-        self.assertEqual({assessment.Status.NO_MODEL}, set(assessor.status))
+    def test_trust_is_the_coverage_over_what_it_should_be(self):
+        for coverage, expected in ((0.8, 1.0), (0.9, 1.0), (0.6, 0.75), (0.0, 0.0),
+                                   (math.nan, 1.0)):
+            self.assertAlmostEqual(expected, queues.Learnt(
+                vm_hours=queues.ENOUGH, coverage=coverage).trust)
 
 
 class DiskTest(unittest.TestCase):
@@ -157,26 +167,26 @@ class DiskTest(unittest.TestCase):
             cluster.Host('b', (vm('other', BUSY, storage_wait=0.0),), None, storage, cores=64)])
 
     def test_they_slow_each_other_down(self):
-        slow, ratio = assessment.Assessor(self.state(*[0.9] * 12), {}).exponents()
+        slow, ratio = assessment.Assessor(self.state(*[0.9] * 12)).exponents()
         self.assertGreater(slow[0], math.log(1.2))
         np.testing.assert_allclose(slow[:12], slow[0], rtol=1e-6)
         np.testing.assert_allclose(np.expm1(ratio[:12]), 0.95 * np.expm1(slow[:12]))
         self.assertEqual(0.0, slow[12])
 
     def test_one_of_which_it_is_not_told_waits_as_the_others_do(self):
-        told, guessed = (assessment.Assessor(self.state(*[0.9] * 11, last), {}).exponents()[0]
+        told, guessed = (assessment.Assessor(self.state(*[0.9] * 11, last)).exponents()[0]
                          for last in (0.9, math.nan))
         np.testing.assert_allclose(told, guessed)
-        nothing = assessment.Assessor(self.state(*[math.nan] * 12), {}).exponents()[0]
+        nothing = assessment.Assessor(self.state(*[math.nan] * 12)).exponents()[0]
         np.testing.assert_allclose(nothing, 0.0, atol=1e-9)
 
     def test_a_pool_is_not_judged(self):
         slow, _ratio = assessment.Assessor(
-            self.state(*[0.9] * 12, storage='pool'), {}).exponents()
+            self.state(*[0.9] * 12, storage='pool')).exponents()
         np.testing.assert_allclose(slow, 0.0, atol=1e-9)
 
     def test_a_newcomer(self):
-        assessor = assessment.Assessor(self.state(*[0.9] * 12), {})
+        assessor = assessment.Assessor(self.state(*[0.9] * 12))
         for known in (newcomer.own(self.WRITER, storage_wait=0.9), newcomer.own(self.WRITER)):
             found = assessor.assess(known, limits.Limits(1.15))
             self.assertEqual([True, False], found.refused.tolist())
@@ -196,7 +206,7 @@ class LearntTest(unittest.TestCase):
             cluster.Host('other', (vm('b0', IO), vm('b1'), vm('b2')), cores=2)])
 
     def suffered(self, **learnt):
-        return assessment.Assessor(self.state, {}, assessment.Settings(learnt=learnt))
+        return assessment.Assessor(self.state, assessment.Settings(learnt=learnt))
 
     def test_what_was_learnt_counts_for_hosts_of_that_type(self):
         before = self.suffered().exponents()[0]
@@ -216,7 +226,7 @@ class LearntTest(unittest.TestCase):
         np.testing.assert_array_equal(narrow.upper[0, 4:], wide.upper[0, 4:])
 
     def test_stretches_are_those_that_slowdowns_are_made_of(self):
-        law = self.suffered().queues
+        law = self.suffered().law
         answers = [queues.UNCHECKED, queues.Learnt(gain=1.5), queues.Learnt(disk=1.0)]
         plain, gained, slow = law.stretches(answers)
         self.assertEqual((7, 2), plain.shape)
@@ -252,7 +262,7 @@ class PoolTest(unittest.TestCase):
         self.assessor = self.judged(self.state)
 
     def judged(self, state, pools=None):
-        return assessment.Assessor(state, {}, assessment.Settings(
+        return assessment.Assessor(state, assessment.Settings(
             pools=self.POOLS if pools is None else pools))
 
     def test_residents_wait_for_each_other_whichever_host_they_are_on(self):
@@ -303,7 +313,7 @@ class PoolTest(unittest.TestCase):
 
     def test_stale_hosts_and_uncertain_newcomers_refuse_nothing(self):
         many = np.array([800.0, 0.0, 0.1, 0.0])
-        judged = assessment.Assessor(self.state, {}, assessment.Settings(
+        judged = assessment.Assessor(self.state, assessment.Settings(
             pools=self.POOLS, maximum_age=10.0))
         self.assertFalse(judged.assess(newcomer.own(many), now=100.0).refused.any())
         vague = newcomer.Profile(many, np.array([800.0, 0.0, 0.0, 0.0]), 3, 'kind',
@@ -342,18 +352,18 @@ class AuditTest(unittest.TestCase):
         self.state = cluster.build([
             host('hot', 2, vm('a', BUSY, limits.Limits(1.3)), vm('b'), vm('c'), vm('d')),
             host('cool', 4, vm('e'))])
-        self.assessor = assessment.Assessor(self.state, {})
+        self.assessor = assessment.Assessor(self.state)
 
     def test_what_leaving_brings(self):
         found = departure.departures(self.assessor, 0)
         self.assertEqual(('a', 'b', 'c', 'd'), found.uuids)
         self.assertTrue((found.relief > 0.5).all())
-        without = assessment.Assessor(self.state.moved({'b': None}), {})
+        without = assessment.Assessor(self.state.moved({'b': None}))
         expected = (np.nansum(self.assessor.exponents()[0][:4])
                     - np.nansum(without.exponents()[0][:3]))
-        self.assertAlmostEqual(expected, found.relief[1], delta=1e-3)
+        self.assertAlmostEqual(1.0, found.relief[1] / expected, delta=0.02)
         self.assertEqual(0, departure.departures(assessment.Assessor(
-            cluster.build([host('none', 2)]), {}), 0).relief.size)
+            cluster.build([host('none', 2)])), 0).relief.size)
 
     def test_a_move_is_planned(self):
         found = planning.plan_moves(self.assessor, parameters=plan.Parameters(migration_cost=0.0))
@@ -373,13 +383,13 @@ class AuditTest(unittest.TestCase):
         state = cluster.build([
             host('hot', 1, vm('a', IO), vm('large'), vm('small', 0.05 * BUSY)),
             host('alone', 2, vm('b'))])
-        assessor = assessment.Assessor(state, {})
+        assessor = assessment.Assessor(state)
         found = attribution.attribute(assessor, 0)
         self.assertEqual(['large', 'small'], [state.uuids[row] for row in found.influence.rows])
         self.assertAlmostEqual(1.0, found.share.sum() + found.joint, delta=0.01)
         self.assertGreater(found.share[0], 0.7)
-        without = assessment.Assessor(state.moved({'large': None}), {}).exponents()[0][0]
-        self.assertAlmostEqual(without, found.influence.without[0, 0], delta=1e-3)
+        without = assessment.Assessor(state.moved({'large': None})).exponents()[0][0]
+        self.assertAlmostEqual(without, found.influence.without[0, 0], delta=0.01)
         done = attribution.victims(assessor, 1)
         self.assertEqual(['a', 'small'], [state.uuids[row] for row in done.rows])
         self.assertEqual([], attribution.victims(assessor, 3).rows.tolist())

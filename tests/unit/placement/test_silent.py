@@ -20,10 +20,9 @@ import numpy as np
 from tests import synthetic
 from tracon_watcher.characteristics import IO
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import bounds
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import departure
 from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import queues
 
 HOSTS, VMS = 1000, 20
 
@@ -39,11 +38,11 @@ class SilentTestCase(unittest.TestCase):
         profiles = [None if number in silent else demand for number, demand in enumerate(demands)]
         listed = [cluster.Host(f'h{host}', tuple(
             cluster.Resident(f'{host}-{vm}', profiles[host * VMS + vm]) for vm in range(VMS)),
-            synthetic.HOST_TYPE, storage, 1.0) for host in range(hosts)]
+            synthetic.HOST_TYPE, storage, 1.0, 16) for host in range(hosts)]
         return cluster.build(listed), demands
 
     def status(self, state):
-        return assessment.Assessor(state, synthetic.models()).status
+        return assessment.Assessor(state).status
 
     def test_one_makes_its_own_host_unknown_and_no_other(self):
         state, demands = self.build([0])
@@ -51,19 +50,30 @@ class SilentTestCase(unittest.TestCase):
         self.assertEqual(assessment.Status.UNKNOWN_PROFILE, status[0])
         self.assertTrue((status[1:] == assessment.Status.KNOWN).all())
         # It counts as the others do.
-        others = demands[1:, IO].mean(axis=0)
-        np.testing.assert_allclose(
-            demands[1:, IO].sum(axis=0) + others - demands[VMS:2 * VMS, IO].sum(axis=0),
-            state.host_io_beyond[1], rtol=1e-9)
-        found = assessment.Assessor(state, synthetic.models()).assess(
+        rate = demands[:, IO].sum(axis=1)
+        np.testing.assert_allclose([rate[1:].sum() + rate[1:].mean()], state.request_rate)
+        found = assessment.Assessor(state).assess(
             newcomer.Profile(np.array(demands[5]), np.zeros(4), 3, 'a kind'))
         self.assertEqual(HOSTS - 1, found.known.sum())
 
     def test_a_tenth_is_borne_and_more_is_not(self):
-        # All of a host's, host after host.
-        for hosts, known in ((100, HOSTS - 100), (101, 0)):
-            status = self.status(self.build(range(hosts * VMS))[0])
-            self.assertEqual(known, (status == assessment.Status.KNOWN).sum())
+        # All of a host's, host after host. Then nothing is said of the pool; of cores it is.
+        for hosts, told in ((100, True), (101, False)):
+            state, _demands = self.build(range(hosts * VMS))
+            self.assertEqual(told, bool(np.isfinite(state.request_rate).all()))
+            self.assertEqual(HOSTS - hosts,
+                             (self.status(state) == assessment.Status.KNOWN).sum())
+
+    def test_what_is_not_told_of_a_pool_is_not_judged(self):
+        for hosts, felt in ((4, True), (5, False)):
+            state, demands = self.build(range(hosts * VMS), 40)
+            waits = np.where(np.isnan(state.profiles[:, 0]), np.nan, 0.3)
+            judged = assessment.Assessor(
+                dataclasses.replace(state, storage_wait=waits), assessment.Settings(
+                    pools={'ceph': queues.Pool(2.0 / demands[:, IO].sum(), 1.0)}))
+            suffered = judged.exponents()[0]
+            self.assertEqual(felt, bool((suffered[hosts * VMS:] > 0.1).all()))
+            self.assertEqual(not felt, bool((suffered[hosts * VMS:] < 0.01).all()))
 
     def test_what_stands_still_says_nothing_of_what_runs(self):
         state, demands = self.build(range(HOSTS * VMS // 20))
@@ -72,12 +82,13 @@ class SilentTestCase(unittest.TestCase):
         profiles[stopped & ~np.isnan(profiles).any(axis=1)] = 0.0
         half = dataclasses.replace(state, profiles=profiles)
         running = (profiles != 0).any(axis=1) & ~np.isnan(profiles).any(axis=1)
-        np.testing.assert_allclose(half.stand_in[0], demands[running][:, IO].mean(axis=0))
+        rate = demands[running][:, IO].sum(axis=1)
+        silent = np.isnan(profiles).any(axis=1).sum()
+        np.testing.assert_allclose(half.request_rate, [rate.sum() + silent * rate.mean()])
         # The silent are a twentieth of all, and a tenth of those that run; now more are.
-        self.assertTrue(np.isfinite(half.stand_in).all())
         profiles[np.flatnonzero(running)[:60]] = np.nan
         more = dataclasses.replace(state, profiles=profiles)
-        self.assertTrue(np.isnan(more.stand_in).all())
+        self.assertTrue(np.isnan(more.request_rate).all())
 
     def test_a_disk_of_its_own_is_no_pool(self):
         state, _demands = self.build([0], 5, cluster.LOCAL)
@@ -88,72 +99,14 @@ class SilentTestCase(unittest.TestCase):
         state, _demands = self.build([0, VMS, 2 * VMS], 40)
         for chosen in ([0], [1, 2], [3], [0, 5, 9]):
             part = state.restricted(chosen)
-            np.testing.assert_allclose(state.host_io_beyond[chosen], part.host_io_beyond)
+            np.testing.assert_allclose(state.request_rate, part.request_rate)
             again = part.restricted(range(len(chosen)))
-            np.testing.assert_allclose(part.host_io_beyond, again.host_io_beyond)
+            np.testing.assert_allclose(part.request_rate, again.request_rate)
 
     def test_after_a_move_they_count_as_before(self):
         state, demands = self.build([0], 40)
         moved = state.moved({'0-0': 'h7', '1-1': 'h0'})
         self.assertEqual((assessment.Status.KNOWN, assessment.Status.UNKNOWN_PROFILE),
                          tuple(self.status(moved)[[0, 7]]))
-        total = state.io_residents[0]
-        np.testing.assert_allclose(total, moved.io_residents[0])
-        self.assertTrue(np.isfinite(moved.host_io_beyond).all())
-        self.assertGreater(total[0, 0], demands[1:, 0].sum())
-
-    def uneven(self, silent):
-        """Return a cluster in which some do a lot on the pool, most hardly anything."""
-        state, _demands = self.build((), 40)
-        profiles = state.profiles.copy()
-        profiles[:, IO] *= np.random.default_rng(5).exponential(1.0, (len(profiles), 1)) ** 4
-        profiles[:silent] = np.nan
-        return dataclasses.replace(state, profiles=profiles)
-
-    def test_what_they_might_do_widens_bounds(self):
-        kind = newcomer.Profile(np.array([0.5, 0.5, 0.3, 0.1]) * synthetic.CAPACITY, np.zeros(4),
-                                3, 'a kind')
-        for silent, widened in ((0, False), (2 * VMS, True)):
-            state = self.uneven(silent)
-            found, sure = (assessment.Assessor(one, synthetic.models()).assess(kind) for one in (
-                state, dataclasses.replace(state, io_doubt=np.zeros((1, 2)))))
-            known = found.known
-            np.testing.assert_array_equal(sure.exponent[:, known], found.exponent[:, known])
-            self.assertEqual(widened, bool((found.lower < sure.lower)[0, known].all()))
-            self.assertEqual(widened, bool((found.upper > sure.upper)[0, known].all()))
-
-    def test_what_is_in_no_breach_may_stay_as_it_is(self):
-        state = self.uneven(2 * VMS)
-        models = {synthetic.HOST_TYPE: assessment.Models(*(
-            dataclasses.replace(one, interval=dataclasses.replace(one.interval, slope=0.2))
-            for one in synthetic.models()[synthetic.HOST_TYPE]))}
-        suffered = assessment.Assessor(state, models).exponents()[0]
-        worst = int(np.nanargmax(suffered))
-        looked_at = 0
-        for limit in np.linspace(0.5, 1.0, 200) * suffered[worst]:
-            limits = np.full(len(suffered), np.inf)
-            limits[worst] = np.exp(limit)
-            assessor = assessment.Assessor(dataclasses.replace(state, max_slowdown=limits), models,
-                                           assessment.Settings(confidence=0.9))
-            response = assessor.groups[0].responses[0]
-            looked_at += int((~response.breached).sum())
-            self.assertTrue((response.allowance[~response.breached] >= 0).all(), limit)
-        self.assertGreater(looked_at, 10)
-
-    def test_a_resident_is_in_breach_by_what_is_certain(self):
-        unlimited = self.uneven(4 * VMS)
-        suffered = assessment.Assessor(unlimited, synthetic.models()).exponents()[0]
-        model = synthetic.models()[synthetic.HOST_TYPE].slowdown
-        # Their limits are what their lower bounds would be if all I/O were known.
-        certain = bounds.lower(model, suffered, 0.0, 0.8)
-        limited = dataclasses.replace(unlimited, max_slowdown=np.where(
-            np.isnan(certain), np.inf, np.maximum(np.exp(certain * 0.9999), 1.0)))
-        known = dataclasses.replace(limited, io_doubt=np.zeros((1, 2)))
-        doubted, sure = (assessment.Assessor(one, synthetic.models(), assessment.Settings(
-            confidence=0.8)) for one in (limited, known))
-        self.assertLess(doubted.breaches().sum(), sure.breaches().sum())
-        # Who plans moves ends no breach that is none.
-        for assessor in (doubted, sure):
-            found = [departure.departures(assessor, host).ended.sum() > 0
-                     for host in np.flatnonzero(assessor.status == assessment.Status.KNOWN)]
-            self.assertEqual(bool(assessor.breaches().any()), any(found))
+        np.testing.assert_allclose(state.request_rate, moved.request_rate)
+        self.assertGreater(state.request_rate[0], demands[1:, IO].sum())

@@ -12,7 +12,6 @@
 
 """The snapshot file comes back whole, or not at all and with the reason."""
 
-import functools
 import json
 import os
 import pathlib
@@ -30,8 +29,8 @@ from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import lines as lines_module
 from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import queues
 from tracon_watcher.placement import snapshot
-from tracon_watcher.prediction import document
 
 VM = np.array([100.0, 50.0, 0.4, 0.1])
 
@@ -41,7 +40,8 @@ def small_state():
     new = cluster.Resident('new')
     return cluster.build(
         [cluster.Host('a', (victim, new), synthetic.HOST_TYPE, updated_at=1000.0),
-         cluster.Host('b', (cluster.Resident('far', VM, io_domain='pool'),), None, None)],
+         cluster.Host('b', (cluster.Resident('far', VM, io_domain='pool'),), None, None,
+                      cores=16)],
         newcomer.learn(np.stack([VM, 2 * VM]), [('p', 'f', 'i'), ('q', 'f', 'i')]), 7, 1234.5)
 
 
@@ -53,7 +53,10 @@ class Written(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.path = pathlib.Path(folder.name, 'snapshot.jsonl')
         self.state = small_state()
-        snapshot.write(self.path, self.state, synthetic.models(), 300.0)
+        self.write()
+
+    def write(self):
+        snapshot.write(self.path, self.state, 300.0, {'pool': queues.Pool(0.004)})
 
     def refused(self, lines, expected):
         self.path.write_text(''.join(lines))
@@ -79,30 +82,33 @@ class Written(unittest.TestCase):
         self.assertEqual(7, read.version)
         for name in ('hosts', 'host_type', 'uuids', 'generated_at'):
             self.assertEqual(getattr(self.state, name), getattr(read.cluster, name))
-        for name in ('host_io_domain', 'updated_at', 'host', 'io_domain', 'profiles',
+        for name in ('host_io_domain', 'updated_at', 'cores', 'host', 'io_domain', 'profiles',
                      'max_slowdown', 'min_iops_ratio'):
             np.testing.assert_array_equal(getattr(self.state, name), getattr(read.cluster, name))
         self.assertEqual(set(self.state.history), set(read.cluster.history))
         kept = newcomer.expected(read.cluster.history, 'p', 'f', 'i')
         np.testing.assert_array_equal(VM, kept.mean)
-        model = read.models[synthetic.HOST_TYPE].slowdown
-        self.assertEqual(synthetic.model().predict(VM[None], VM[None]),
-                         model.predict(VM[None], VM[None]))
 
-    def test_epoch_and_trust(self):
-        self.assertEqual((0, {}), (snapshot.read(self.path).epoch, snapshot.read(self.path).trust))
-        for trust in ({}, {synthetic.HOST_TYPE: 0.25}):
-            read = snapshot.decode(snapshot.encode(self.state, synthetic.models(), 300.0, 4,
-                                                   trust), 'it')
-            self.assertEqual(((4, 7), trust), (read.identity, read.trust))
-            # The other host's type is unknown.
-            self.assertEqual([trust.get(synthetic.HOST_TYPE, 1.0), 1.0],
-                             read.host_trust().tolist())
+    def test_epoch_and_what_was_learnt(self):
+        read = snapshot.read(self.path)
+        self.assertEqual((0, {}, {'pool': queues.Pool(0.004)}),
+                         (read.epoch, read.learnt, read.pools))
+        learnt = {synthetic.HOST_TYPE: queues.Learnt(1.2, vm_hours=30.0, coverage=0.7)}
+        read = snapshots.whole(snapshot.Snapshot(self.state, 300.0, 4, learnt))
+        self.assertEqual(((4, 7), learnt, {}), (read.identity, read.learnt, read.pools))
+
+    def test_how_hosts_are_to_be_judged(self):
+        read = snapshot.read(self.path)
+        settings = read.settings(confidence=0.9)
+        self.assertEqual((0.9, 300.0, read.learnt, read.pools),
+                         (settings.confidence, settings.maximum_age, settings.learnt,
+                          settings.pools))
+        self.assertEqual(60.0, read.settings(maximum_age=60.0).maximum_age)
 
     def test_storage_that_nobody_could_tell_stays_unknown(self):
         state = cluster.build([cluster.Host('a', (
             cluster.Resident('there', VM), cluster.Resident('where', VM, io_domain='unknown')))])
-        read = snapshot.decode(snapshot.encode(state, {}, 300.0), 'it').cluster
+        read = snapshots.whole(snapshot.Snapshot(state, 300.0)).cluster
         self.assertEqual([0, -1], read.io_domain.tolist())
 
     def test_nothing_else_is_left_in_the_folder(self):
@@ -144,29 +150,22 @@ class Written(unittest.TestCase):
                 (lambda content: content.update(updated_at=None), 'updated_at is None'),
                 (lambda content: content.update(vms='none'), "vms is 'none'")):
             with self.subTest(expected):
-                snapshot.write(self.path, self.state, synthetic.models(), 300.0)
+                self.write()
                 self.refused(self.edited(1, change), expected)
 
     def test_what_a_later_release_adds_is_passed_over(self):
-        def model(*section):
-            def add(content):
-                one = content['models'][0]
-                functools.reduce(dict.__getitem__, section, one)['weather'] = 'fine'
-                one['checksum'] = document.checksum(one)
-            return add
-
         def kind(content):
             content.clear()
             content.update(weather='fine')
 
         for line, change in (
                 (0, lambda content: content.update(weather='fine')),
-                (0, model()), (0, model('hull')), (0, model('interval')), (-2, kind),
+                (0, lambda content: content['pools']['pool'].update(weather='fine')), (-2, kind),
                 (1, lambda content: content.update(weather='fine')),
                 (1, lambda content: content['vms'][0].update(weather='fine')),
                 (-2, lambda content: content.update(weather='fine'))):
             with self.subTest(line=line):
-                snapshot.write(self.path, self.state, synthetic.models(), 300.0)
+                self.write()
                 lines = lines_module.sealed(
                     json.loads(one) for one in self.edited(line, change)[:-1])
                 self.path.write_text(''.join(lines))
@@ -181,27 +180,17 @@ class Written(unittest.TestCase):
                 ('version', 7.5, 'version is 7.5: .*whole number'),
                 ('epoch', -1, 'epoch is -1'),
                 ('epoch', 10 ** 17, 'epoch is 1000'),
-                ('trust', [], r'trust is \[\]: expected a JSON object'),
-                ('trust', {'synthetic': 1.5}, 'trust.synthetic is 1.5: .*from 0 to 1'),
+                ('schema', 'tracon-snapshot/1', "schema is 'tracon-snapshot/1': expected one of"),
+                ('learnt', [], r'learnt is \[\]: expected a JSON object'),
                 ('learnt', {'big': 3}, r'learnt.big is 3: expected a JSON object'),
                 ('learnt', {'big': {'gain': 0.0}}, 'learnt.big.gain is 0.0: .*from 0.1 to 10'),
                 ('pools', {'ceph': {'request': 0.1, 'at_once': 0.5}},
                  'pools.ceph.at_once is 0.5: .*from 1 to 65536'),
                 ('maximum_age_seconds', 0, 'maximum_age_seconds is 0')):
             with self.subTest(name):
-                snapshot.write(self.path, self.state, synthetic.models(), 300.0)
+                self.write()
                 self.refused(self.edited(0, lambda content: content.update({name: value})),
                              expected)
-
-    def test_edited_model(self):
-        def change(content):
-            content['models'][0]['crowding'] = 3.0
-        self.refused(self.edited(0, change), r'models\[0\].*crowding is 3.0: expected a finite')
-
-        def sealed(content):
-            content['models'][1]['capacity'][0] *= 1.1
-        snapshot.write(self.path, self.state, synthetic.models(), 300.0)
-        self.refused(self.edited(0, sealed), r'models\[1\].*checksum')
 
     def test_nan_is_no_number(self):
         lines = self.lines()
@@ -215,11 +204,8 @@ class Written(unittest.TestCase):
             snapshot.read(self.path)
 
     def test_twice_the_same_vm(self):
-        state = self.state
-        text = ''.join(snapshot.encode(state, synthetic.models(), 300.0)).replace('"far"', '"new"')
-        lines = text.splitlines(keepends=True)
-        with self.assertRaisesRegex(errors.InvalidDocument, 'sha256|VM new occurs twice'):
-            snapshot.decode(lines, 'it')
+        lines = [json.loads(line.replace('"far"', '"new"')) for line in self.lines()[:-1]]
+        self.refused(lines_module.sealed(lines), 'VM new occurs twice')
 
     @hypothesis.given(snapshots.built())
     @hypothesis.settings(deadline=None)
@@ -229,7 +215,7 @@ class Written(unittest.TestCase):
     @hypothesis.given(strategies.data())
     @hypothesis.settings(deadline=None, max_examples=60)
     def test_any_flipped_byte_is_noticed(self, data):
-        content = ''.join(snapshot.encode(self.state, synthetic.models(), 300.0))
+        content = self.path.read_text()
         place = data.draw(strategies.integers(0, len(content) - 2))
         other = data.draw(strategies.characters(min_codepoint=32, max_codepoint=126))
         hypothesis.assume(other != content[place])

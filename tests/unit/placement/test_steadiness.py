@@ -37,7 +37,6 @@ from tracon_watcher.placement import limits
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import planning
 from tracon_watcher.scheduling import assignment
-from tracon_watcher.simulator import world as worlds
 
 HOST_TYPES = ('same-core-raw-disk', 'shared-slow-device')
 #: As the strategy's, see tests.watcher.test_plugins.
@@ -47,14 +46,6 @@ PROGRAMS = ('blastp', 'blastn', 'video', 'dedup', 'email', 'web', 'compile')
 PERIOD, COOLDOWN = 600.0, 3600.0
 #: Windows that a profile is made of, and how many of them are new at each audit.
 WINDOWS, NEW = 15, 5
-
-
-@functools.cache
-def models(host_type):
-    """Return the models in production of one type of host."""
-    return worlds.production_models(packaged.read([
-        path for path in packaged.measurements() if path.endswith(f'/{host_type}.csv')]),
-        [host_type])
 
 
 @functools.cache
@@ -84,9 +75,9 @@ def rules(state, slots, cooldown_until=None):
         cooldown_until=cooldown_until or {})
 
 
-def audit(state, host_type, slots=4, cooldown_until=None, now=0.0):
+def audit(state, slots=4, cooldown_until=None, now=0.0):
     """Make a plan."""
-    return planning.plan_moves(assessment.Assessor(state, models(host_type)),
+    return planning.plan_moves(assessment.Assessor(state),
                                rules(state, slots, cooldown_until), PARAMETERS, now,
                                assignment.least_cost)
 
@@ -113,14 +104,13 @@ class BalancedTestCase(unittest.TestCase):
             state = cluster.build([cluster.Host(f'h{host}', tuple(
                 cluster.Resident(f'vm-{host}-{name}', medians[name], limits.Limits(8.0)
                                  if name == 'web' else limits.NONE)
-                for name in ('blastn', 'dedup', 'web')), host_type) for host in range(self.hosts)])
+                for name in ('blastn', 'dedup', 'web')), host_type, cores=1) for host in range(self.hosts)])
             rng = np.random.default_rng(7)
-            self.assertGreater(assessment.Assessor(state, models(host_type)).exponents()[0].min(),
+            self.assertGreater(assessment.Assessor(state).exponents()[0].min(),
                                0.1, 'they do slow each other down')
             for _audit in range(self.audits):
                 drawn = ratios[rng.integers(len(ratios), size=len(state.uuids))]
-                found = audit(dataclasses.replace(state, profiles=state.profiles * drawn),
-                              host_type)
+                found = audit(dataclasses.replace(state, profiles=state.profiles * drawn))
                 self.assertEqual((), found.moves)
                 self.assertIn('no beneficial migration', found.reason)
 
@@ -135,7 +125,8 @@ class Journey:
         self.state = cluster.build([cluster.Host(f'h{host}', tuple(
             cluster.Resident(f'vm-{host}-{row}', self.medians[str(self.rng.choice(PROGRAMS))],
                              limits.Limits(3.0) if self.rng.random() < 0.2 else limits.NONE)
-            for row in range(int(self.rng.integers(1, 4)))), host_type) for host in range(6)])
+            for row in range(int(self.rng.integers(1, 4)))), host_type, cores=1)
+            for host in range(6)])
         self.left = {uuid: set() for uuid in self.state.uuids}
         self.moves = []             # number of the audit, uuid
         self.returns = 0
@@ -154,7 +145,7 @@ class Journey:
             noisy = dataclasses.replace(
                 self.state, profiles=(truth * seen.mean(axis=0))[rows])
             found = planning.plan_moves(
-                assessment.Assessor(noisy, models(self.host_type)),
+                assessment.Assessor(noisy),
                 rules(self.state, 4, cooldown), parameters, now, assignment.least_cost)
             for move in found.moves:
                 self.moves.append((number, move.uuid))

@@ -19,7 +19,6 @@ import numpy as np
 from tests import synthetic
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import newcomer
-from tracon_watcher.placement import residents
 from tracon_watcher.placement import verdict
 
 
@@ -54,7 +53,3 @@ class TestWorst(unittest.TestCase):
         breach = self.judged.breach(0)
         self.assertEqual(('a', 'iops_ratio'), (breach.vm, breach.response))
         self.assertEqual({'resident iops_ratio': 1}, self.judged.reasons(np.array([0])))
-
-    def test_rounding_makes_nothing_worse(self):
-        self.assertGreater(residents.least_rise(0.0), 1e-12)
-        self.assertAlmostEqual(np.log(1.05), residents.least_rise(0.05))

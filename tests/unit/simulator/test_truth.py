@@ -48,6 +48,11 @@ class TestTruth(folder.FolderCase):
         self.assertAlmostEqual(
             1.0, self.truth.beside('mixed', 'cpu')[1] * self.truth.beside('mixed', 'cpu')[0])
 
+    def test_guests_share_one_core_but_where_they_are_kept_apart(self):
+        for host_type, cores in (('synthetic', 1), ('same-core-raw-disk', 1),
+                                 ('separate-cores-raw-disk', 2)):
+            self.assertEqual(cores, dataclasses.replace(self.truth, host_type=host_type).cores)
+
     def test_programs_of_different_plans_are_not_mixed(self):
         def of_plan(plan, names):
             points = synthetic.build(generator=8, backgrounds=12, names=names)

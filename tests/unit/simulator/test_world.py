@@ -13,7 +13,6 @@
 """The world as it was measured: truth, predictions, and what schedulers make of them."""
 
 import unittest
-import unittest.mock
 
 import numpy as np
 
@@ -39,7 +38,7 @@ class TestWorld(unittest.TestCase):
         super().setUpClass()
         cls.data = dataset.read_all(packaged.measurements())
         cls.pairs = truth.of(cls.data, HOST_TYPE)
-        cls.world = world.build(cls.data, [HOST_TYPE], [3], minutes=4.0, model='production')
+        cls.world = world.build(cls.data, [HOST_TYPE], [3], minutes=4.0, model='law')
 
     def index(self, *names, of=None):
         space = (of or self.world).configurations
@@ -103,15 +102,17 @@ class TestWorld(unittest.TestCase):
         # A newcomer that assess() judges on a host gets what the table has of it as a resident.
         from tracon_watcher.placement import assessment
         from tracon_watcher.placement import cluster
-        profiles = dict(zip(self.world.classes, self.world.profiles[0]))
+        known = {name: (profile, float(wait)) for name, profile, wait in zip(
+            self.world.classes, self.world.profiles[0], self.world.storage_waits[0])}
         state = cluster.build([cluster.Host('host', tuple(
-            cluster.Resident(name, profiles[name]) for name in ('calc', 'seqwrite')), HOST_TYPE)])
-        found = assessment.Assessor(state, world.production_models(self.data, [HOST_TYPE])).assess(
-            newcomer.own(profiles['mixed']))
+            cluster.Resident(name, known[name][0], storage_wait=known[name][1])
+            for name in ('calc', 'seqwrite')), cores=1)])
+        profile, wait = known['mixed']
+        found = assessment.Assessor(state).assess(newcomer.own(profile, storage_wait=wait))
         at = self.index('calc', 'seqwrite', 'mixed')
         column = self.world.classes.index('mixed')
         self.assertAlmostEqual(np.exp(found.exponent[0, 0]),
-                               self.world.predicted.slowdown[at, column], places=5)
+                               self.world.predicted.slowdown[at, column], places=3)
 
     def test_no_model_has_seen_the_pairs(self):
         without = [one for one in self.data if one.host_type == HOST_TYPE]
@@ -121,30 +122,16 @@ class TestWorld(unittest.TestCase):
                 one.name, one.sha256, one.header,
                 {name: values[keep] for name, values in one.text.items()},
                 {name: values[keep] for name, values in one.numbers.items()})
-        for model in ('nlm', 'production'):
-            guess = world.build(self.data, [HOST_TYPE], [2], model=model).predicted
-            truths = [self.pairs]
-            with unittest.mock.patch.object(world.truths, 'of', side_effect=truths):
-                blind = world.build([*without], [HOST_TYPE], [2], model=model) if (
-                    truth.host_types(without)) else None
-            self.assertIsNone(blind, 'pairs were left')
-            again = self.predicted_without(model, without, guess)
-            np.testing.assert_allclose(guess.slowdown, again.slowdown, rtol=ROUNDED)
-
-    def predicted_without(self, model, data, guess):
-        """Predict from data in which no pair is."""
+        self.assertEqual([], truth.host_types(without), 'pairs were left')
+        guess = world.build(self.data, [HOST_TYPE], [2], model='nlm').predicted
         names = guess.configurations.classes
         profiles = np.array([[np.median(self.pairs.profiles[name], axis=0) for name in names]])
-        space = configurations.Configurations(names, (2,))
-        seconds = guess.solo_seconds
-        if model == 'production':
-            return predicted.by_assessor(space, [HOST_TYPE], profiles, seconds,
-                                         world.production_models(data, [HOST_TYPE]))
         rows = [self.pairs.programs.index(name) for name in names]
-        return predicted.by_application(
-            space, profiles, seconds,
-            world._of_applications(data, [HOST_TYPE], [world._reordered(self.pairs, rows)],
+        again = predicted.by_application(
+            configurations.Configurations(names, (2,)), profiles, guess.solo_seconds,
+            world._of_applications(without, [HOST_TYPE], [world._reordered(self.pairs, rows)],
                                    'NLM'))
+        np.testing.assert_allclose(guess.slowdown, again.slowdown, rtol=ROUNDED)
 
     def test_two_host_types_with_programs_in_common(self):
         both = world.build(self.data, [HOST_TYPE, 'shared-slow-device'], [2, 2], model='truth')

@@ -36,20 +36,8 @@ def encode(content: Any, source: str) -> str:
     except (TypeError, ValueError, RecursionError) as error:
         raise errors.InvalidDocument(source, 'the document', str(error),
                                      'expected what JSON can express') from None
-    return checked_text(text, source)
-
-
-def checked_text(text: str, source: str) -> str:
-    """Return a document's text if a database can hold it.
-
-    :raises tracon_watcher.errors.InvalidDocument: when it is too long, or has half a character
-    """
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError as error:
-        raise errors.InvalidDocument(source, 'the text', str(error), 'expected UTF-8') from None
-    if size > LONGEST:
-        raise errors.InvalidDocument(source, 'the length', size,
+    if len(text) > LONGEST:
+        raise errors.InvalidDocument(source, 'the length', len(text),
                                      f'expected at most {LONGEST} bytes')
     return text
 

@@ -33,12 +33,10 @@ class Keep:
 
     :param decisions: of the scheduler
     :param moves: with their outcomes
-    :param documents: models that are not in use
     """
 
     decisions: float = 14.0
     moves: float = 365.0
-    documents: float = 365.0
 
 
 def purge(database: databases.Database, keep: Keep, now: float, trusted: bool = False,
@@ -53,30 +51,27 @@ def purge(database: databases.Database, keep: Keep, now: float, trusted: bool = 
     :raises errors.StorageFailed: one of its kinds
     """
     # Cooldowns matter for as long as their memory does, which is hours.
-    rules: list[tuple[sa.Table, sa.Column[Any], float, list[sa.ColumnElement[bool]]]] = [
-        (tables.DECISIONS, tables.DECISIONS.c.at, keep.decisions, []),
-        (tables.MOVES, tables.MOVES.c.decided_at, keep.moves, []),
-        (tables.MODELS, tables.MODELS.c.created_at, keep.documents,
-         [tables.MODELS.c.active.is_(None)]),
-        (tables.COOLDOWNS, tables.COOLDOWNS.c.until, 2.0, [])]
+    rules: list[tuple[sa.Table, sa.Column[Any], float]] = [
+        (tables.DECISIONS, tables.DECISIONS.c.at, keep.decisions),
+        (tables.MOVES, tables.MOVES.c.decided_at, keep.moves),
+        (tables.COOLDOWNS, tables.COOLDOWNS.c.until, 2.0)]
     gone = {}
-    for table, moment, days, conditions in rules:
-        gone[table.name] = _purge(database, table, moment, days * _DAY, conditions,
-                                  now, trusted, batch, batches)
+    for table, moment, days in rules:
+        gone[table.name] = _purge(database, table, moment, days * _DAY, now, trusted, batch,
+                                  batches)
     if any(gone.values()):
         LOG.info('Purged: %s', ', '.join(f'{count} {name}' for name, count in gone.items()))
     return gone
 
 
 def _purge(database: databases.Database, table: sa.Table, moment: sa.Column[Any], age: float,
-           conditions: list[sa.ColumnElement[bool]], now: float, trusted: bool, batch: int,
-           batches: int) -> int:
+           now: float, trusted: bool, batch: int, batches: int) -> int:
     newest = database.read(lambda connection: connection.scalar(sa.select(sa.func.max(moment))))
     if newest is None:
         return 0
     until = (now if trusted else min(now, newest)) - age
     key = next(iter(table.primary_key.columns))
-    old = sa.select(key).where(moment < until, *conditions).order_by(moment).limit(batch)
+    old = sa.select(key).where(moment < until).order_by(moment).limit(batch)
 
     def work(connection: sa.Connection) -> int:
         # Read first: MariaDB takes no LIMIT in a subquery of IN.

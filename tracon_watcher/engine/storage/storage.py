@@ -23,7 +23,6 @@ from tracon_watcher.engine.storage import database as databases
 from tracon_watcher.engine.storage import decisions
 from tracon_watcher.engine.storage import kinds
 from tracon_watcher.engine.storage import lease
-from tracon_watcher.engine.storage import models
 from tracon_watcher.engine.storage import moves
 from tracon_watcher.engine.storage import outcomes
 from tracon_watcher.engine.storage import purge
@@ -47,7 +46,6 @@ class Storage:
                  move_cost: float = plan.Parameters().migration_cost) -> None:
         self.database = database
         self.lease = lease.Lease(database)
-        self.models = models.models(database)
         self.decisions = decisions.Decisions(database)
         self.cooldowns = cooldowns.Cooldowns(database, cooldown_rule)
         self.moves = moves.Moves(database, cooldown_rule)

@@ -43,11 +43,10 @@ LEASES = sa.Table(
     sa.Column('version', sa.BigInteger, nullable=False),
     **_MYSQL)
 
-
-def _documents(name: str) -> sa.Table:
-    # Of each host type and response at most one is active: NULLs do not collide.
-    return sa.Table(
-        name, METADATA,
+# Nothing reads or writes these; revision 0001 made them.
+for _name in ('models', 'calibrations'):
+    sa.Table(
+        _name, METADATA,
         sa.Column('id', sa.Integer, primary_key=True, autoincrement=True),
         sa.Column('host_type', sa.String(NAME), nullable=False),
         sa.Column('response', sa.String(ID), nullable=False),
@@ -61,11 +60,6 @@ def _documents(name: str) -> sa.Table:
         sa.UniqueConstraint('host_type', 'response', 'active'),
         sa.Index(None, 'created_at'),
         **_MYSQL)
-
-
-MODELS = _documents('models')
-# Nothing reads or writes it; revision 0001 made it.
-CALIBRATIONS = _documents('calibrations')
 
 DECISIONS = sa.Table(
     'decisions', METADATA,

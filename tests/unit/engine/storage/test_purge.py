@@ -15,13 +15,12 @@ import math
 import sqlalchemy as sa
 
 from tests.unit.engine.storage import base
-from tests.unit.engine.storage import test_documents
 from tracon_watcher.engine.storage import decisions
 from tracon_watcher.engine.storage import purge
 from tracon_watcher.engine.storage import tables
 
 DAY = 86400.0
-KEEP = purge.Keep(decisions=14, moves=30, documents=60)
+KEEP = purge.Keep(decisions=14, moves=30)
 
 
 class TestPurge(base.StorageCase):
@@ -37,17 +36,13 @@ class TestPurge(base.StorageCase):
         self.storage.moves.add(moves)
         for move in moves:
             self.storage.moves.ended(move.id, move.decided_at, True)
-        models = [self.storage.models.add(test_documents.text(), 'lab', base.NOW - day * DAY)
-                  for day in (90, 70, 50, 0)]
-        self.storage.models.activate(self.lead(), [models[0].id])
         gone = self.storage.purge(KEEP, base.NOW)
-        self.assertEqual({'decisions': 2, 'moves': 1, 'models': 1, 'cooldowns': 2}, gone)
+        self.assertEqual({'decisions': 2, 'moves': 1, 'cooldowns': 2}, gone)
         self.assertEqual(2, len(self.storage.decisions.find()))
         self.assertEqual(['move-0', 'move-29'], [one.id for one in self.storage.moves.find()])
         outcomes = self.database.read(lambda connection: connection.scalar(
             sa.select(sa.func.count()).select_from(tables.OUTCOMES)))
         self.assertEqual(4, outcomes)
-        self.assertEqual([models[0].id], [one.id for one in self.storage.models.active()])
         self.assertEqual(set(), set(self.storage.purge(KEEP, base.NOW).values()) - {0})
 
     def test_in_bounded_transactions(self):
