@@ -30,6 +30,7 @@ from nova_filters import judgement
 from nova_filters import policy
 from nova_filters import report
 from tests import synthetic
+from tests.unit.models import pairs
 from tests.unit.models import synthetic as invented
 from tests.unit.models import test_sharing
 from tracon_watcher.cmd import packaged
@@ -61,7 +62,6 @@ from tracon_watcher.scheduling import assignment
 GRID = np.array(list(itertools.product(np.arange(5) / 4, repeat=3)))[1:]
 #: Shares of capacity that VMs demand; hosts have several of each.
 SORTS = np.array([[0.3, 0.1, 0.7, 0.1], [0.1, 0.3, 0.2, 0.3], [0.05, 0.05, 0.9, 0.05]])
-MODELS = synthetic.models(background=12.0)
 NOW = 1000.0
 
 
@@ -120,9 +120,9 @@ def chosen_models():
     for name, exponents in (('the same', predicted), ('twice', 2 * predicted)):
         found[f'adapted to {name}'] = adaptation.adapt(old, columns[::5], exponents[::5]).how
     for name, before, labels in (
-            ('the same', synthetic.model(), test_sharing.labels(synthetic.model(), 40, 1)),
-            ('another', synthetic.model(),
-             test_sharing.labels(synthetic.model(seed=5), 60, vms=20))):
+            ('the same', pairs.model(), test_sharing.labels(pairs.model(), 40, 1)),
+            ('another', pairs.model(),
+             test_sharing.labels(pairs.model(seed=5), 60, vms=20))):
         made = refit.refit(before, labels)
         found[f'refitted to {name}'] = [made.how, round(made.chance, 9), made.convincing]
     found['partners'] = [[row[3], row[4], row[9], row[11]]
@@ -140,7 +140,7 @@ def state(hosts, limited=True):
                              limits.Limits(1.9, 0.3) if limited and sort == 2 else limits.NONE)
             for place, sort in enumerate(orders[number % len(orders)]))
         rows.append(cluster.Host(f'host-{number:03}', vms, synthetic.HOST_TYPE,
-                                 'pool' if number % 3 else cluster.LOCAL, NOW))
+                                 'pool' if number % 3 else cluster.LOCAL, NOW, 2))
     return cluster.build(rows)
 
 
@@ -148,7 +148,7 @@ def moves():
     """Moves of the planner."""
     found = {}
     for limited, most in ((False, 6), (True, 4)):
-        assessor = assessment.Assessor(state(40, limited), MODELS)
+        assessor = assessment.Assessor(state(40, limited))
         made = planning.plan_moves(
             assessor, parameters=plan.Parameters(min_gain=0.02, migration_cost=0.0,
                                                  max_migrations=most),
@@ -161,12 +161,10 @@ def moves():
 
 def who_harms():
     """Who does most to each VM, and to whom each does most."""
-    assessor = assessment.Assessor(state(60), MODELS)
+    assessor = assessment.Assessor(state(60))
     uuids = assessor.cluster.uuids
     found = culprits.find(assessor)
     return {'worst': [None if row < 0 else uuids[row] for row in found.culprit],
-            'few of a pool': [None if row < 0 else uuids[row]
-                              for row in culprits.find(assessor, 1).culprit],
             'attributed': {uuids[row]: [uuids[one] for one in attribution.attribute(
                 assessor, row).influence.rows] for row in range(0, 60, 7)},
             'victims': {uuids[row]: [uuids[one] for one in attribution.victims(
@@ -175,7 +173,7 @@ def who_harms():
 
 def explained():
     """Hosts and VMs in the order in which an explanation names them."""
-    assessor = assessment.Assessor(state(40), MODELS)
+    assessor = assessment.Assessor(state(40))
     found = explanation.explain(explanation.of_now(assessor, 'vm-000-0', NOW), assessor)
     return [[one['host'], one['rank'], one['refused'], (one.get('most') or {}).get('vm'),
              (one.get('most') or {}).get('ahead_without'), (one['worst'] or {}).get('vm'),
@@ -184,7 +182,7 @@ def explained():
 
 def scheduled():
     """What nova-scheduler is told of hosts, and what is recorded and logged."""
-    assessor = assessment.Assessor(state(60), MODELS)
+    assessor = assessment.Assessor(state(60))
     found = {}
     for name, share in (('small', 0.2), ('large', 1.0), ('nothing', 0.0)):
         profile = newcomer.Profile(share * SORTS[0] * synthetic.CAPACITY, np.zeros(4), 3, 'all')

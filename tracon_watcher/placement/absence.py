@@ -18,10 +18,12 @@ So all of them are prepared and judged in one go, instead of one by one.
 from __future__ import annotations
 
 import dataclasses
+from typing import Mapping
 
 import numpy as np
 
 from tracon_watcher.placement import cluster as cluster_module
+from tracon_watcher.placement import queues
 
 
 def copies(part: cluster_module.ClusterState) -> cluster_module.ClusterState:
@@ -52,5 +54,19 @@ def copies(part: cluster_module.ClusterState) -> cluster_module.ClusterState:
         profiles=part.profiles[rows], max_slowdown=part.max_slowdown[rows],
         min_iops_ratio=part.min_iops_ratio[rows], own_wait=part.own_wait[rows],
         vcpus=part.vcpus[rows], storage_wait=part.storage_wait[rows],
-        io_domains=tuple(f'{part.io_domains[domain]}-{place}' for place in range(count)
+        io_domains=tuple(_named(part.io_domains[domain], place) for place in range(count)
                          for domain in used), rate_elsewhere=rate)
+
+
+def pools(part: cluster_module.ClusterState,
+          known: Mapping[str, queues.Pool]) -> dict[str, queues.Pool]:
+    """Return by name what is known of the storage backends that :func:`copies` have.
+
+    :param known: by name, of those of ``part``
+    """
+    return {_named(name, place): known[name] for place in range(len(part.uuids))
+            for name in part.io_domains if name in known}
+
+
+def _named(backend: str, place: int) -> str:
+    return f'{backend}-{place}'

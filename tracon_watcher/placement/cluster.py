@@ -281,7 +281,8 @@ class ClusterState:
         return dataclasses.replace(
             part, host=renamed, io_domain=domain, host_io_domain=host_domain,
             rate_elsewhere=np.where(others < 1e-6, 0.0, others)[used],
-            storage_wait=self.storage_waits[rows], request_seconds=self.mean_request,
+            storage_wait=np.where(self.storage_waits > 0.0, self.storage_waits,
+                                  self.storage_wait)[rows], request_seconds=self.mean_request,
             io_domains=tuple(self.io_domains[index] for index in used),
             hosts=tuple(self.hosts[index] for index in chosen),
             host_type=tuple(self.host_type[index] for index in chosen),

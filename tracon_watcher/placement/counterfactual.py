@@ -265,8 +265,12 @@ class Trials:
         """Judge a host without each of its residents, side by side, as if there were so many."""
         if not part.uuids:
             return []
+        settings = self._assessor.settings
         copies = absence.copies(part)
-        without = self._judge(copies, host, self._limits(host))
+        self._left -= _cost(copies)
+        without = assessment.Assessor(copies, dataclasses.replace(
+            settings, pools=absence.pools(part, settings.pools))).assess(
+                self._profile, self._limits(host))
         return [_absence(uuid, here, without, place, refused)
                 for place, uuid in enumerate(part.uuids)]
 

@@ -240,7 +240,7 @@ class Queues:
             self.limit = np.stack([np.log(cluster.max_slowdown[rows]),
                                    -np.log(cluster.min_iops_ratio[rows])])
         waits = cluster.storage_waits[rows]
-        self._busy = _busy(busy, waits, self._rate)
+        self._busy = _busy(busy, waits, self._does_io & np.isnan(cluster.storage_wait[rows]))
         self._pools = Pools(cluster, pools)
         self._pool_wait = np.where(self._pools.listed[self.domain], waits, 0.0)
         self._longer = self._longer_on_pools(slice(None), 0.0)
@@ -430,7 +430,8 @@ class Queues:
         own, others = self._prepared.with_newcomer(
             network.Newcomer(newcomer.vcpus, busy / longer, **disk), residents)
         whole = own_waits.felt(np.log(own * longer), newcomer.own_wait or None)
-        return (np.stack([_of_work(whole, _busy(np.full(len(own), busy), waited, rate)), whole]),
+        return (np.stack([_of_work(whole, _busy(np.full(len(own), busy), waited, np.full(
+                    len(own), rate >= characteristics.MINIMUM_IOPS and math.isnan(share)))), whole]),
                 np.fmax(self._exponents(others, residents_longer), self.exponent))
 
     def _exponents(self, whole: FloatArray, longer: FloatArray,
@@ -446,15 +447,14 @@ class Queues:
                          np.where(self._does_io[rows], exponent, np.nan)])
 
 
-def _busy(used: FloatArray, waits: FloatArray, rate: FloatArray | float) -> FloatArray:
+def _busy(used: FloatArray, waits: FloatArray, guessed: BoolArray) -> FloatArray:
     """Return in which part of its time alone a vCPU works, (n,).
 
     :param used: (n,) part in which it is on the CPU, ``waits``, in which it waits for storage
-    :param rate: (n,) requests a second; where it is not known how long they take, they may take
-        all of the time
+    :param guessed: (n,) whether that is not told; where nobody else tells either, it may be all of
+        the time
     """
-    does_io = np.asarray(rate) >= characteristics.MINIMUM_IOPS
-    found: FloatArray = np.where(does_io & (waits == 0.0), 1.0,
+    found: FloatArray = np.where(guessed & (waits == 0.0), 1.0,
                                  np.clip(used + waits, LEAST_BUSY, 1.0))
     return found
 

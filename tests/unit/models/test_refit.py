@@ -17,7 +17,7 @@ import unittest
 
 import numpy as np
 
-from tests import synthetic
+from tests.unit.models import pairs
 from tests.unit.models import test_sharing
 from tracon_watcher.cmd import packaged
 from tracon_watcher import errors
@@ -43,8 +43,8 @@ class TestRefit(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.old = synthetic.model()
-        self.new = synthetic.model(seed=5)
+        self.old = pairs.model()
+        self.new = pairs.model(seed=5)
 
     def test_the_same_world_keeps_the_model(self):
         labels = test_sharing.labels(self.old, 60)
@@ -114,11 +114,11 @@ class TestRefit(unittest.TestCase):
     def test_what_is_stored_can_be_read_and_tells_where_it_comes_from(self):
         labels = test_sharing.labels(self.new, 80)
         found = refit.refit(self.old, labels)
-        before = synthetic.model('iops_ratio')
+        before = pairs.model('iops_ratio')
         slowdown, ratio = refit.models(found, self.old, before, labels, PROVENANCE)
         for response, one in (('slowdown', slowdown), ('iops_ratio', ratio)):
             read = store.from_content(one.to_document(), 'a test')
-            self.assertEqual((response, synthetic.HOST_TYPE), (read.response, read.host_type))
+            self.assertEqual((response, pairs.HOST_TYPE), (read.response, read.host_type))
             self.assertEqual(PROVENANCE, read.training['refit'])
         self.assertEqual(80, slowdown.errors['by_vm']['points'])
         np.testing.assert_allclose(

@@ -16,7 +16,7 @@ import unittest
 
 import numpy as np
 
-from tests import synthetic
+from tests.unit.models import pairs
 from tracon_watcher.models import labels as labels_module
 from tracon_watcher.models import restored
 from tracon_watcher.models import sharing
@@ -26,8 +26,8 @@ from tracon_watcher.prediction import pairwise
 def labels(model, count, neighbours=3, seed=1, vms=10, share=1.0):
     """Return synthetic labels that a model explains exactly."""
     rng = np.random.default_rng(seed)
-    target = rng.uniform(0.05, 0.5, (count, 4)) * synthetic.CAPACITY
-    neighbour = rng.uniform(0, 0.4, (count * neighbours, 4)) * synthetic.CAPACITY
+    target = rng.uniform(0.05, 0.5, (count, 4)) * pairs.CAPACITY
+    neighbour = rng.uniform(0, 0.4, (count * neighbours, 4)) * pairs.CAPACITY
     owner = np.repeat(np.arange(count), neighbours)
     each = model.exponents(target[owner], neighbour).reshape(count, neighbours)
     whole = np.expm1(pairwise.together(each, model.crowding)) / share
@@ -39,14 +39,14 @@ def labels(model, count, neighbours=3, seed=1, vms=10, share=1.0):
 class TestRestored(unittest.TestCase):
 
     def test_it_predicts_what_the_stored_one_does(self):
-        model = synthetic.model()
+        model = pairs.model()
         made = labels(model, 20, 1)
         np.testing.assert_allclose(
             restored.regressor(model).predict(sharing.columns(made)),
             model.exponents(made.target, made.neighbour), rtol=1e-12)
 
     def test_and_so_does_what_is_stored_of_it_again(self):
-        model = synthetic.model()
+        model = pairs.model()
         again = restored.regressor(model).to_model(
             'slowdown', model.host_type, model.interval, {}, {}, model.crowding)
         one, other = model.to_document(), again.to_document()
@@ -57,7 +57,7 @@ class TestRestored(unittest.TestCase):
 
     def test_a_ridge_that_is_nonsense_is_not_taken(self):
         for told in (float('nan'), -1, 'x', True, None):
-            model = synthetic.model()
+            model = pairs.model()
             object.__setattr__(model, 'training', {'ridge': told, 'stiffness': told})
             found = restored.regressor(model)
             self.assertGreater(found.alpha_, 0)
@@ -71,7 +71,7 @@ class TestSharing(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.model = synthetic.model()
+        self.model = pairs.model()
         self.regressor = restored.regressor(self.model)
 
     def test_all_together_are_predicted_as_production_does(self):
@@ -98,7 +98,7 @@ class TestSharing(unittest.TestCase):
             atol=0.01)
 
     def test_idle_neighbours_have_no_part_and_one_of_two_alike_has_half(self):
-        target = 0.3 * synthetic.CAPACITY
+        target = 0.3 * pairs.CAPACITY
         made = labels_module.Labels(
             np.zeros(1, dtype=np.intp), target[None],
             np.stack([target, np.zeros(4), target]), np.zeros(3, dtype=np.intp), np.ones(1),

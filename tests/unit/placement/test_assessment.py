@@ -92,7 +92,7 @@ class AssessmentProperties(unittest.TestCase):
 
     @hypothesis.given(synthetic.hosts(storage=STORAGE), synthetic.profiles(),
                       strategies.sampled_from((0.0, 0.1, 0.9)), strategies.floats(0.0, 0.9))
-    @hypothesis.settings(deadline=None, max_examples=60)
+    @hypothesis.settings(deadline=None, max_examples=25)
     def test_it_equals_predicting_again(self, hosts, vm, own_wait, storage_wait):
         state = told(hosts)
         profile = newcomer.own(vm, own_wait, storage_wait=storage_wait)
@@ -100,7 +100,7 @@ class AssessmentProperties(unittest.TestCase):
 
     @hypothesis.given(synthetic.hosts(storage=STORAGE), synthetic.profiles(),
                       strategies.floats(0.0, 0.9))
-    @hypothesis.settings(deadline=None, max_examples=40)
+    @hypothesis.settings(deadline=None, max_examples=25)
     def test_one_on_a_volume_is_judged_as_the_next_snapshot_shows_it(self, hosts, vm,
                                                                      storage_wait):
         state = told(hosts)
@@ -110,7 +110,7 @@ class AssessmentProperties(unittest.TestCase):
         self.assertFalse(verdict.elsewhere.any())
 
     @hypothesis.given(synthetic.hosts(storage=STORAGE), strategies.data())
-    @hypothesis.settings(deadline=None, max_examples=40)
+    @hypothesis.settings(deadline=None, max_examples=25)
     def test_a_vm_that_stays_on_its_pool(self, hosts, data):
         state = told(hosts)
         domain = state.io_domains.index('pool') if 'pool' in state.io_domains else -1
@@ -132,7 +132,7 @@ class AssessmentProperties(unittest.TestCase):
             self.assertAlmostEqual(score, verdict.score[host], delta=CLOSE + PART * score)
 
     @hypothesis.given(synthetic.hosts(storage=STORAGE))
-    @hypothesis.settings(deadline=None, max_examples=50)
+    @hypothesis.settings(deadline=None, max_examples=25)
     def test_idle_vm_changes_nothing(self, hosts):
         verdict = judge(cluster.build(hosts)).assess(newcomer.own(np.zeros(4)))
         self.assertFalse(verdict.refused.any())
@@ -157,7 +157,7 @@ class AssessmentProperties(unittest.TestCase):
 
     @hypothesis.given(synthetic.hosts(storage=STORAGE), synthetic.profiles(),
                       strategies.randoms(use_true_random=False))
-    @hypothesis.settings(deadline=None, max_examples=50)
+    @hypothesis.settings(deadline=None, max_examples=25)
     def test_order_of_hosts_does_not_matter(self, hosts, vm, random):
         shuffled = list(hosts)
         random.shuffle(shuffled)
@@ -169,19 +169,19 @@ class AssessmentProperties(unittest.TestCase):
         np.testing.assert_array_equal(one.refused[clear], other.refused[place][clear])
 
     @hypothesis.given(synthetic.hosts(), synthetic.profiles())
-    @hypothesis.settings(deadline=None, max_examples=50)
+    @hypothesis.settings(deadline=None, max_examples=25)
     def test_one_host_alone_equals_the_batch(self, hosts, vm):
         profile = newcomer.own(vm, storage_wait=0.2)
-        batch = judge(cluster.build(hosts)).assess(profile)
+        batch = judge(told(hosts)).assess(profile)
         for index, host in enumerate(hosts):
-            alone = judge(cluster.build([host])).assess(profile)
+            alone = judge(told([host])).assess(profile)
             self.assertAlmostEqual(batch.score[index], alone.score[0], delta=ROUNDING)
             if abs(alone.excess[0]) > ROUNDING:
                 self.assertEqual(batch.refused[index], alone.refused[0])
 
     @hypothesis.given(synthetic.hosts(), synthetic.profiles(), strategies.integers(1, 4),
                       strategies.floats(0, 0.9))
-    @hypothesis.settings(deadline=None, max_examples=50)
+    @hypothesis.settings(deadline=None, max_examples=25)
     def test_nobody_suffers_less_for_one_more_neighbour(self, hosts, vm, vcpus, storage_wait):
         state = told(hosts)
         profile = newcomer.own(vm, vcpus=vcpus, storage_wait=storage_wait)
@@ -199,7 +199,7 @@ class AssessmentProperties(unittest.TestCase):
             self.assertGreater(rise.min(initial=0.0), -1e-3)
 
     @hypothesis.given(synthetic.hosts(storage=STORAGE), synthetic.profiles())
-    @hypothesis.settings(deadline=None, max_examples=50)
+    @hypothesis.settings(deadline=None, max_examples=25)
     def test_uncertain_newcomer_is_refused_no_more_often(self, hosts, vm):
         assessor = judge(cluster.build(hosts))
         certain = assessor.assess(newcomer.own(vm), limits.Limits(1.5, 0.5))
@@ -211,7 +211,7 @@ class AssessmentProperties(unittest.TestCase):
 
     @hypothesis.given(synthetic.hosts(storage=STORAGE), synthetic.profiles(),
                       strategies.floats(1.05, 4.0))
-    @hypothesis.settings(deadline=None, max_examples=80)
+    @hypothesis.settings(deadline=None, max_examples=40)
     def test_a_refusal_names_a_vm_whose_bound_crosses_its_limit(self, hosts, vm, tolerated):
         state = cluster.build(hosts)
         own = limits.Limits(tolerated, 0.3)
@@ -339,7 +339,8 @@ class Unknown(unittest.TestCase):
 
     def test_intervals_hold_the_prediction_and_are_exact_beside_nobody(self):
         verdict = self.assess([self.host(name='empty'),
-                               self.host(self.resident('a'), name='busy'), cluster.Host('unknown')])
+                               self.host(self.resident('a'), name='busy'),
+                               cluster.Host('unknown')])
         for index in range(2):
             self.assertEqual([0.0, 0.0], [verdict.lower[index, 0], verdict.upper[index, 0]])
             self.assertLess(verdict.lower[index, 1], verdict.exponent[index, 1])
@@ -430,7 +431,7 @@ class Breaches(unittest.TestCase):
 class MovedState(unittest.TestCase):
 
     @hypothesis.given(synthetic.hosts(largest=3, storage=STORAGE), strategies.data())
-    @hypothesis.settings(deadline=None, max_examples=60)
+    @hypothesis.settings(deadline=None, max_examples=25)
     def test_moving_there_and_back_restores_the_state(self, hosts, data):
         state = cluster.build(hosts)
         hypothesis.assume(len(state.uuids))

@@ -68,7 +68,7 @@ def host(name, *profiles, storage=cluster.LOCAL, cores=1, **more):
 class AgainstPredictingAgain(unittest.TestCase):
 
     @hypothesis.given(CLUSTERS)
-    @hypothesis.settings(deadline=None, max_examples=80)
+    @hypothesis.settings(deadline=None, max_examples=40)
     def test_each_pair(self, hosts):
         state = told(hosts)
         assessor, truth = judge(state), np.nan_to_num(without_each(state))
@@ -84,7 +84,7 @@ class AgainstPredictingAgain(unittest.TestCase):
                 self.assertNotIn(row, found.rows)
 
     @hypothesis.given(CLUSTERS)
-    @hypothesis.settings(deadline=None, max_examples=50)
+    @hypothesis.settings(deadline=None, max_examples=25)
     def test_what_one_does_is_what_the_other_suffers(self, hosts):
         assessor = judge(cluster.build(hosts))
         for row in range(len(assessor.cluster.uuids)):
@@ -98,7 +98,7 @@ class AgainstPredictingAgain(unittest.TestCase):
 class Shares(unittest.TestCase):
 
     @hypothesis.given(CLUSTERS)
-    @hypothesis.settings(deadline=None, max_examples=50)
+    @hypothesis.settings(deadline=None, max_examples=25)
     def test_with_the_joint_part_they_are_all_of_it(self, hosts):
         assessor = judge(cluster.build(hosts))
         for row in range(len(assessor.cluster.uuids)):
@@ -113,7 +113,7 @@ class Shares(unittest.TestCase):
             self.assertFalse(tie_breaking.less(harm[:-1], harm[1:]).any(), harm)
 
     @hypothesis.given(CLUSTERS, strategies.integers(0, 2))
-    @hypothesis.settings(deadline=None, max_examples=50)
+    @hypothesis.settings(deadline=None, max_examples=25)
     def test_who_asks_for_nothing_has_no_share(self, hosts, place):
         place = min(place, len(hosts) - 1)
         hosts[place] = dataclasses.replace(hosts[place], residents=(
@@ -206,7 +206,7 @@ class AllAtOnce(unittest.TestCase):
         return dict(zip(state.uuids, names)), found
 
     @hypothesis.given(CLUSTERS)
-    @hypothesis.settings(deadline=None, max_examples=50)
+    @hypothesis.settings(deadline=None, max_examples=25)
     def test_shares_are_parts_and_all_harm_is_somebodys(self, hosts):
         state = told(hosts)
         assessor = judge(state)

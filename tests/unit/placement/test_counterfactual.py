@@ -30,7 +30,10 @@ from tracon_watcher.placement import verdict
 from tracon_watcher import tie_breaking
 
 STORAGE = (cluster.LOCAL, 'pool')
-SETTINGS = assessment.Settings(pools={'pool': queues.Pool(0.001, 8.0)})
+SETTINGS = assessment.Settings(learnt={synthetic.HOST_TYPE: queues.Learnt(disk=0.5)},
+                               pools={'pool': queues.Pool(0.001, 8.0)})
+#: Rounds of the law end where the hosts solved together move no more, each by less than 1e-4.
+ROUNDING = 0.02
 VM = np.array([300.0, 50.0, 0.5, 0.2])
 
 
@@ -47,16 +50,16 @@ def told(hosts):
     return dataclasses.replace(state, storage_wait=np.nan_to_num(state.storage_wait, nan=0.2))
 
 
-def relaxed(state, needed, by):
-    """Return the state and the newcomer's limits with limits this much looser than needed."""
+def relaxed(state, needed):
+    """Return the state and the newcomer's limits with what is needed for limits."""
     own = {}
     slow, ratio = state.max_slowdown.copy(), state.min_iops_ratio.copy()
     for one in needed:
-        value = one.needed * by if one.response == 'slowdown' else one.needed / by
         if one.vm == verdict.NEWCOMER:
-            own['max_slowdown' if one.response == 'slowdown' else 'min_iops_ratio'] = value
+            own['max_slowdown' if one.response == 'slowdown' else 'min_iops_ratio'] = one.needed
         else:
-            (slow if one.response == 'slowdown' else ratio)[state.resident_index[one.vm]] = value
+            (slow if one.response == 'slowdown' else ratio)[
+                state.resident_index[one.vm]] = one.needed
     return dataclasses.replace(state, max_slowdown=slow, min_iops_ratio=ratio), own
 
 
@@ -64,9 +67,9 @@ class AgainstTheWholeCluster(unittest.TestCase):
 
     @hypothesis.given(synthetic.hosts(largest=3, storage=STORAGE), synthetic.profiles(),
                       strategies.floats(1.05, 4.0), strategies.sampled_from((0.0, 0.4)))
-    @hypothesis.settings(deadline=None, max_examples=120)
+    @hypothesis.settings(deadline=None, max_examples=40)
     def test_limits_and_absences(self, hosts, vm, tolerated, doubt):
-        state = cluster.build(hosts)
+        state = told(hosts)
         own = limits.Limits(tolerated, 0.3)
         profile = newcomer.Profile(vm, vm * doubt)
         assessor = judge(state)
@@ -76,19 +79,21 @@ class AgainstTheWholeCluster(unittest.TestCase):
             found = trials.of(host)
             self.assertTrue(found.complete)
             self.assertEqual(bool(truth.refused[host]), found.refused)
-            self.assertAlmostEqual(truth.score[host], found.score, places=9)
-            self.check_limits(state, profile, own, host, found)
+            self.assertAlmostEqual(truth.score[host], found.score)
+            self.check_limits(state, profile, own, host, found, truth)
             self.check_absences(state, profile, own, host, found)
 
-    def check_limits(self, state, profile, own, host, found):
+    def check_limits(self, state, profile, own, host, found, truth):
         self.assertEqual(found.refused, bool(found.limits))
-        for by, passes in ((1.0, True), (1 - 1e-6, False)):
-            if not found.refused:
-                continue
-            changed, mine = relaxed(state, found.limits, by)
-            refused = judge(changed).assess(
-                profile, dataclasses.replace(own, **mine)).refused[host]
-            self.assertEqual(passes, not refused)
+        if found.refused:
+            changed, mine = relaxed(state, found.limits)
+            self.assertLess(judge(changed).assess(
+                profile, dataclasses.replace(own, **mine)).excess[host], ROUNDING)
+            # It passes just so.
+            needed = {(one.vm, one.response): one.needed for one in found.limits}
+            for breach in truth.breaches(host):
+                self.assertAlmostEqual(1.0, needed[breach.vm, breach.response] / breach.bound,
+                                       delta=ROUNDING)
         for one in found.limits:
             looser = one.needed > one.limit if one.response == 'slowdown' else (
                 one.needed < one.limit)
@@ -103,9 +108,13 @@ class AgainstTheWholeCluster(unittest.TestCase):
                              for former, later in zip(reliefs, reliefs[1:])), reliefs)
         for one in found.absences:
             truth = judge(state.moved({one.vm: None})).assess(profile, own)
-            self.assertEqual(not truth.refused[host] if found.refused else None, one.passes)
+            if not found.refused:
+                self.assertIsNone(one.passes)
+            elif abs(truth.excess[host]) > ROUNDING:
+                self.assertEqual(not truth.refused[host], one.passes)
             if one.vm in here and not any(name == 'pool' for name in state.io_domains):
-                self.assertAlmostEqual(one.relief, found.score - truth.score[host], places=6)
+                self.assertAlmostEqual(one.relief, found.score - truth.score[host],
+                                       delta=ROUNDING)
 
 
 class OfOneThatIsThereAlready(unittest.TestCase):
@@ -114,9 +123,9 @@ class OfOneThatIsThereAlready(unittest.TestCase):
         super().setUp()
         self.state = cluster.build([
             cluster.Host('a', (cluster.Resident('mover', VM), cluster.Resident('left', VM)),
-                         synthetic.HOST_TYPE, 'pool'),
+                         synthetic.HOST_TYPE, 'pool', cores=1),
             cluster.Host('b', (cluster.Resident('other', VM, limits.Limits(1.2)),),
-                         synthetic.HOST_TYPE, 'pool')])
+                         synthetic.HOST_TYPE, 'pool', cores=1)])
         self.assessor = judge(self.state)
 
     def test_it_is_no_neighbour_of_itself(self):
@@ -139,16 +148,39 @@ class OfOneThatIsThereAlready(unittest.TestCase):
         self.assertEqual([('other', True)], [(one.vm, one.passes) for one in found.absences])
 
 
+class OnAPool(unittest.TestCase):
+
+    def test_without_one_vm_the_others_still_wait_for_it(self):
+        reader = np.array([800.0, 0.0, 0.05, 0.0])
+        vms = [[cluster.Resident(f'{name}{place}', rate * reader, storage_wait=0.5)
+                for place, rate in enumerate((0.5, 2.0))] for name in 'ab']
+        state = cluster.build([cluster.Host(name, tuple(of), synthetic.HOST_TYPE, 'pool',
+                                            cores=16) for name, of in zip('ab', vms)])
+        profile, own = newcomer.own(reader, storage_wait=0.5), limits.Limits(1.05)
+        settings = assessment.Settings(pools={'pool': queues.Pool(0.001, 2.0)})
+        found = counterfactual.Trials(judge(state, settings), profile, lambda host: own).of(0)
+        self.assertTrue(found.refused)
+        self.assertEqual({'a0': False, 'a1': False},
+                         {one.vm: one.passes for one in found.absences})
+        for one in found.absences:
+            left = judge(state.moved({one.vm: None}), settings).assess(profile)
+            here = judge(state, settings).assess(profile)
+            self.assertAlmostEqual(one.relief, (here.score - here.elsewhere
+                                                - left.score + left.elsewhere)[0], places=3)
+            self.assertGreater(one.relief, 0.01)
+
+
 class OnOtherStorageThanItsHosts(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
         self.state = cluster.build([
             cluster.Host('a', (cluster.Resident('mover', VM, io_domain='pool'),
-                               cluster.Resident('left', VM)), synthetic.HOST_TYPE),
-            cluster.Host('b', (cluster.Resident('other', VM),), synthetic.HOST_TYPE),
+                               cluster.Resident('left', VM)), synthetic.HOST_TYPE, cores=1),
+            cluster.Host('b', (cluster.Resident('other', VM, storage_wait=0.25),),
+                         synthetic.HOST_TYPE, cores=1),
             cluster.Host('c', (cluster.Resident('user', VM, io_domain='pool'),),
-                         synthetic.HOST_TYPE)])
+                         synthetic.HOST_TYPE, cores=1)])
         self.assessor = judge(self.state)
 
     def trials(self, profile, vm=None):
@@ -175,10 +207,11 @@ class OnOtherStorageThanItsHosts(unittest.TestCase):
 
     def test_what_a_volume_does_to_residents(self):
         effect, = self.trials(newcomer.own(VM).set_apart()).effects(1)
-        volume = self.state.with_residents([(1, 'x', VM, limits.NONE)], {'x': 'volume'})
+        volume, disk = (self.state.with_residents(
+            [(1, 'x', VM, limits.NONE)], {'x': 'volume'} if apart else None)
+            for apart in (True, False))
         self.assertAlmostEqual(self.shown(volume, 'other'), effect.after[0])
-        self.assertLess(effect.after[0], self.shown(
-            self.state.with_resident(1, 'x', VM), 'other'))
+        self.assertLess(effect.after[0], self.shown(disk, 'other') - 0.01)
 
 
 class Bounds(unittest.TestCase):
@@ -187,8 +220,8 @@ class Bounds(unittest.TestCase):
         super().setUp()
         self.state = cluster.build([
             cluster.Host('a', (cluster.Resident('one', VM), cluster.Resident('two', VM)),
-                         synthetic.HOST_TYPE),
-            cluster.Host('unknown', (cluster.Resident('three', None),), synthetic.HOST_TYPE)])
+                         synthetic.HOST_TYPE, cores=1),
+            cluster.Host('unknown', (cluster.Resident('three', None),), synthetic.HOST_TYPE, cores=1)])
         self.assessor = judge(self.state)
 
     def trials(self, **options):

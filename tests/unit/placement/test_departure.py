@@ -56,7 +56,7 @@ class TestDepartures(unittest.TestCase):
                 self.assertEqual(ended.sum(), found.ended[place])
 
     @hypothesis.given(synthetic.hosts(largest=2))
-    @hypothesis.settings(deadline=None, max_examples=60)
+    @hypothesis.settings(deadline=None, max_examples=30)
     def test_from_disks_of_their_own(self, hosts):
         # What one waits for that is not told is guessed from those beside it.
         hosts = [cluster.Host(host.name, tuple(cluster.Resident(
@@ -66,7 +66,7 @@ class TestDepartures(unittest.TestCase):
         self.check([*hosts, cluster.Host('far', (), synthetic.HOST_TYPE, cores=16)], 'far')
 
     @hypothesis.given(synthetic.hosts(largest=2, storage=('pool',)))
-    @hypothesis.settings(deadline=None, max_examples=60)
+    @hypothesis.settings(deadline=None, max_examples=30)
     def test_who_stays_on_the_pool_is_felt_there(self, hosts):
         self.check([*hosts, cluster.Host('far', (), synthetic.HOST_TYPE, 'pool', cores=16)],
                    'far')

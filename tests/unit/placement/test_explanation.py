@@ -35,7 +35,7 @@ def cloud():
                      synthetic.HOST_TYPE, cores=1),
         cluster.Host('busy', (cluster.Resident('hog', VM * 3), cluster.Resident('tiny', IDLE / 2)),
                      synthetic.HOST_TYPE, cores=1),
-        cluster.Host('strict', (cluster.Resident('touchy', VM, limits.Limits(1.5)),),
+        cluster.Host('strict', (cluster.Resident('touchy', VM, limits.Limits(1.2)),),
                      synthetic.HOST_TYPE, cores=1),
         cluster.Host('strange', (), synthetic.HOST_TYPE),
         cluster.Host('remote', (), synthetic.HOST_TYPE, 'pool', cores=1)]))
@@ -94,7 +94,7 @@ class OfNow(unittest.TestCase):
         strict = self.hosts['strict']
         self.assertTrue(strict['refused'])
         self.assertIsNone(strict['rank'])
-        self.assertEqual(('touchy', 'slowdown', 1.5), tuple(
+        self.assertEqual(('touchy', 'slowdown', 1.2), tuple(
             strict['worst'][name] for name in ('vm', 'response', 'limit')))
         passing = strict['would_pass']
         self.assertTrue(passing['judged_again'])

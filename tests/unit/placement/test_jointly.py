@@ -20,6 +20,7 @@ from tracon_watcher.placement import cluster
 from tracon_watcher.placement import constraints
 from tracon_watcher.placement import jointly
 from tracon_watcher.placement import occupancy
+from tracon_watcher.placement import queues
 from tracon_watcher.scheduling import assignment
 
 
@@ -30,16 +31,19 @@ class TestJointly(unittest.TestCase):
         capacity = synthetic.CAPACITY
         cpu, disk = np.array([0, 0, 0.9, 0.1]) * capacity, np.array([0.6, 0.6, 0.05, 0]) * capacity
         state = cluster.build([
-            cluster.Host('h0', (cluster.Resident('disk', disk), cluster.Resident('d', disk)),
-                         synthetic.HOST_TYPE),
+            cluster.Host('h0', (cluster.Resident('disk', disk, storage_wait=0.9),
+                                cluster.Resident('d', disk, storage_wait=0.9)),
+                         synthetic.HOST_TYPE, cores=1),
             cluster.Host('h1', (cluster.Resident('cpu', cpu), cluster.Resident('c', cpu)),
-                         synthetic.HOST_TYPE),
-            cluster.Host('h2', (), synthetic.HOST_TYPE),
-            cluster.Host('h3', (cluster.Resident('busy', cpu / 2),), synthetic.HOST_TYPE)])
-        judge = assessment.Assessor(state)
+                         synthetic.HOST_TYPE, cores=1),
+            cluster.Host('h2', (), synthetic.HOST_TYPE, cores=1),
+            cluster.Host('h3', (cluster.Resident('busy', cpu / 2),), synthetic.HOST_TYPE,
+                         cores=1)])
+        judge = assessment.Assessor(state, assessment.Settings(
+            learnt={synthetic.HOST_TYPE: queues.Learnt(disk=1.0)}))
         room = occupancy.Occupancy(state, constraints.Constraints(), 0.0)
         left = {(first, second): float(np.nansum(assessment.Assessor(
-            state.moved({'cpu': first, 'disk': second})).exponents()))
+            state.moved({'cpu': first, 'disk': second}), judge.settings).exponents()))
             for first, second in (('h2', 'h3'), ('h3', 'h2'))}
         first, second = min(left, key=left.get)
         self.assertGreater(max(left.values()), 1.05 * min(left.values()))

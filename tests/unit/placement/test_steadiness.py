@@ -104,7 +104,8 @@ class BalancedTestCase(unittest.TestCase):
             state = cluster.build([cluster.Host(f'h{host}', tuple(
                 cluster.Resident(f'vm-{host}-{name}', medians[name], limits.Limits(8.0)
                                  if name == 'web' else limits.NONE)
-                for name in ('blastn', 'dedup', 'web')), host_type, cores=1) for host in range(self.hosts)])
+                for name in ('blastn', 'dedup', 'web')), host_type, cores=1)
+                for host in range(self.hosts)])
             rng = np.random.default_rng(7)
             self.assertGreater(assessment.Assessor(state).exponents()[0].min(),
                                0.1, 'they do slow each other down')

@@ -15,7 +15,7 @@ import os
 import tempfile
 import unittest
 
-from tests import synthetic
+from tests.unit.models import pairs
 from tracon_watcher import errors
 from tracon_watcher.prediction import store
 
@@ -27,7 +27,7 @@ class TestStore(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.path = os.path.join(folder.name, 'model.json')
-        self.model = synthetic.model()
+        self.model = pairs.model()
         store.save(self.model, self.path)
 
     def edit(self, change):
