@@ -95,6 +95,7 @@ def _largest_other(part: queues.Part) -> IntArray:
     second = np.minimum(first + 1, count - 1)
     found = order[first]
     itself = found == np.arange(count)
-    found[itself] = np.where(key[second] == part.key, order[second], -1)[itself]
+    found[itself] = np.where((second > first) & (key[second] == part.key),
+                             order[second], -1)[itself]
     found[(part.amount[found] <= 0.0) | (part.key < 0)] = -1
     return np.asarray(found)

@@ -430,8 +430,9 @@ class Queues:
         own, others = self._prepared.with_newcomer(
             network.Newcomer(newcomer.vcpus, busy / longer, **disk), residents)
         whole = own_waits.felt(np.log(own * longer), newcomer.own_wait or None)
-        return (np.stack([_of_work(whole, _busy(np.full(len(own), busy), waited, np.full(
-                    len(own), rate >= characteristics.MINIMUM_IOPS and math.isnan(share)))), whole]),
+        guessed = np.full(len(own), rate >= characteristics.MINIMUM_IOPS and math.isnan(share))
+        work = _of_work(whole, _busy(np.full(len(own), busy), waited, guessed))
+        return (np.stack([work, whole]),
                 np.fmax(self._exponents(others, residents_longer), self.exponent))
 
     def _exponents(self, whole: FloatArray, longer: FloatArray,

@@ -318,7 +318,8 @@ def with_newcomer(hosts: Hosts, vms: VMs, newcomer: Newcomer,
     place = np.empty(len(order), dtype=np.intp)
     place[order] = np.arange(len(order))
 
-    def joined(values: FloatArray | None, missing: float, value: float) -> FloatArray:
+    def joined(values: FloatArray | None, missing: float,
+               value: FloatArray | float) -> FloatArray:
         whole = np.full(residents, missing) if values is None else values
         return np.concatenate([whole, np.full(count, value)])[order]
 

@@ -262,6 +262,14 @@ class AllAtOnce(unittest.TestCase):
         self.assertEqual(1, np.argmax(found.harm))
         self.assertEqual(0.0, found.harm[3])
 
+    def test_nobody_is_his_own_culprit(self):
+        # Not even the only one on a pool, which takes most of the cores that it waits for.
+        names, _found = self.find(cluster.Host('a', (
+            cluster.Resident('small', 0.3 * CPU),
+            cluster.Resident('reader', VM, io_domain='pool', storage_wait=0.25)),
+            synthetic.HOST_TYPE, cores=1))
+        self.assertEqual({'small': 'reader', 'reader': 'small'}, names)
+
     def test_one_who_waits_for_nothing_still_takes_of_the_pool(self):
         other = cluster.Host('far', (cluster.Resident(
             'far', np.array([2000.0, 0.0, 0.1, 0.0]), storage_wait=0.0),), synthetic.HOST_TYPE,

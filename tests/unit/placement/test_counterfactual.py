@@ -71,7 +71,7 @@ class AgainstTheWholeCluster(unittest.TestCase):
     def test_limits_and_absences(self, hosts, vm, tolerated, doubt):
         state = told(hosts)
         own = limits.Limits(tolerated, 0.3)
-        profile = newcomer.Profile(vm, vm * doubt)
+        profile = newcomer.Profile(vm, vm * doubt, storage_wait=0.2)
         assessor = judge(state)
         trials = counterfactual.Trials(assessor, profile, lambda host: own)
         truth = assessor.assess(profile, own)
@@ -221,7 +221,8 @@ class Bounds(unittest.TestCase):
         self.state = cluster.build([
             cluster.Host('a', (cluster.Resident('one', VM), cluster.Resident('two', VM)),
                          synthetic.HOST_TYPE, cores=1),
-            cluster.Host('unknown', (cluster.Resident('three', None),), synthetic.HOST_TYPE, cores=1)])
+            cluster.Host('unknown', (cluster.Resident('three', None),), synthetic.HOST_TYPE,
+                         cores=1)])
         self.assessor = judge(self.state)
 
     def trials(self, **options):

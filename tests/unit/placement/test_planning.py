@@ -50,8 +50,9 @@ def resident(uuid, share, tolerance=limits.NONE):
 
 def hosts(*residents, storage=cluster.LOCAL):
     """Build a state of hosts, a list of residents each."""
-    return cluster.build([cluster.Host(f'h{place}', tuple(vms), synthetic.HOST_TYPE, storage, NOW, 1)
-                          for place, vms in enumerate(residents)])
+    return cluster.build([
+        cluster.Host(f'h{place}', tuple(vms), synthetic.HOST_TYPE, storage, NOW, 1)
+        for place, vms in enumerate(residents)])
 
 
 def harm(state):
