@@ -21,8 +21,6 @@ import typing
 from cliff import command
 from cliff import lister
 
-_PACKAGED = pathlib.Path('data', 'mixes', 'two-cores.csv')
-
 
 class Measure(command.Command):
     """Measure mixes of up to eight guests on all cores of this machine, into a CSV file.
@@ -63,8 +61,7 @@ class Show(lister.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('file', nargs='?', metavar='FILE',
-                            help='of mixes (CSV); by default the one that comes with the package')
+        parser.add_argument('file', metavar='FILE', help='of mixes (CSV)')
         parser.add_argument('--plot', metavar='FILE', type=pathlib.Path,
                             help='picture of predicted over measured (PNG, SVG or PDF)')
         return parser
@@ -74,8 +71,7 @@ class Show(lister.Lister):
         from tracon_watcher.cmd import packaged
         from tracon_watcher.lab import mixes
 
-        path = parsed_args.file or pathlib.Path(mixes.__file__).parent / _PACKAGED
-        header, rows = mixes.read(path)
+        header, rows = mixes.read(parsed_args.file)
         judged = mixes.judge(rows, int(header['cores']))
         if parsed_args.plot:
             _plot(judged, parsed_args.plot)
