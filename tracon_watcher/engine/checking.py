@@ -96,9 +96,14 @@ class Checking:
         return {name: one.known for name, one in self._pools.items()}
 
     def adopt(self, learnt: Mapping[str, queues.Learnt],
-              pools: Mapping[str, queues.Pool]) -> None:
-        """Go on from what another engine had learnt."""
-        self._types = {name: _Type(one) for name, one in learnt.items()}
+              pools: Mapping[str, queues.Pool], age: float = 0.0) -> None:
+        """Go on from what another engine had learnt.
+
+        :param age: of these values, in seconds
+        """
+        fade = 0.5 ** (min(age, _LONG_AGO) / _HALF_LIFE)
+        self._types = {name: _Type(dataclasses.replace(one, vm_hours=fade * one.vm_hours))
+                       for name, one in learnt.items()}
         self._pools = {name: _Pool(one) for name, one in pools.items()}
 
     def take(self, view: views.View) -> None:

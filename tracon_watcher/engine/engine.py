@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import threading
 import time
 from typing import Callable, Mapping, Protocol
@@ -29,6 +30,7 @@ from tracon_watcher.engine import publication
 from tracon_watcher.engine import reports
 from tracon_watcher.engine import residency as residency_module
 from tracon_watcher.engine import state
+from tracon_watcher.engine.storage import learnt as learnt_values
 from tracon_watcher.engine.storage import lease as leases
 from tracon_watcher.engine import view as view_module
 from tracon_watcher.engine import viewing
@@ -49,6 +51,8 @@ _SHORTEST_REPAIR = 30.0
 _LOOKUPS, _SHORTEST_LOOKUP = 20, 5.0
 #: So many that fail end a time: each may have waited until it timed out.
 _FAILED_LOOKUPS = 3
+#: Seconds between two times that what was learnt is stored.
+_SAVING = 300.0
 
 
 class Publisher(listening.Startable, Protocol):
@@ -89,6 +93,7 @@ class Parts:
 
     leadership: leaderships.Leadership
     lease: leases.Lease
+    learnt: learnt_values.LearntValues
     list_cloud: Callable[[], cloud.Inventory]
     residency: residency_module.Residency
     make_collector: Callable[[], collectors.Collector]
@@ -134,6 +139,7 @@ class Engine:
         self._told: cluster_module.ClusterState | None = None
         self._collector: collectors.Collector | None = None
         self._checking = checking.Checking(settings.polling_interval)
+        self._saved_at = -math.inf
         self._publisher: Publisher | None = None
         self._listening: listening.Listening | None = None
         self._standby: Standby | None = None
@@ -280,7 +286,10 @@ class Engine:
         self._collector = self._parts.make_collector()
         publisher = self._parts.make_publisher()
         self._checking = checking.Checking(self._settings.polling_interval)
-        if heard is not None:
+        if heard is None:
+            learnt, pools, saved_at = self._parts.learnt.load()
+            self._checking.adopt(learnt, pools, max(self._clock() - saved_at, 0.0))
+        else:
             self._checking.adopt(heard.learnt, heard.pools)
             publisher.adopt(heard)
             self._told = heard.cluster
@@ -317,4 +326,7 @@ class Engine:
             cluster, dataclasses.replace(self._settings.judging, learnt=learnt, pools=pools))
         self.view = viewing.look(epoch, assessor, inventory, collected, now)
         self._checking.take(self.view)
+        if now >= self._saved_at + _SAVING or now < self._saved_at:
+            self._saved_at = now
+            self._parts.learnt.save(self._checking.learnt, self._checking.pools, now)
         self.after_view()

@@ -68,6 +68,24 @@ class EngineTest(engines.EngineCase):
         self.assertIsNone(self.engine.view)
         self.assertEqual(0, engines.Listener.listening)
 
+    def test_what_was_learnt_survives_all_engines(self):
+        known = queues.Learnt(gain=1.2, disk=4.0, spread=0.3, vm_hours=48.0, error=0.1,
+                              constant_error=0.2, coverage=0.8)
+        self.storage.learnt.save({'other': known}, {}, self.source.now - 86400.0)
+        self.lead()
+        self.source.run(3)
+        self.engine.collect()
+        # A day halves what it counts, not what it is.
+        self.assertEqual({'other': dataclasses.replace(known, vm_hours=24.0)},
+                         self.published[-1].learnt)
+        self.engine._checking.adopt({'another': known}, {})
+        self.source.run(1)
+        self.engine.collect()
+        self.assertEqual({'other'}, set(self.storage.learnt.load()[0]))
+        self.source.run(6)
+        self.engine.collect()
+        self.assertEqual({'another'}, set(self.storage.learnt.load()[0]))
+
     def test_notifications_do_not_make_it_list_again_and_again(self):
         listings, asked = [], []
         parts = dataclasses.replace(

@@ -22,6 +22,7 @@ from tracon_watcher.engine.storage import cooldowns
 from tracon_watcher.engine.storage import database as databases
 from tracon_watcher.engine.storage import decisions
 from tracon_watcher.engine.storage import kinds
+from tracon_watcher.engine.storage import learnt
 from tracon_watcher.engine.storage import lease
 from tracon_watcher.engine.storage import moves
 from tracon_watcher.engine.storage import outcomes
@@ -51,6 +52,7 @@ class Storage:
         self.moves = moves.Moves(database, cooldown_rule)
         self.outcomes = outcomes.Outcomes(database, move_cost, backoff)
         self.kinds = kinds.Kinds(database)
+        self.learnt = learnt.LearntValues(database)
 
     @classmethod
     def open(cls, connection: str, **options: Any) -> Storage:

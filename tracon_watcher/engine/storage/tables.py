@@ -44,22 +44,13 @@ LEASES = sa.Table(
     **_MYSQL)
 
 # Nothing reads or writes these; revision 0001 made them.
-for _name in ('models', 'calibrations'):
-    sa.Table(
-        _name, METADATA,
-        sa.Column('id', sa.Integer, primary_key=True, autoincrement=True),
-        sa.Column('host_type', sa.String(NAME), nullable=False),
-        sa.Column('response', sa.String(ID), nullable=False),
-        sa.Column('version', sa.Integer, nullable=False),
-        sa.Column('document', types.long_text(), nullable=False),
-        sa.Column('created_at', sa.Double, nullable=False),
-        sa.Column('origin', sa.String(WORD), nullable=False),
-        sa.Column('errors', types.long_text(), nullable=False),
-        sa.Column('active', sa.Boolean),
-        sa.UniqueConstraint('host_type', 'response', 'version'),
-        sa.UniqueConstraint('host_type', 'response', 'active'),
-        sa.Index(None, 'created_at'),
-        **_MYSQL)
+LEARNT = sa.Table(
+    'learnt', METADATA,
+    sa.Column('kind', sa.String(WORD), primary_key=True),
+    sa.Column('name', sa.String(NAME), primary_key=True),
+    sa.Column('document', types.long_text(), nullable=False),
+    sa.Column('updated_at', sa.Double, nullable=False),
+    **_MYSQL)
 
 DECISIONS = sa.Table(
     'decisions', METADATA,

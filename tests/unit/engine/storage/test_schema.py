@@ -88,7 +88,7 @@ class TestSchema(base.DatabaseCase):
         """What MariaDB keeps of it does not stand in the way of the next."""
         database = self.connect()
         with database.connection() as connection:
-            tables.METADATA.tables['models'].create(connection)
+            tables.METADATA.tables['moves'].create(connection)
             tables.LEASES.create(connection)
             migration.MigrationContext.configure(connection)._ensure_version_table()
         schema.upgrade(database)
