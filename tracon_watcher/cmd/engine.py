@@ -181,8 +181,9 @@ def build(conf: cfg.ConfigOpts,
 
     of_volumes = volume_limits.VolumeLimits()
     parts = engines.Parts(
-        lead, storage.lease, storage.learnt, lambda: cloud.collect(sdk, volume_limits=of_volumes), residents,
-        make_collector, make_publisher,
+        lead, storage.lease, storage.learnt,
+        lambda: cloud.collect(sdk, volume_limits=of_volumes), residents, make_collector,
+        make_publisher,
         make_listener if wanted.notifications else None,
         lambda: standby.Standby(protocol.connector(conf), name),
         lambda uuid, known: cloud.volumes_of(sdk, uuid, known))

@@ -76,7 +76,8 @@ class EngineCase(base.StorageCase):
         parts = engine.Parts(
             leadership.Leadership(self.storage.lease, str(uuid.uuid4()), LEASE,
                                   lambda: self.monotonic),
-            storage.Storage(self.database).lease, self.storage.learnt, self.inventory, residency.Residency(),
+            storage.Storage(self.database).lease, self.storage.learnt, self.inventory,
+            residency.Residency(),
             lambda: collector.Collector(
                 self.source, demands.Demands(calibration_document.packaged()), 60.0, 1800.0),
             self.make_publisher, Listener, make_standby=make_standby)
