@@ -118,7 +118,9 @@ def document(captured: Captured) -> dict[str, Any]:
                         if made.newcomer.own_wait else {}),
                      **({'vcpus': made.newcomer.vcpus} if made.newcomer.vcpus > 1 else {}),
                      **({} if math.isnan(made.newcomer.storage_wait)
-                        else {'storage_wait': made.newcomer.storage_wait})},
+                        else {'storage_wait': made.newcomer.storage_wait}),
+                     **({'cpu_weight': made.newcomer.cpu_weight}
+                        if made.newcomer.cpu_weight != 1.0 else {})},
         'considered': len(judged.rows), 'refused': int(out.sum()),
         'unknown': int((status != assessment.Status.KNOWN).sum()), 'outcome': captured.outcome,
         'hosts': [_host(captured, int(position), int(status[position]), bool(out[position]),

@@ -217,7 +217,8 @@ class Judge:
             found = cluster.resident_profile(row)
             return storage.felt(cluster, found, cluster.io_domain[row] < 0)
         expected = newcomer.expected(cluster.history, *operation.kind(spec))
-        expected = dataclasses.replace(expected, vcpus=operation.vcpus(spec.flavor))
+        expected = dataclasses.replace(expected, vcpus=operation.vcpus(spec.flavor),
+                                       cpu_weight=operation.cpu_weight(spec.flavor))
         return storage.felt(cluster, expected, operation.boots_from_volume(spec))
 
     def _limits(self, policy: policies.Policy, spec, rows, count: int,

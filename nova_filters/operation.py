@@ -14,6 +14,8 @@
 
 from __future__ import annotations
 
+from tracon_watcher.placement import cpu_shares
+
 
 def never_refused(spec, resident: bool) -> bool:
     """Say whether a request is weighed only.
@@ -73,6 +75,11 @@ def kind_of_instance(instance) -> tuple[str, str, str] | None:
 def vcpus(flavor) -> int:
     """Return how many virtual CPUs a flavor has, 1 where that is not loaded."""
     return _value(flavor, 'vcpus') or 1
+
+
+def cpu_weight(flavor) -> float:
+    """Return the weight of a flavor's VMs on the cores they share; 0 for cores of their own."""
+    return cpu_shares.weight(_value(flavor, 'extra_specs') or {})
 
 
 def _value(thing, name: str):

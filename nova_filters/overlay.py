@@ -122,18 +122,12 @@ def _replace(result: verdict.Assessment, assessor: assessment.Assessor,
                 if uuid in part.resident_index)
     if gone:
         part = part.moved(gone)
-    part = part.with_residents([(place, vm.uuid, vm.profile.mean, vm.limits)
+    part = part.with_residents([(place, vm.uuid, vm.profile, vm.limits)
                                 for place, index in enumerate(chosen)
                                 for vm in changes[index].arrived.values()],
                                {vm.uuid: backend for index in chosen
                                 for vm in changes[index].arrived.values()
-                                if (backend := storage.brought(cluster, vm.uuid, vm.profile))},
-                               {vm.uuid: vm.profile.own_wait for index in chosen
-                                for vm in changes[index].arrived.values()},
-                               {vm.uuid: vm.profile.vcpus for index in chosen
-                                for vm in changes[index].arrived.values()},
-                               {vm.uuid: vm.profile.storage_wait for index in chosen
-                                for vm in changes[index].arrived.values()})
+                                if (backend := storage.brought(cluster, vm.uuid, vm.profile))})
     here = limits
     if not isinstance(limits, limits_module.Limits):
         here = [limits[index] for index in (*chosen, *left)]

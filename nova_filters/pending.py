@@ -54,6 +54,7 @@ class Placement:
                 'apart': self.profile.apart, 'own_wait': self.profile.own_wait,
                 'vcpus': self.profile.vcpus,
                 'storage_wait': _numbers([self.profile.storage_wait])[0],
+                'cpu_weight': self.profile.cpu_weight,
                 'max_slowdown': (None if np.isinf(self.limits.max_slowdown)
                                  else self.limits.max_slowdown),
                 'min_iops_ratio': self.limits.min_iops_ratio, 'at': self.at}
@@ -71,7 +72,8 @@ class Placement:
                                    float(record.get('own_wait', 0.0)),
                                    int(record.get('vcpus', 1)),
                                    np.nan if record.get('storage_wait') is None
-                                   else float(record['storage_wait']))
+                                   else float(record['storage_wait']),
+                                   float(record.get('cpu_weight', 1.0)))
         return cls(str(record['uuid']), str(record['host']), str(record['node']), profile,
                    limits_module.Limits(np.inf if slowdown is None else float(slowdown),
                                         float(record['min_iops_ratio'])), float(record['at']))

@@ -38,7 +38,7 @@ _MOST = 32
 # Judging one takes a pass over all VMs, some tens of milliseconds for 200,000 of them.
 _COMMON = 8
 
-_Key = tuple[bytes, bytes, bool, float, int, str, limits_module.Limits]
+_Key = tuple[bytes, bytes, bool, float, int, str, float, limits_module.Limits]
 
 
 @dataclasses.dataclass
@@ -123,4 +123,5 @@ class Recall:
 
 def _key(newcomer: newcomers.Profile, limits: limits_module.Limits) -> _Key:
     return (newcomer.mean.tobytes(), newcomer.deviation.tobytes(), newcomer.apart,
-            newcomer.own_wait, newcomer.vcpus, str(newcomer.storage_wait), limits)
+            newcomer.own_wait, newcomer.vcpus, str(newcomer.storage_wait),
+            newcomer.cpu_weight, limits)

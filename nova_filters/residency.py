@@ -281,7 +281,8 @@ class Residency:
         kind = operation.kind_of_instance(instance) if instance is not None else None
         profile = newcomer.expected(cluster.history, *(kind or ('', '', '')))
         if kind is not None:
-            profile = dataclasses.replace(profile, vcpus=operation.vcpus(instance.flavor))
+            profile = dataclasses.replace(profile, vcpus=operation.vcpus(instance.flavor),
+                                          cpu_weight=operation.cpu_weight(instance.flavor))
         return Arrival(uuid, storage.felt(
             cluster, profile, kind is not None and newcomer.on_volume(kind[-1])))
 

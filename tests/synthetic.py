@@ -53,9 +53,10 @@ def hosts(largest: int = 4, storage: tuple[str | None, ...] = (cluster.LOCAL,),
         strategies.just(0.0))
     residents = strategies.lists(strategies.tuples(
         profiles(), tolerances, own, waits, strategies.integers(1, 4),
-        strategies.floats(0.0, 0.9) | strategies.just(math.nan)), max_size=3)
+        strategies.floats(0.0, 0.9) | strategies.just(math.nan),
+        strategies.sampled_from((1.0, 0.25, 4.0, 0.0))), max_size=3)
     one = strategies.tuples(residents, strategies.sampled_from(storage),
-                            strategies.sampled_from(CORES))
+                            strategies.sampled_from(CORES), strategies.integers(1, 2))
     return strategies.lists(one, min_size=1, max_size=largest).map(_named)
 
 
@@ -64,8 +65,8 @@ def _named(drawn: list) -> list[cluster.Host]:
     return [cluster.Host(
         f'host{place}',
         tuple(cluster.Resident(f'vm-{place}-{row}', profile, tolerance, own, wait,
-                               min(vcpus, cores), storage_wait)
-              for row, (profile, tolerance, own, wait, vcpus, storage_wait)
+                               min(vcpus, cores), storage_wait, weight)
+              for row, (profile, tolerance, own, wait, vcpus, storage_wait, weight)
               in enumerate(residents)),
-        HOST_TYPE, storage, 1000.0, cores)
-        for place, (residents, storage, cores) in enumerate(drawn)]
+        HOST_TYPE, storage, 1000.0, cores, threads)
+        for place, (residents, storage, cores, threads) in enumerate(drawn)]

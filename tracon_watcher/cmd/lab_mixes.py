@@ -61,7 +61,8 @@ class Show(lister.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('file', metavar='FILE', help='of mixes (CSV)')
+        parser.add_argument('file', metavar='FILE', nargs='?', type=pathlib.Path,
+                            help='of mixes (CSV); by default what comes with the package')
         parser.add_argument('--plot', metavar='FILE', type=pathlib.Path,
                             help='picture of predicted over measured (PNG, SVG or PDF)')
         return parser
@@ -71,7 +72,7 @@ class Show(lister.Lister):
         from tracon_watcher.cmd import packaged
         from tracon_watcher.lab import mixes
 
-        header, rows = mixes.read(parsed_args.file)
+        header, rows = mixes.read(parsed_args.file or mixes.PACKAGED)
         judged = mixes.judge(rows, int(header['cores']))
         if parsed_args.plot:
             _plot(judged, parsed_args.plot)
@@ -80,22 +81,30 @@ class Show(lister.Lister):
 
 
 def _plot(judged: typing.Any, path: pathlib.Path) -> None:
-    import matplotlib
-    matplotlib.use('Agg')
-    from matplotlib import pyplot
+    from matplotlib import figure
+    from matplotlib import ticker
+    import numpy as np
 
     from tracon_watcher.lab import mixes
 
-    figure, axes = pyplot.subplots(figsize=(5.5, 5))
-    for name, marker in ((mixes.LAW, 'o'), (mixes.ESTIMATED, 'x'), (mixes.COUNTERS, '+')):
-        axes.plot(judged.measured, judged.predicted[name], marker, label=name, alpha=0.7)
-    most = max(axes.get_xlim()[1], axes.get_ylim()[1])
-    axes.plot([1, most], [1, most], color='grey', linewidth=0.8)
-    axes.set(xscale='log', yscale='log', xlim=(0.9, most), ylim=(0.9, most),
-             xlabel='measured slowdown', ylabel='predicted, or seen by counters')
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter('{x:g}')
-        axis.set_minor_formatter('{x:g}')
-    axes.legend()
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    drawing = figure.Figure(figsize=(11, 4), layout='constrained')
+    shown = (mixes.LAW, mixes.ESTIMATED, mixes.COUNTERS)
+    disk = np.array([row.reads + row.writes > 0 for row in judged.rows])
+    large = np.array([row.vcpus > 1 for row in judged.rows])
+    most = 1.1 * float(np.nanmax([judged.measured, *(judged.predicted[name] for name in shown)]))
+    for axes, name in zip(drawing.subplots(1, len(shown), sharey=True), shown):
+        for label, marker, rows in (('computing, 1 vCPU', 'o', ~disk & ~large),
+                                    ('computing, 2 vCPUs', '^', large),
+                                    ('with a disk', 'x', disk)):
+            axes.plot(judged.measured[rows], judged.predicted[name][rows], marker, alpha=0.6,
+                      label=label)
+        axes.plot([1, most], [1, most], color='grey', linewidth=0.8)
+        axes.set(xscale='log', yscale='log', xlim=(0.9, most), ylim=(0.9, most), title=name,
+                 xlabel='measured slowdown')
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(ticker.LogLocator(10, (1, 2, 5)))
+            axis.set_major_formatter('{x:g}')
+            axis.set_minor_locator(ticker.NullLocator())
+    drawing.axes[0].set_ylabel('predicted, or seen by counters')
+    drawing.axes[0].legend(frameon=False)
+    drawing.savefig(path, dpi=110)

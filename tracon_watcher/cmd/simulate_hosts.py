@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import argparse
+import pathlib
 from typing import Any
 
 from cliff import lister
@@ -25,6 +26,8 @@ from tracon_watcher import errors
 COLUMNS = ('judged_by', 'load', 'vms', 'unknown', 'above_limit', 'found', 'false_alarms', 'error',
            'bias')
 _EDGES = (0.8, 1.2)
+#: Of the picture.
+_CORES, _USED = (1, 4, 16, 64), 0.2
 
 
 class Hosts(lister.Lister):
@@ -47,6 +50,8 @@ class Hosts(lister.Lister):
         add('--events', type=int, default=40000, metavar='N',
             help='of each host: loops that become ready or idle (default: %(default)s)')
         add('--seed', type=int, default=1, help='(default: %(default)s)')
+        add('--plot', type=pathlib.Path, metavar='FILE',
+            help='picture of slowdown over load, on hosts of 1, 4, 16 and 64 cores (PNG or SVG)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
@@ -65,6 +70,8 @@ class Hosts(lister.Lister):
         shown.report('events', 1.0)
         judges = {'law of queueing': _law(drawn),
                   'constant': np.full(true.shape, true[drawn.there].mean())}
+        if parsed_args.plot:
+            _plot(parsed_args.plot, parsed_args.events, parsed_args.seed)
         load = (drawn.vcpus * drawn.used).sum(axis=1) / drawn.cores
         parts = {'all': np.ones(len(load), dtype=bool), f'< {_EDGES[0]}': load < _EDGES[0],
                  f'{_EDGES[0]} … {_EDGES[1]}': (load >= _EDGES[0]) & (load <= _EDGES[1]),
@@ -89,3 +96,30 @@ def _law(drawn: Any) -> np.ndarray:
     predicted = np.full(drawn.vcpus.shape, np.nan)
     predicted[drawn.there] = found.slowdown * found.by_itself
     return np.asarray(drawn.of_work(predicted))
+
+
+def _plot(path: pathlib.Path, events: int, seed: int) -> None:
+    """Draw how equal VMs of one vCPU slow each other down: the law as lines, events as dots."""
+    from matplotlib import figure
+
+    from tracon_watcher.simulator import crowds
+    from tracon_watcher.simulator import loops
+
+    drawing = figure.Figure(figsize=(6.5, 4), layout='constrained')
+    axes = drawing.subplots()
+    for cores in _CORES:
+        count = np.unique(np.round(np.linspace(0.2, 1.8, 17) * cores / _USED).astype(int))
+        there = np.arange(count[-1]) < count[:, np.newaxis]
+        drawn = crowds.Crowds(np.full(len(count), float(cores)), there.astype(int),
+                              np.full(there.shape, _USED))
+        load = count * _USED / cores
+        line, = axes.plot(load, _law(drawn)[:, 0], label=f'{cores} cores' if cores > 1
+                          else '1 core')
+        true = drawn.of_work(loops.slowdowns(drawn.cores, drawn.vcpus, drawn.used,
+                                             np.ones(there.shape), events, seed))
+        axes.plot(load, np.nanmean(true, axis=1), '.', color=line.get_color())
+    axes.set(xlabel='load: what all would use alone, over the cores',
+             ylabel='slowdown of the time on the CPU', ylim=(0.9, None), xlim=(0, None))
+    axes.grid(alpha=0.3)
+    axes.legend(title='law (line), events (dots)', frameon=False)
+    drawing.savefig(path, dpi=110)

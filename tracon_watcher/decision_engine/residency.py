@@ -77,7 +77,8 @@ def _resident(known: cluster.ClusterState, uuid: str, state: str) -> cluster.Res
     return cluster.Resident(uuid, profile, known.resident_limits(row), _pool(known, row),
                             0.0 if state in vm_states.IDLE else float(known.own_wait[row]),
                             int(known.vcpus[row]),
-                            0.0 if state in vm_states.IDLE else float(known.storage_wait[row]))
+                            0.0 if state in vm_states.IDLE else float(known.storage_wait[row]),
+                            float(known.cpu_weight[row]))
 
 
 def _pool(known: cluster.ClusterState, row: int) -> str | None:
@@ -102,4 +103,5 @@ def _host(known: cluster.ClusterState, name: str,
         storage = cluster.LOCAL
     return cluster.Host(name, tuple(residents), known.host_type[index], storage,
                         float(known.updated_at[index]),
-                        None if np.isnan(known.cores[index]) else int(known.cores[index]))
+                        None if np.isnan(known.cores[index]) else int(known.cores[index]),
+                        int(known.threads[index]))

@@ -24,6 +24,7 @@ from tracon_watcher.characteristics import COUNT, FloatArray
 from tracon_watcher.inventory import cloud
 from tracon_watcher.inventory import vm_states
 from tracon_watcher.placement import cluster
+from tracon_watcher.placement import cpu_shares
 from tracon_watcher.placement import history as history_module
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
@@ -130,14 +131,15 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
         profile, own_wait, storage_wait = _profile(server, row, demand, history)
         residents[server.host].append(cluster.Resident(
             uuid, profile, stated, _known(_backend(server, inventory.backends), lost), own_wait,
-            max(server.vcpus, 1), storage_wait))
+            max(server.vcpus, 1), storage_wait, cpu_shares.weight(server.extra_specs)))
     return cluster.build([
         cluster.Host(host, tuple(vms), rules[host].host_type,
                      _known(rules[host].storage, lost),
                      # VMs that stand still report nothing; where none runs, that is all there
                      # is to know, unless Nova does not know either who is there.
                      latest[host] if host in running or not inventory.hypervisors[host].reachable
-                     else now, inventory.hypervisors[host].cores)
+                     else now, inventory.hypervisors[host].cores,
+                     inventory.hypervisors[host].threads)
         for host, vms in residents.items()], history, version, now)
 
 

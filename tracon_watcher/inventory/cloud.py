@@ -33,6 +33,8 @@ from tracon_watcher.inventory import volume_limits as limits_module
 _QUOTA = 'quota:'
 #: The last in which a listing of hypervisors comes from Nova's database, with their CPUs.
 _HYPERVISORS = '2.87'
+#: Of a core: POWER has eight.
+_MOST_THREADS = 8
 _NONE: Mapping[str, str] = {}
 
 
@@ -83,6 +85,7 @@ class Hypervisor:
     :param host: of its compute service
     :param reachable: whether the cell it belongs to answers; nothing else is known where not
     :param cores: threads of its CPU that VMs share, None where Nova does not tell
+    :param threads: of each core of its CPU
     """
 
     host: str
@@ -90,6 +93,7 @@ class Hypervisor:
     up: bool
     reachable: bool = True
     cores: int | None = None
+    threads: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,7 +173,7 @@ def collect(connection: Any, clock: Callable[[], float] = time.time,
     # A cell may have come back, or gone, while servers were listed.
     hypervisors = {
         host: dataclasses.replace(one if before.get(host, one).reachable else before[host],
-                                  cores=cores.get(host))
+                                  **cores.get(host, {}))
         for host, one in _hypervisors(nova).items()}
     aggregates = tuple(
         Aggregate(entry['name'], frozenset(entry['hosts']), entry['metadata'])
@@ -250,21 +254,28 @@ def _hypervisor(entry: Mapping[str, Any]) -> Hypervisor:
                       entry.get('state') == 'up', reachable)
 
 
-def _cores(nova: listing.Service) -> dict[str, int]:
-    """Return by host how many threads of its CPU are for virtual CPUs that share them.
+def _cores(nova: listing.Service) -> dict[str, dict[str, int]]:
+    """Return by host how many threads of its CPU virtual CPUs share, and threads of each core.
 
     Nova gives no such listing while a cell is down, nor to a user without the right to it.
     Everything else is known without.
     """
-    found: dict[str, int] = {}
+    found: dict[str, dict[str, int]] = {}
     try:
         for entry in nova.pages('/os-hypervisors/detail', 'hypervisors', {}):
             host, count = (entry.get('service') or {}).get('host'), entry.get('vcpus')
             if host and isinstance(count, int) and count > 0:
-                found[host] = count
+                found[host] = {'cores': count, 'threads': _threads(entry.get('cpu_info'))}
     except listing.CloudUnavailable:
         return {}
     return found
+
+
+def _threads(cpu_info: Any) -> int:
+    """Return the threads of a core, 1 where a driver does not tell: VMware's gives no topology."""
+    topology = cpu_info.get('topology') if isinstance(cpu_info, dict) else None
+    count = topology.get('threads') if isinstance(topology, dict) else None
+    return count if isinstance(count, int) and 1 <= count <= _MOST_THREADS else 1
 
 
 def _volumes(cinder: listing.Service, servers: Mapping[str, Server]

@@ -17,7 +17,7 @@ read, write and think. Each is measured alone once; then so many at a time as fi
 little or far. A guest counts the time that its units of work take, without what lies between
 them, so a slowdown is that of the time in which it works.
 
-Three predictions are compared with it, and a constant, each guest as slow as all on average:
+These predictions are compared with it, and a constant, each guest as slow as all on average:
 
 * what the law of queueing says of what each does alone;
 * what it says of what each demands as estimated from the counters of the shared time;
@@ -66,6 +66,8 @@ PROGRAMS = {
     'shop': programs.Unit(cpu_seconds=0.004, reads=3, think=10_000),
     'log': programs.Unit(cpu_seconds=0.003, writes=1, think=20_000)}
 _COMPUTING = tuple(name for name, one in PROGRAMS.items() if not one.reads and not one.writes)
+#: What was measured on a machine of two cores.
+PACKAGED = pathlib.Path(__file__).parent / 'data' / 'mixes' / 'two-cores.csv'
 #: Guests of a mix.
 SIZES = (2, 4, 6, 8)
 COLUMNS = ('mix', 'guest', 'vcpus', 'program', 'seconds', 'units', 'service', 'running', 'delay',
@@ -220,6 +222,7 @@ class Judged:
 
     :param rows: what was counted of them
     :param measured: slowdowns
+    :param waits: slowdowns by waits alone, as if a unit of work took no more CPU time than alone
     :param predicted: by each judge, likewise
     :param lower: of what the law says of the time alone, the 80 % interval's ends
     :param load: what all of the mix would use alone, over the cores
@@ -227,6 +230,7 @@ class Judged:
 
     rows: list[Row]
     measured: FloatArray
+    waits: FloatArray
     predicted: dict[str, FloatArray]
     lower: FloatArray
     upper: FloatArray
@@ -262,7 +266,7 @@ def judge(rows: typing.Sequence[Row], cores: int) -> Judged:
     lower, upper = (np.exp(judged.law.bound(level)[0]) for level in (0.1, 0.9))
     used = profiles[:, 2] + profiles[:, 3]
     mixes = np.unique([row.mix for row in shared], return_inverse=True)[1]
-    return Judged(shared, measured, {
+    return Judged(shared, measured, _waits_alone(shared, quiet), {
         LAW: law, ESTIMATED: np.exp(estimated.exponents()[0]), COUNTERS: estimate.slowdown,
         CONSTANT: np.full(len(shared), np.nanmean(measured))}, lower, upper,
         np.bincount(mixes, used)[mixes] / cores)
@@ -273,6 +277,18 @@ def _usage(rows: typing.Sequence[Row]) -> demand.Usage:
     return demand.Usage(*(np.array([getattr(row, name) for row in rows]) for name in (
         'running', 'delay', 'host', 'reads', 'writes', 'read_time', 'write_time')),
         nothing, nothing)
+
+
+def _waits_alone(shared: typing.Sequence[Row], quiet: typing.Sequence[Row]) -> FloatArray:
+    """Return slowdowns, (n,), without the time that more CPU time for a unit takes.
+
+    Threads of a core, caches and whoever else is on the machine make it more; virtual CPUs that
+    no longer run at the same time may make it less. While it runs, a guest waits for cores as
+    before.
+    """
+    return np.array([(row.unit - (row.running / row.units - one.running / one.units)
+                      * (1 + row.delay / row.running)) / one.unit if row.units else math.nan
+                     for row, one in zip(shared, quiet)])
 
 
 def _waits(row: Row) -> float:
@@ -292,23 +308,33 @@ def _assessor(rows: typing.Sequence[Row], profiles: FloatArray, waits: FloatArra
         cluster.Host(mix, tuple(residents), cores=cores) for mix, residents in hosts.items()))
 
 
-TABLE = ('judged_by', 'guests', 'vms', 'mean_slowdown', 'error', 'bias', 'coverage')
+TABLE = ('judged_by', 'guests', 'vms', 'mean_slowdown', 'error', 'bias', 'coverage',
+         'waits_error', 'waits_bias', 'waits_coverage')
 
 
 def table(judged: Judged) -> list[tuple[typing.Any, ...]]:
-    """Compare predictions with what was measured, by size of the mix."""
+    """Compare predictions with what was measured: of all, by size of the mix, by kind of guest.
+
+    The last three columns are of slowdowns by waits alone (:attr:`Judged.waits`).
+    """
     size = np.array([sum(other.mix == row.mix for other in judged.rows) for row in judged.rows])
+    computing = np.array([row.program in _COMPUTING for row in judged.rows])
+    vcpus = np.array([row.vcpus for row in judged.rows])
+    groups = {'all': size > 0, **{f'{guests} guests': size == guests for guests in SIZES},
+              'computing, 1 vCPU': computing & (vcpus == 1),
+              'computing, 2 vCPUs': computing & (vcpus > 1), 'with a disk': ~computing}
     found = []
     for judge_name, predicted in judged.predicted.items():
-        for guests in (None, *SIZES):
-            some = np.isfinite(predicted) & np.isfinite(judged.measured) & (
-                True if guests is None else size == guests)
+        for group, chosen in groups.items():
+            some = chosen & np.isfinite(predicted) & np.isfinite(judged.measured)
             if not some.any():
                 continue
-            ratio = predicted[some] / judged.measured[some] - 1.0
-            inside = ((judged.measured >= judged.lower) & (judged.measured <= judged.upper))[some]
-            found.append((judge_name, 'all' if guests is None else guests, int(some.sum()),
-                          float(judged.measured[some].mean()), float(np.abs(ratio).mean()),
-                          float(ratio.mean()),
-                          float(inside.mean()) if judge_name == LAW else None))
+            columns: list[float | None] = []
+            for measured in (judged.measured, judged.waits):
+                ratio = predicted[some] / measured[some] - 1.0
+                inside = ((measured >= judged.lower) & (measured <= judged.upper))[some]
+                columns += [float(np.abs(ratio).mean()), float(ratio.mean()),
+                            float(inside.mean()) if judge_name == LAW else None]
+            found.append((judge_name, group, int(some.sum()),
+                          float(judged.measured[some].mean()), *columns))
     return found

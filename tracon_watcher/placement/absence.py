@@ -49,11 +49,13 @@ def copies(part: cluster_module.ClusterState) -> cluster_module.ClusterState:
         host_type=part.host_type * count,
         host_io_domain=np.where(own >= 0, own + np.arange(count) * len(used), -1).astype(np.intp),
         updated_at=np.repeat(part.updated_at, count), cores=np.repeat(part.cores, count),
+        threads=np.repeat(part.threads, count),
         uuids=tuple(part.uuids[row] for row in rows), host=host.astype(np.intp),
         io_domain=np.where(stays >= 0, stays + host * len(used), -1).astype(np.intp),
         profiles=part.profiles[rows], max_slowdown=part.max_slowdown[rows],
         min_iops_ratio=part.min_iops_ratio[rows], own_wait=part.own_wait[rows],
         vcpus=part.vcpus[rows], storage_wait=part.storage_wait[rows],
+        cpu_weight=part.cpu_weight[rows],
         io_domains=tuple(_named(part.io_domains[domain], place) for place in range(count)
                          for domain in used), rate_elsewhere=rate)
 

@@ -43,6 +43,7 @@ class Resident:
     :param vcpus: how many virtual CPUs it has
     :param storage_wait: part of its time alone that each of them waits for storage, NaN where
         unknown
+    :param cpu_weight: of its share of the cores beside others; 0 for a VM with cores of its own
     """
 
     uuid: str
@@ -52,6 +53,7 @@ class Resident:
     own_wait: float = 0.0
     vcpus: int = 1
     storage_wait: float = math.nan
+    cpu_weight: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Host:
         name for a pool that hosts share, None where unknown
     :param updated_at: when its data was taken, seconds since the epoch
     :param cores: threads of its CPU that VMs share, None where unknown
+    :param threads: of each core of its CPU
     """
 
     name: str
@@ -71,6 +74,7 @@ class Host:
     io_domain: str | None = LOCAL
     updated_at: float = 0.0
     cores: int | None = None
+    threads: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +86,7 @@ class ClusterState:
     :param host_io_domain: (h,) index of each host's storage backend, -1 where unknown
     :param updated_at: (h,) seconds since the epoch
     :param cores: (h,) threads of each host's CPU that VMs share, NaN where unknown
+    :param threads: (h,) of each core of its CPU
     :param uuids: n residents, all different
     :param host: (n,) index of each resident's host, not falling
     :param io_domain: (n,) index of each resident's storage backend, -1 where unknown
@@ -93,6 +98,8 @@ class ClusterState:
     :param vcpus: (n,) virtual CPUs of each
     :param storage_wait: (n,) part of its time alone that each of them waits for storage, NaN where
         unknown
+    :param cpu_weight: (n,) of each one's share of the cores beside others; 0 for a VM with cores
+        of its own
     :param io_domains: names of the storage backends
     :param history: profiles of newcomers, see :mod:`tracon_watcher.placement.newcomer`
     :param version: rises with every snapshot
@@ -107,6 +114,7 @@ class ClusterState:
     host_io_domain: IntArray
     updated_at: FloatArray
     cores: FloatArray
+    threads: IntArray
     uuids: tuple[str, ...]
     host: IntArray
     io_domain: IntArray
@@ -116,6 +124,7 @@ class ClusterState:
     own_wait: FloatArray
     vcpus: IntArray
     storage_wait: FloatArray
+    cpu_weight: FloatArray
     io_domains: tuple[str, ...]
     history: Mapping[str, newcomer.Profile]
     version: int = 0
@@ -209,7 +218,8 @@ class ClusterState:
     def resident_profile(self, index: int) -> newcomer.Profile:
         """Return what resident ``index`` demands wherever it comes to."""
         return newcomer.own(self.profiles[index], float(self.own_wait[index]),
-                            int(self.vcpus[index]), float(self.storage_wait[index]))
+                            int(self.vcpus[index]), float(self.storage_wait[index]),
+                            float(self.cpu_weight[index]))
 
     def resident_limits(self, index: int) -> limits_module.Limits:
         """Return the limits of resident ``index``."""
@@ -286,31 +296,28 @@ class ClusterState:
             io_domains=tuple(self.io_domains[index] for index in used),
             hosts=tuple(self.hosts[index] for index in chosen),
             host_type=tuple(self.host_type[index] for index in chosen),
-            updated_at=self.updated_at[chosen], cores=self.cores[chosen])
+            updated_at=self.updated_at[chosen], cores=self.cores[chosen],
+            threads=self.threads[chosen])
 
     def with_resident(self, host_index: int, uuid: str, profile: FloatArray,
                       limits: limits_module.Limits = limits_module.NONE) -> ClusterState:
         """Return the state with one more resident, on its host's default storage backend."""
-        return self.with_residents([(host_index, uuid, profile, limits)])
+        return self.with_residents([(host_index, uuid, newcomer.own(profile), limits)])
 
-    def with_residents(self, arrived: Sequence[tuple[int, str, FloatArray, limits_module.Limits]],
-                       storage: Mapping[str, str] | None = None,
-                       own_wait: Mapping[str, float] | None = None,
-                       vcpus: Mapping[str, int] | None = None,
-                       storage_wait: Mapping[str, float] | None = None) -> ClusterState:
+    def with_residents(
+            self, arrived: Sequence[tuple[int, str, newcomer.Profile, limits_module.Limits]],
+            storage: Mapping[str, str] | None = None) -> ClusterState:
         """Return the state with more residents: host index, uuid, profile and limits of each.
 
         :param storage: names of storage backends by uuid, of those that are not on their host's
             default one
-        :param own_wait: by uuid, of those that wait for their own limits
-        :param vcpus: by uuid, of those that have more than one
-        :param storage_wait: by uuid, where it is known
         """
         if not arrived:
             return self
         listed = sorted(arrived, key=lambda one: one[0])
         hosts = np.array([one[0] for one in listed], dtype=np.intp)
         at = self.first[hosts + 1]
+        came = [one[2] for one in listed]
         uuids = list(self.uuids)
         for place, (position, one) in enumerate(zip(at, listed)):
             uuids.insert(int(position) + place, one[1])
@@ -324,16 +331,16 @@ class ClusterState:
             self if not storage else self._with_domains(tuple(names)),
             uuids=tuple(uuids), host=np.insert(self.host, at, hosts),
             io_domain=np.insert(self.io_domain, at, domains),
-            profiles=np.insert(self.profiles, at, np.array([one[2] for one in listed]), axis=0),
+            profiles=np.insert(self.profiles, at,
+                               np.array([one.mean for one in came]), axis=0),
             max_slowdown=np.insert(self.max_slowdown, at,
                                    [one[3].max_slowdown for one in listed]),
             min_iops_ratio=np.insert(self.min_iops_ratio, at,
                                      [one[3].min_iops_ratio for one in listed]),
-            own_wait=np.insert(self.own_wait, at,
-                               [(own_wait or {}).get(one[1], 0.0) for one in listed]),
-            vcpus=np.insert(self.vcpus, at, [(vcpus or {}).get(one[1], 1) for one in listed]),
-            storage_wait=np.insert(self.storage_wait, at, [
-                (storage_wait or {}).get(one[1], np.nan) for one in listed]))
+            own_wait=np.insert(self.own_wait, at, [one.own_wait for one in came]),
+            vcpus=np.insert(self.vcpus, at, [one.vcpus for one in came]),
+            storage_wait=np.insert(self.storage_wait, at, [one.storage_wait for one in came]),
+            cpu_weight=np.insert(self.cpu_weight, at, [one.cpu_weight for one in came]))
 
     def _with_residents(self, rows: IntArray, host: IntArray, io_domain: IntArray) -> ClusterState:
         return dataclasses.replace(
@@ -341,7 +348,7 @@ class ClusterState:
             io_domain=io_domain[rows], profiles=self.profiles[rows],
             max_slowdown=self.max_slowdown[rows], min_iops_ratio=self.min_iops_ratio[rows],
             own_wait=self.own_wait[rows], vcpus=self.vcpus[rows],
-            storage_wait=self.storage_wait[rows])
+            storage_wait=self.storage_wait[rows], cpu_weight=self.cpu_weight[rows])
 
 
 def build(hosts: Iterable[Host], history: Mapping[str, newcomer.Profile] | None = None,
@@ -370,6 +377,7 @@ def build(hosts: Iterable[Host], history: Mapping[str, newcomer.Profile] | None 
         tuple(host.name for host in listed), tuple(host.host_type for host in listed), host_io,
         np.array([host.updated_at for host in listed], dtype=np.float64),
         np.array([np.nan if host.cores is None else host.cores for host in listed], dtype=float),
+        np.array([host.threads for host in listed], dtype=np.intp),
         tuple(vm.uuid for _place, _host, vm in everyone),
         np.array([place for place, _host, _vm in everyone], dtype=np.intp),
         np.array([host_io[place] if vm.io_domain is None else domain(vm.io_domain, host.name)
@@ -380,6 +388,7 @@ def build(hosts: Iterable[Host], history: Mapping[str, newcomer.Profile] | None 
         np.array([vm.own_wait for _place, _host, vm in everyone], dtype=np.float64),
         np.array([vm.vcpus for _place, _host, vm in everyone], dtype=np.intp),
         np.array([vm.storage_wait for _place, _host, vm in everyone], dtype=np.float64),
+        np.array([vm.cpu_weight for _place, _host, vm in everyone], dtype=np.float64),
         tuple(domains), dict(history or {}), version, generated_at)
     check_names(state)
     return state

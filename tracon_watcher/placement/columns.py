@@ -46,6 +46,7 @@ class Columns:
         self._host_domains: list[int] = []
         self._updated_at: list[float] = []
         self._cores: list[float] = []
+        self._threads: list[int] = []
         self._uuids: list[str] = []
         self._counts: list[int] = []
         self._vm_domains: list[int] = []
@@ -55,6 +56,7 @@ class Columns:
         self._own_waits: list[float] = []
         self._vcpus: list[int] = []
         self._storage_waits: list[float] = []
+        self._weights: list[float] = []
         self._domains: dict[str, int] = {}
 
     @property
@@ -81,6 +83,7 @@ class Columns:
         self._host_domains.append(own)
         self._updated_at.append(fields.number('updated_at', 0))
         self._cores.append(_whole(fields, 'cores') if fields.has('cores') else math.nan)
+        self._threads.append(_whole(fields, 'threads') if fields.has('threads') else 1)
         self._counts.append(len(vms))
 
     def state(self, history: Mapping[str, newcomer.Profile] | None = None, version: int = 0,
@@ -93,13 +96,15 @@ class Columns:
         return cluster_module.ClusterState(
             tuple(self._hosts), tuple(self._types), host_domain,
             np.array(self._updated_at, dtype=np.float64),
-            np.array(self._cores, dtype=np.float64), tuple(self._uuids),
+            np.array(self._cores, dtype=np.float64),
+            np.array(self._threads, dtype=np.intp), tuple(self._uuids),
             np.repeat(np.arange(len(self._hosts)), np.array(self._counts, dtype=np.intp)),
             domain, profiles, np.array(self._slowdowns, dtype=np.float64),
             np.array(self._ratios, dtype=np.float64),
             np.array(self._own_waits, dtype=np.float64),
             np.array(self._vcpus, dtype=np.intp),
-            np.array(self._storage_waits, dtype=np.float64), names, dict(history or {}), version,
+            np.array(self._storage_waits, dtype=np.float64),
+            np.array(self._weights, dtype=np.float64), names, dict(history or {}), version,
             generated_at)
 
     def _domain(self, name: str | None, host: str) -> int:
@@ -133,6 +138,8 @@ class Columns:
             fields.source, vm, f'vms[{index}]'), 'vcpus'))
         self._storage_waits.append(math.nan if 'storage_wait' not in vm else document.Fields(
             fields.source, vm, f'vms[{index}]').number('storage_wait', 0.0, 1.0))
+        self._weights.append(1.0 if 'cpu_weight' not in vm else document.Fields(
+            fields.source, vm, f'vms[{index}]').number('cpu_weight', 0.0, MOST))
         backend = vm.get('storage')
         if backend is not None and (type(backend) is not str or not backend):
             fields.refuse(f'vms[{index}].storage', backend,

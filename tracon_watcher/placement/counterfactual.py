@@ -167,11 +167,8 @@ class Trials:
             part = self._part(host, ())
             backend = storage.brought(self._assessor.cluster, self._vm, self._profile)
             after = part.with_residents(
-                [(0, verdict.NEWCOMER, self._profile.mean, limits_module.NONE)],
-                {verdict.NEWCOMER: backend} if backend else None,
-                {verdict.NEWCOMER: self._profile.own_wait},
-                {verdict.NEWCOMER: self._profile.vcpus},
-                {verdict.NEWCOMER: self._profile.storage_wait})
+                [(0, verdict.NEWCOMER, self._profile, limits_module.NONE)],
+                {verdict.NEWCOMER: backend} if backend else None)
         uuids = [part.uuids[row] for row in range(part.first[0], part.first[1])]
         exponents = []
         for state in (part, after):

@@ -100,7 +100,8 @@ def changed_hosts(old: cluster_module.ClusterState,
                  dtype=np.intp) for state in (old, new))
     differs = (_objects(old.host_type)[was] != _objects(new.host_type)[kept]) | (
         old_domains[old.host_io_domain[was]] != new_domains[new.host_io_domain[kept]]) | (
-        _differ(old.cores[was], new.cores[kept]))
+        _differ(old.cores[was], new.cores[kept])) | (
+        old.threads[was] != new.threads[kept])
     counts = np.diff(new.first)[kept]
     differs |= np.diff(old.first)[was] != counts
     changed[kept] = differs
@@ -113,6 +114,7 @@ def changed_hosts(old: cluster_module.ClusterState,
                  | (old.own_wait[old_rows] != new.own_wait[rows])
                  | (old.vcpus[old_rows] != new.vcpus[rows])
                  | _differ(old.storage_wait[old_rows], new.storage_wait[rows])
+                 | (old.cpu_weight[old_rows] != new.cpu_weight[rows])
                  | _profiles_differ(old.profiles[old_rows], new.profiles[rows]))
     changed[new.host[rows[different]]] = True
     return before, changed

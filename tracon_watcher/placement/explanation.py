@@ -107,7 +107,9 @@ def of_now(assessor: assessment.Assessor, uuid: str, now: float | None = None) -
                      **({'own_wait': profile.own_wait} if profile.own_wait else {}),
                      **({'vcpus': profile.vcpus} if profile.vcpus > 1 else {}),
                      **({} if math.isnan(profile.storage_wait)
-                        else {'storage_wait': profile.storage_wait})},
+                        else {'storage_wait': profile.storage_wait}),
+                     **({'cpu_weight': profile.cpu_weight} if profile.cpu_weight != 1.0
+                        else {})},
         'considered': len(candidates), 'refused': int(judged.refused[candidates].sum()),
         'unknown': int((~judged.known[candidates]).sum()), 'outcome': 'judged now, not decided',
         'chosen': cluster.hosts[own],
@@ -255,13 +257,14 @@ def _profile(content: object) -> newcomers.Profile | None:
     values = [_array(content.get(name)) for name in ('mean', 'deviation')]
     if values[0] is None:
         return None
-    storage_wait = _number(content.get('storage_wait'))
+    storage_wait, weight = (_number(content.get(name)) for name in ('storage_wait', 'cpu_weight'))
     return newcomers.Profile(values[0], np.zeros(COUNT) if values[1] is None else values[1],
                              source=str(content.get('source')),
                              apart=content.get('apart') is True,
                              own_wait=_number(content.get('own_wait')) or 0.0,
                              vcpus=int(_number(content.get('vcpus')) or 1),
-                             storage_wait=math.nan if storage_wait is None else storage_wait)
+                             storage_wait=math.nan if storage_wait is None else storage_wait,
+                             cpu_weight=1.0 if weight is None else weight)
 
 
 def _array(content: object) -> FloatArray | None:

@@ -113,11 +113,13 @@ def of_host(cluster: cluster_module.ClusterState, index: int) -> dict[str, Any]:
     profiles = cluster.profiles[rows]
     unknown: BoolArray = np.asarray(np.isnan(profiles).any(axis=1))
     vms = []
-    for uuid, profile, missing, slowdown, ratio, own_wait, vcpus, storage_wait, domain in zip(
+    for (uuid, profile, missing, slowdown, ratio, own_wait, vcpus, storage_wait, weight,
+         domain) in zip(
             cluster.uuids[rows], profiles.tolist(), unknown.tolist(),
             cluster.max_slowdown[rows].tolist(), cluster.min_iops_ratio[rows].tolist(),
             cluster.own_wait[rows].tolist(), cluster.vcpus[rows].tolist(),
-            cluster.storage_wait[rows].tolist(), cluster.io_domain[rows].tolist()):
+            cluster.storage_wait[rows].tolist(), cluster.cpu_weight[rows].tolist(),
+            cluster.io_domain[rows].tolist()):
         vm: dict[str, Any] = {'uuid': uuid, 'profile': None if missing else profile}
         if math.isfinite(slowdown):
             vm['max_slowdown'] = slowdown
@@ -129,11 +131,15 @@ def of_host(cluster: cluster_module.ClusterState, index: int) -> dict[str, Any]:
             vm['vcpus'] = vcpus
         if not math.isnan(storage_wait):
             vm['storage_wait'] = storage_wait
+        if weight != 1.0:
+            vm['cpu_weight'] = weight
         if domain != own:
             # What is not said is the host's own, so what is not known must be.
             vm['storage'] = _storage(cluster, domain, name) or cluster_module.UNKNOWN
         vms.append(vm)
     cores = ({} if math.isnan(cluster.cores[index]) else {'cores': int(cluster.cores[index])})
+    if cluster.threads[index] > 1:
+        cores['threads'] = int(cluster.threads[index])
     return {'host': name, 'type': cluster.host_type[index],
             'storage': _storage(cluster, own, name),
             'updated_at': float(cluster.updated_at[index]), **cores, 'vms': vms}

@@ -43,6 +43,7 @@ class Profile:
     :param vcpus: how many virtual CPUs it has
     :param storage_wait: part of its time alone that each of them waits for storage, NaN where
         unknown
+    :param cpu_weight: of its share of the cores beside others; 0 for a VM with cores of its own
     """
 
     mean: FloatArray
@@ -53,6 +54,7 @@ class Profile:
     own_wait: float = 0.0
     vcpus: int = 1
     storage_wait: float = math.nan
+    cpu_weight: float = 1.0
 
     @property
     def known(self) -> bool:
@@ -68,10 +70,11 @@ UNKNOWN = Profile(np.full(COUNT, np.nan), np.zeros(COUNT), 0, 'nothing known')
 
 
 def own(values: FloatArray, own_wait: float = 0.0, vcpus: int = 1,
-        storage_wait: float = math.nan) -> Profile:
+        storage_wait: float = math.nan, cpu_weight: float = 1.0) -> Profile:
     """Return the profile of a VM that brings its own, as one that moves does."""
     return Profile(characteristics.as_characteristics(values)[0], np.zeros(COUNT),
-                   own_wait=own_wait, vcpus=vcpus, storage_wait=storage_wait)
+                   own_wait=own_wait, vcpus=vcpus, storage_wait=storage_wait,
+                   cpu_weight=cpu_weight)
 
 
 def keys(project: str, flavor: str, image: str) -> tuple[str, ...]:

@@ -58,13 +58,14 @@ def patched(state: cluster_module.ClusterState, fresh: cluster_module.ClusterSta
     return dataclasses.replace(
         state, hosts=tuple(names), host_type=_taken(both.listed('host_type'), source),
         host_io_domain=host_io_domain, updated_at=both.joined('updated_at')[source],
-        cores=both.joined('cores')[source],
+        cores=both.joined('cores')[source], threads=both.joined('threads')[source],
         uuids=_taken(both.listed('uuids'), rows),
         host=np.repeat(np.arange(len(names)), counts), io_domain=io_domain,
         profiles=both.joined('profiles')[rows], max_slowdown=both.joined('max_slowdown')[rows],
         min_iops_ratio=both.joined('min_iops_ratio')[rows],
         own_wait=both.joined('own_wait')[rows],
         vcpus=both.joined('vcpus')[rows], storage_wait=both.joined('storage_wait')[rows],
+        cpu_weight=both.joined('cpu_weight')[rows],
         io_domains=io_domains,
         rate_elsewhere=None, request_seconds=None)
 

@@ -232,7 +232,10 @@ class Queues:
         self.domain = cluster.io_domain[rows]
         self._rate = characteristics.request_rate(profiles)
         busy = characteristics.cpu_share(profiles, cluster.vcpus[rows])
-        self.taken = busy * cluster.vcpus[rows]
+        weight = cluster.cpu_weight[rows]
+        # Who has cores of its own takes nothing of those that others share.
+        shared = np.where(weight > 0.0, busy, 0.0)
+        self.taken = shared * cluster.vcpus[rows]
         self._own_wait = cluster.own_wait[rows]
         self._does_io = self._rate >= characteristics.MINIMUM_IOPS
         with np.errstate(divide='ignore'):
@@ -245,8 +248,11 @@ class Queues:
         self._pool_wait = np.where(self._pools.listed[self.domain], waits, 0.0)
         self._longer = self._longer_on_pools(slice(None), 0.0)
         # While it waits for a pool, a VM does not ask for a core.
-        self._on = network.Hosts(cluster.cores[hosts], gain=gain)
-        self._vms = network.VMs(self.place, cluster.vcpus[rows], busy / self._longer)
+        cores = cluster.cores[hosts]
+        self._on = network.Hosts(cores, np.maximum(cores / cluster.threads[hosts], 1.0), gain)
+        self._weight = np.where(weight > 0.0, weight, 1.0)
+        self._vms = network.VMs(self.place, cluster.vcpus[rows], shared / self._longer,
+                                self._weight)
         local = storage.is_local(cluster)
         # The host's own disk has the number of the host.
         on_disk = np.flatnonzero((waits > 0.0) & local[cluster.io_domain[rows]]
@@ -344,9 +350,9 @@ class Queues:
                                + step * np.repeat(np.arange(times), len(indices)))
             return found
         found = network.effects(
-            network.Hosts(np.tile(self._on.cores, times), gain=gain),
+            dataclasses.replace(self._on.some(np.tile(np.arange(hosts), times)), gain=gain),
             network.VMs(again(self._vms.host, hosts), np.tile(self._vms.vcpus, times),
-                        np.tile(self._vms.used, times)),
+                        np.tile(self._vms.used, times), np.tile(self._weight, times)),
             network.Uses(again(self._uses.vm, count), again(self._uses.resource, hosts),
                          np.tile(self._uses.used, times), *capacity.disks(disk)))
         stretches = np.full((times * count, 2), np.nan)
@@ -427,8 +433,9 @@ class Queues:
                 residents_longer = np.where(domain[self.place] == self.domain,
                                             self._longer_on_pools(slice(None), rate),
                                             self._longer)
+        shared, weight = (busy, newcomer.cpu_weight) if newcomer.cpu_weight > 0.0 else (0.0, 1.0)
         own, others = self._prepared.with_newcomer(
-            network.Newcomer(newcomer.vcpus, busy / longer, **disk), residents)
+            network.Newcomer(newcomer.vcpus, shared / longer, weight, **disk), residents)
         whole = own_waits.felt(np.log(own * longer), newcomer.own_wait or None)
         guessed = np.full(len(own), rate >= characteristics.MINIMUM_IOPS and math.isnan(share))
         work = _of_work(whole, _busy(np.full(len(own), busy), waited, guessed))

@@ -242,11 +242,11 @@ class Prepared:
         count = len(hosts.cores)
         there, mean, variance = (np.bincount(vms.host, vms.vcpus * each, count) for each in (
             np.ones(len(vms.host)), vms.used, vms.used * (1.0 - vms.used)))
-        spare: FloatArray = hosts.cores - more - np.minimum(
+        # Threads of a core do not slow each other down before each core has a busy one.
+        alone = hosts.cores if hosts.physical is None else hosts.physical
+        spare: FloatArray = alone - more - np.minimum(
             there, mean + _SURE * np.sqrt(variance) + 1.0)
         np.minimum.at(spare, *self._spare_of_resources(requests))
-        if hosts.physical is not None:
-            spare[(hosts.physical < hosts.cores) & (there > 0)] = -1.0
         spare[there == 0] = 0.0
         return spare
 

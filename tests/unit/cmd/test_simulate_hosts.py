@@ -13,6 +13,8 @@
 import contextlib
 import io
 import json
+import pathlib
+import tempfile
 import unittest
 
 from tracon_watcher.cmd import app
@@ -45,6 +47,13 @@ class TestHosts(unittest.TestCase):
         self.assertGreater(constant['error'], 2 * law['error'])
         self.assertEqual(0.0, constant['found'])
         self.assertEqual(0, found['law of queueing', '< 0.8']['above_limit'])
+
+    def test_plot(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, 'load.svg')
+            run('--hosts', '1', '--cores', '2', '--least', '2', '--most', '2', '--events', '1000',
+                '--plot', str(path))
+            self.assertIn('64 cores', ''.join(path.read_text().split('<!-- ')))
 
     def test_bad_options(self):
         with self.assertRaisesRegex(errors.InvalidOption, '--most'):

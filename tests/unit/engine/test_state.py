@@ -64,6 +64,13 @@ class StateTest(unittest.TestCase):
         self.assertTrue(np.isnan(found.storage_wait).all())
         self.assertEqual(7, found.version)
 
+    def test_how_cores_are_shared(self):
+        self.hypervisors['h1'] = cloud.Hypervisor('h1', True, True, cores=48, threads=2)
+        found = self.build(server('a', specs={'quota:cpu_shares': '25'}),
+                           server('b', specs={'hw:cpu_policy': 'dedicated'}), server('c', 'h2'))
+        self.assertEqual([0.25, 0.0, 1.0], found.cpu_weight.tolist())
+        self.assertEqual([2, 1], found.threads.tolist())
+
     def test_a_host_without_vms_is_known_to_be_idle(self):
         self.assertEqual([1000.0, 1000.0], self.build().updated_at.tolist())
 

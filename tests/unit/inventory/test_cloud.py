@@ -78,7 +78,9 @@ def answers(services=None, servers=None):
         '/os-services': services or {'services': [service('h1'), service('h2', state='down')]},
         '/servers/detail': {'servers': servers or [server('a')]},
         '/os-hypervisors/detail': {'hypervisors': [
-            {'service': {'host': 'h1'}, 'vcpus': 48}, {'service': {'host': 'h2'}, 'vcpus': 0}]},
+            {'service': {'host': 'h1'}, 'vcpus': 48, 'cpu_info': {'topology': {
+                'sockets': 1, 'cores': 24, 'threads': 2}}},
+            {'service': {'host': 'h2'}, 'vcpus': 0}]},
         '/os-aggregates': {'aggregates': []},
         '/volumes/detail': {'volumes': [{'id': 'v1', 'os-vol-host-attr:host': 'ceph'}]}}
 
@@ -98,7 +100,15 @@ class CollectTest(unittest.TestCase):
 
     def test_cores_are_those_that_nova_shares(self):
         found = cloud.collect(Cloud(answers())).hypervisors
-        self.assertEqual({'h1': 48, 'h2': None}, {name: one.cores for name, one in found.items()})
+        self.assertEqual({'h1': (48, 2), 'h2': (None, 1)},
+                         {name: (one.cores, one.threads) for name, one in found.items()})
+
+    def test_a_cpu_that_nobody_describes_has_a_thread_a_core(self):
+        for described in (None, '', {}, {'topology': None}, {'topology': {'threads': 0}},
+                          {'topology': {'threads': 'two'}}):
+            found = cloud.collect(Cloud({**answers(), '/os-hypervisors/detail': {'hypervisors': [
+                {'service': {'host': 'h1'}, 'vcpus': 8, 'cpu_info': described}]}})).hypervisors
+            self.assertEqual((8, 1), (found['h1'].cores, found['h1'].threads))
 
     def test_who_gets_no_listing_of_hypervisors_does_not_know_their_cores(self):
         # The right may be lacking, and Nova fails while a cell is down.

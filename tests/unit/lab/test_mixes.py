@@ -76,8 +76,22 @@ class MixesTest(unittest.TestCase):
         self.assertLess(found[mixes.ESTIMATED], found[mixes.CONSTANT])
         self.assertLess(found[mixes.COUNTERS], found[mixes.CONSTANT])
         table = mixes.table(judged)
-        self.assertEqual([(mixes.LAW, 'all'), (mixes.LAW, 2)], [one[:2] for one in table[:2]])
+        self.assertEqual([(mixes.LAW, 'all'), (mixes.LAW, '2 guests')],
+                         [one[:2] for one in table[:2]])
         self.assertGreater(table[0][-1], 0.7)
+        # Units of work take as much CPU time as alone.
+        np.testing.assert_allclose(judged.waits, judged.measured)
+
+    def test_what_was_measured(self):
+        header, rows = mixes.read(mixes.PACKAGED)
+        judged = mixes.judge(rows, int(header['cores']))
+        self.assertEqual((20, 100), (len({row.mix for row in judged.rows}), len(judged.rows)))
+        self.assertFalse(np.isnan(judged.measured).any())
+        table = {one[:2]: one for one in mixes.table(judged)}
+        # The table in doc/source/admin/accuracy.rst says more.
+        computing = table[mixes.LAW, 'computing, 1 vCPU']
+        self.assertLess(computing[7], 0.15)
+        self.assertLess(table[mixes.LAW, 'all'][4], table[mixes.CONSTANT, 'all'][4])
 
     def test_file_is_read_as_it_was_written(self):
         rows = counted()

@@ -44,8 +44,14 @@ class OperationTest(testtools.TestCase):
                 {'requested_destination': objects.Destination(cell=cell)}):
             self.assertFalse(self.refusable(**fields), fields)
 
+    def test_shares_of_a_flavor(self):
+        for specs, weight in (({}, 1.0), ({'quota:cpu_shares': '400'}, 4.0),
+                              ({'hw:cpu_policy': 'dedicated'}, 0.0)):
+            self.assertEqual(weight, operation.cpu_weight(objects.Flavor(extra_specs=specs)))
+
     def test_fields_that_are_not_set_are_not_loaded(self):
         spec = objects.RequestSpec(flavor=objects.Flavor(name='small'))
         self.assertFalse(operation.never_refused(spec, False))
         self.assertEqual(('', 'small', ''), operation.kind(spec))
+        self.assertEqual(1.0, operation.cpu_weight(spec.flavor))
         self.assertIsNone(operation.kind_of_instance(objects.Instance(uuid='vm')))

@@ -123,7 +123,8 @@ class TestOverlay(unittest.TestCase):
     def test_a_moving_vm_is_judged_as_it_will_be_where_it_comes(self, hosts, early, vm, data):
         home, changed = (data.draw(strategies.integers(0, len(hosts) - 1)) for _ in 'ab')
         state = waits(hosts).with_residents(
-            [(home, 'moving', vm, limits.NONE)], {'moving': 'pool'}, storage_wait={'moving': 0.2})
+            [(home, 'moving', newcomer.own(vm, storage_wait=0.2), limits.NONE)],
+            {'moving': 'pool'})
         settings = assessment.Settings(pools={'pool': queues.Pool(0.0002, 1.0)})
         found, _ = overlay.assess(assessment.Assessor(state, settings), 'moving', waiting(vm),
                                   limits.NONE, {changed: arrived('early', early)}, {}, 0.0)

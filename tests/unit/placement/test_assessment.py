@@ -59,10 +59,8 @@ def by_hand(state, profile, host, backend=None):
     Its storage is the host's own where none is given. Returns its exponents, the score, and by
     how much the exponent of the resident hit worst rises beyond what its limit allows.
     """
-    after = state.with_residents([(host, 'newcomer', profile.mean, limits.NONE)],
-                                 {'newcomer': backend} if backend else None,
-                                 *({'newcomer': getattr(profile, name)} for name in (
-                                     'own_wait', 'vcpus', 'storage_wait')))
+    after = state.with_residents([(host, 'newcomer', profile, limits.NONE)],
+                                 {'newcomer': backend} if backend else None)
     place = after.resident_index['newcomer']
     before, found = judge(state), judge(after).exponents()
     rise = np.delete(found, place, axis=1) - before.exponents()
@@ -192,8 +190,8 @@ class AssessmentProperties(unittest.TestCase):
         # The same when it is predicted anew.
         for host in np.flatnonzero(state.cores >= vcpus):
             after = judge(state.with_residents(
-                [(host, 'more', vm, limits.NONE)], vcpus={'more': vcpus},
-                storage_wait={'more': storage_wait}))
+                [(host, 'more', newcomer.own(vm, vcpus=vcpus, storage_wait=storage_wait),
+                  limits.NONE)]))
             rows = [after.cluster.resident_index[uuid] for uuid in state.uuids]
             rise = np.nan_to_num(after.exponents()[:, rows] - before)
             self.assertGreater(rise.min(initial=0.0), -1e-3)
@@ -493,14 +491,14 @@ class MovedState(unittest.TestCase):
         vm = np.array([100.0, 10.0, 0.2, 0.1])
         state = cluster.build([cluster.Host(name, (cluster.Resident(name, vm),)) for name in 'ab'])
         one = state.with_resident(1, 'x', vm).with_resident(0, 'y', vm).with_resident(1, 'z', vm)
+        came = [(host, name, newcomer.own(vm), limits.NONE)
+                for host, name in ((1, 'x'), (0, 'y'), (1, 'z'))]
         elsewhere = state.with_residents(
-            [(1, 'x', vm, limits.NONE), (0, 'y', vm, limits.NONE), (1, 'z', vm, limits.NONE)],
-            {'x': 'ceph', 'y': cluster.UNKNOWN})
+            came, {'x': 'ceph', 'y': cluster.UNKNOWN})
         self.assertEqual(['local:a', None, 'local:b', 'ceph', 'local:b'], [
             None if domain < 0 else elsewhere.io_domains[domain]
             for domain in elsewhere.io_domain])
-        all_ = state.with_residents([(1, 'x', vm, limits.NONE), (0, 'y', vm, limits.NONE),
-                                     (1, 'z', vm, limits.NONE)])
+        all_ = state.with_residents(came)
         self.assertEqual(('a', 'y', 'b', 'x', 'z'), all_.uuids)
         self.assertEqual(one.uuids, all_.uuids)
         np.testing.assert_array_equal(one.host, all_.host)

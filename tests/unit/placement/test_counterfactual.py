@@ -208,7 +208,7 @@ class OnOtherStorageThanItsHosts(unittest.TestCase):
     def test_what_a_volume_does_to_residents(self):
         effect, = self.trials(newcomer.own(VM).set_apart()).effects(1)
         volume, disk = (self.state.with_residents(
-            [(1, 'x', VM, limits.NONE)], {'x': 'volume'} if apart else None)
+            [(1, 'x', newcomer.own(VM), limits.NONE)], {'x': 'volume'} if apart else None)
             for apart in (True, False))
         self.assertAlmostEqual(self.shown(volume, 'other'), effect.after[0])
         self.assertLess(effect.after[0], self.shown(disk, 'other') - 0.01)

@@ -44,6 +44,52 @@ def vm(uuid, profile=BUSY, tolerance=limits.NONE, **more):
     return cluster.Resident(uuid, profile, tolerance, **more)
 
 
+class SharingTest(unittest.TestCase):
+    """Whose virtual CPUs share which cores."""
+
+    @staticmethod
+    def slowdowns(cores, *vms, threads=1, coming=None):
+        assessor = assessment.Assessor(cluster.build([
+            cluster.Host('h', vms, 'unmeasured', cores=cores, threads=threads)]))
+        if coming is None:
+            return np.exp(assessor.exponents()[0])
+        return assessor.assess(coming).slowdown[0]
+
+    def test_cores_of_its_own(self):
+        many = [vm(name) for name in 'abc']
+        pinned = vm('p', cpu_weight=0.0)
+        np.testing.assert_allclose(self.slowdowns(1, *many, pinned),
+                                   [*self.slowdowns(1, *many), 1.0])
+        self.assertAlmostEqual(1.0, self.slowdowns(
+            1, *many, coming=newcomer.own(BUSY, cpu_weight=0.0)))
+        # They share the disk all the same.
+        reading = [vm(name, IO, storage_wait=0.4, cpu_weight=weight)
+                   for name, weight in zip('abcd', (0.0, 0.0, 1.0, 0.0))]
+        learnt = {'unmeasured': queues.Learnt(disk=1.0)}
+        assessor = assessment.Assessor(cluster.build([host('h', 4, *reading)]),
+                                       assessment.Settings(learnt=learnt))
+        self.assertGreater(np.exp(assessor.exponents()[0]).min(), 1.3)
+
+    def test_weights(self):
+        heavy, light = self.slowdowns(1, vm('a', cpu_weight=4.0), vm('b'))
+        equal = self.slowdowns(1, vm('a'), vm('b'))
+        self.assertLess(heavy, equal[0] - 0.2)
+        self.assertGreater(light, equal[1] + 0.2)
+        newcomers = [self.slowdowns(1, vm('a'), coming=newcomer.own(BUSY, cpu_weight=weight))
+                     for weight in (4.0, 1.0, 0.25)]
+        self.assertEqual(sorted(newcomers), newcomers)
+        self.assertGreater(newcomers[2] - newcomers[0], 0.4)
+
+    def test_threads_of_a_core(self):
+        few, many = ([vm(str(number)) for number in range(count)] for count in (2, 8))
+        # As long as each has a core there is nothing to share.
+        np.testing.assert_allclose(self.slowdowns(16, *few, threads=2), 1.0)
+        # Eight threads of four cores do as much as 5.2 cores: all are busy nearly all the time.
+        found = self.slowdowns(8, *many, threads=2)
+        self.assertGreater(found.min(), self.slowdowns(8, *many).max() + 0.3)
+        self.assertLess(found.max(), self.slowdowns(4, *many).min())
+
+
 class AssessmentTest(unittest.TestCase):
 
     def setUp(self):
