@@ -181,7 +181,7 @@ class PromisesTestCase(unittest.TestCase):
         mixed = np.array([0.5, 0.17450845510501892, 0.375, 0]) * synthetic.CAPACITY
         other, calc = np.array([0.0, 125.0, 0.375, 0.0]), np.array([0, 0, 0.2039101, 0.16072546])
         some = limits.Limits(2.0, 0.5)
-        drawn = synthetic._named([([(*one, None, 0.0, 1, 0.2) for one in vms], *host)
+        drawn = synthetic._named([([(*one, None, 0.0, 1, 0.2, 1.0) for one in vms], *host, 1)
                                   for vms, *host in [
             ([], 'pool', 1), ([(calc, some), (reader, some)], 'pool', 1),
             ([(writer, limits.NONE), (idle, limits.NONE), (mixed, some)],
