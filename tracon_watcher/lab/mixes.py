@@ -17,7 +17,8 @@ read, write and think. Each is measured alone once; then so many at a time as fi
 little or far. A guest counts the time that its units of work take, without what lies between
 them, so a slowdown is that of the time in which it works.
 
-These predictions are compared with it, and a constant, each guest as slow as all on average:
+These predictions are compared with it, and a constant, by which each guest is as slow as all in the
+geometric mean:
 
 * what the law of queueing says of what each does alone;
 * what it says of what each demands as estimated from the counters of the shared time;
@@ -238,7 +239,7 @@ class Judged:
 
 
 LAW, ESTIMATED, COUNTERS, CONSTANT = (
-    'law, of the time alone', 'law, of the shared time', 'counters of the shared time', 'constant')
+    'law (time alone)', 'law (shared time)', 'counters', 'constant')
 
 
 def judge(rows: typing.Sequence[Row], cores: int) -> Judged:
@@ -268,7 +269,7 @@ def judge(rows: typing.Sequence[Row], cores: int) -> Judged:
     mixes = np.unique([row.mix for row in shared], return_inverse=True)[1]
     return Judged(shared, measured, _waits_alone(shared, quiet), {
         LAW: law, ESTIMATED: np.exp(estimated.exponents()[0]), COUNTERS: estimate.slowdown,
-        CONSTANT: np.full(len(shared), np.nanmean(measured))}, lower, upper,
+        CONSTANT: np.full(len(shared), np.exp(np.nanmean(np.log(measured))))}, lower, upper,
         np.bincount(mixes, used)[mixes] / cores)
 
 
