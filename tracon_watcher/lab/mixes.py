@@ -17,8 +17,8 @@ read, write and think. Each is measured alone once; then so many at a time as fi
 little or far. A guest counts the time that its units of work take, without what lies between
 them, so a slowdown is that of the time in which it works.
 
-These predictions are compared with it, and a constant, by which each guest is as slow as all in the
-geometric mean:
+These predictions are compared with it, and a constant, by which each guest is as slow as all in
+the geometric mean:
 
 * what the law of queueing says of what each does alone;
 * what it says of what each demands as estimated from the counters of the shared time;
