@@ -29,8 +29,8 @@ import numpy as np
 
 from tracon_watcher.characteristics import COUNT, FloatArray, NAMES
 from tracon_watcher.contention import curve as curves
+from tracon_watcher import document
 from tracon_watcher import errors
-from tracon_watcher.prediction import document
 
 SCHEMA = 'tracon-calibration/1'
 _FIELDS = ('schema', 'characteristics', 'curve', 'slowdown_width', 'demand_width', 'slack',

@@ -25,6 +25,7 @@ from watcher.decision_engine.scoring import base
 from tracon_watcher import characteristics
 from tracon_watcher.conf import decision_engine as options
 from tracon_watcher.decision_engine import source
+from tracon_watcher import document
 from tracon_watcher import errors
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import assessment
@@ -32,7 +33,6 @@ from tracon_watcher.placement import cluster
 from tracon_watcher.placement import columns
 from tracon_watcher.placement import lines
 from tracon_watcher.placement import present
-from tracon_watcher.prediction import document
 
 _MEANING = {'slowdown': 'slowdown: time per unit of work, over the same alone',
             'iops_ratio': 'IOPS ratio: I/O operations per second, over the same alone'}

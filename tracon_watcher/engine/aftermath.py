@@ -19,12 +19,12 @@ import math
 import time
 from typing import Any, Callable, Mapping
 
+from tracon_watcher import document
 from tracon_watcher.engine.storage import errors
 from tracon_watcher.engine.storage import lease
 from tracon_watcher.engine.storage import moves
 from tracon_watcher.engine.storage import storage as storages
 from tracon_watcher.engine import view as views
-from tracon_watcher.prediction import document
 
 LOG = logging.getLogger(__name__)
 SCHEMA = 'tracon-move/1'

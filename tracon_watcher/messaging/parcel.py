@@ -21,9 +21,9 @@ import hashlib
 from typing import Any, Iterable, Iterator
 import zlib
 
+from tracon_watcher import document
 from tracon_watcher import errors
 from tracon_watcher.messaging import protocol
-from tracon_watcher.prediction import document
 
 #: Bytes of text that are believed at most, and of the compressed form. A snapshot of 10,000 hosts
 #: with 200,000 VMs has 30 million; what states more is not even begun.

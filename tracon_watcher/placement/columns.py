@@ -25,10 +25,10 @@ from typing import Any, Mapping, NoReturn
 import numpy as np
 
 from tracon_watcher.characteristics import COUNT, FloatArray, IntArray, NAMES
+from tracon_watcher import document
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
-from tracon_watcher.prediction import document
 
 _NUMBERS = frozenset((float, int))
 _LARGEST = sys.float_info.max

@@ -34,6 +34,7 @@ from typing import Any, Iterable, Iterator
 
 import numpy as np
 
+from tracon_watcher import document
 from tracon_watcher import errors
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.placement import cluster as cluster_module
@@ -42,7 +43,6 @@ from tracon_watcher.placement import lines as lines_module
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import patch
 from tracon_watcher.placement import snapshot
-from tracon_watcher.prediction import document
 
 SCHEMA = 'tracon-delta/2'
 _REMEDY = 'fetch the whole snapshot'

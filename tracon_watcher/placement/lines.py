@@ -29,11 +29,11 @@ from typing import Any, Iterable, Iterator, Mapping
 import numpy as np
 
 from tracon_watcher.characteristics import BoolArray, COUNT
+from tracon_watcher import document
 from tracon_watcher import errors
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import queues
-from tracon_watcher.prediction import document
 
 #: Beyond this a float does not tell one whole number from the next.
 LARGEST_WHOLE = 2 ** 53

@@ -31,6 +31,7 @@ import os
 import pathlib
 from typing import Any, Iterable, Iterator, Mapping
 
+from tracon_watcher import document
 from tracon_watcher import errors
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
@@ -38,7 +39,6 @@ from tracon_watcher.placement import columns
 from tracon_watcher.placement import lines as lines_module
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import queues
-from tracon_watcher.prediction import document
 
 SCHEMA = 'tracon-snapshot/2'
 _REWRITE = 'write the snapshot anew'

@@ -29,7 +29,7 @@ from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import NAMES
 from tracon_watcher.characteristics import RESPONSES
 from tracon_watcher.characteristics import UNITS
-from tracon_watcher.prediction import document
+from tracon_watcher import document
 from tracon_watcher.prediction import hull as hulls
 
 #: Fields that every stored model of an application has.

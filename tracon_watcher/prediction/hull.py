@@ -19,7 +19,7 @@ from typing import Any
 
 from tracon_watcher.characteristics import COUNT
 from tracon_watcher.characteristics import FloatArray
-from tracon_watcher.prediction import document
+from tracon_watcher import document
 
 _NAMES = ('target_minimum', 'target_maximum', 'background_maximum')
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
-from tracon_watcher.prediction import document
+from tracon_watcher import document
 
 
 @dataclasses.dataclass(frozen=True)

@@ -42,7 +42,7 @@ import numpy as np
 
 from tracon_watcher.characteristics import BoolArray, COUNT, CPU, FloatArray, NAMES
 from tracon_watcher.characteristics import RESPONSES, UNITS
-from tracon_watcher.prediction import document
+from tracon_watcher import document
 from tracon_watcher.prediction import hull as hulls
 from tracon_watcher.prediction import interval as intervals
 

@@ -20,7 +20,7 @@ import pathlib
 from typing import Any
 
 from tracon_watcher import errors
-from tracon_watcher.prediction import document
+from tracon_watcher import document
 from tracon_watcher.prediction import pairwise
 from tracon_watcher.prediction import polynomial
 from tracon_watcher.prediction import weighted_mean

@@ -22,7 +22,7 @@ import numpy as np
 from tracon_watcher.characteristics import COUNT
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.prediction import application
-from tracon_watcher.prediction import document
+from tracon_watcher import document
 from tracon_watcher import tie_breaking
 
 _WIDTH = 2 * COUNT

@@ -22,8 +22,8 @@ import numpy as np
 from tests.unit.contention import synthetic
 from tests.unit import folder
 from tracon_watcher.contention import calibration_document as documents
+from tracon_watcher import document
 from tracon_watcher import errors
-from tracon_watcher.prediction import document
 
 
 class TestDocument(folder.FolderCase):

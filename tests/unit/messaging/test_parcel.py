@@ -21,10 +21,10 @@ import zlib
 import hypothesis
 from hypothesis import strategies
 
+from tracon_watcher import document
 from tracon_watcher import errors
 from tracon_watcher.messaging import parcel
 from tracon_watcher.messaging import protocol
-from tracon_watcher.prediction import document
 
 
 def sent(made):

@@ -20,10 +20,10 @@ from hypothesis import strategies
 import numpy as np
 
 from tests.unit.models import synthetic
+from tracon_watcher import document
 from tracon_watcher import errors
 from tracon_watcher.models import pairwise as fitting
 from tracon_watcher.models import points as measured
-from tracon_watcher.prediction import document
 from tracon_watcher.prediction import interval
 from tracon_watcher.prediction import pairwise
 

@@ -20,11 +20,11 @@ from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
 
+from tracon_watcher import document as documents
 from tracon_watcher.engine.storage import database as databases
 from tracon_watcher.engine.storage import plain
 from tracon_watcher.engine.storage import tables
 from tracon_watcher import errors
-from tracon_watcher.prediction import document as documents
 
 SCHEMA = 'tracon-decision/1'
 SETTLED = 'tracon-decision-settled/1'

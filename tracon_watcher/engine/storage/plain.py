@@ -18,8 +18,8 @@ import json
 import math
 from typing import Any, Mapping
 
+from tracon_watcher import document
 from tracon_watcher import errors
-from tracon_watcher.prediction import document
 
 #: Bytes of a document at most: a hundred times the largest there is, and far below what MariaDB
 #: takes in one statement as it is delivered.

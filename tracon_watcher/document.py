@@ -28,9 +28,6 @@ from tracon_watcher import errors
 # Whole numbers in JSON may be larger than any float.
 _LARGEST = sys.float_info.max
 
-#: Of all stored models, whatever their form.
-MODEL_SCHEMA = 'tracon-model/2'
-
 
 class Fields:
     """A JSON object under validation, which knows where it stands in its document.
