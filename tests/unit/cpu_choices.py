@@ -13,7 +13,7 @@
 """What is chosen, ranked and refused where much is equal on paper, as one JSON document.
 
 :mod:`tests.long.test_cpus` runs it under the kernels of several CPUs. Measurements are those that
-come with the package; models and clusters are synthetic.
+come with the package; clusters are synthetic.
 """
 
 from __future__ import annotations
@@ -30,22 +30,14 @@ from nova_filters import judgement
 from nova_filters import policy
 from nova_filters import report
 from tests import synthetic
-from tests.unit.models import pairs
-from tests.unit.models import synthetic as invented
-from tests.unit.models import test_sharing
 from tracon_watcher.cmd import packaged
 from tracon_watcher.lab import application_plans
 from tracon_watcher.lab import host_types
-from tracon_watcher.models import adaptation
 from tracon_watcher.models import baseline
 from tracon_watcher.models import dataset
-from tracon_watcher.models import fit
 from tracon_watcher.models import nonlinear
 from tracon_watcher.models import optimal_design
-from tracon_watcher.models import partners
 from tracon_watcher.models import per_application
-from tracon_watcher.models import points as measured
-from tracon_watcher.models import refit
 from tracon_watcher.models import wmm
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import attribution
@@ -105,28 +97,6 @@ def nearest_points():
     estimator = wmm.WeightedMeanRegressor().fit(same, rng.uniform(1, 4, len(GRID)))
     found['beside a plane'] = np.round(estimator.predict(
         same[:40] + rng.uniform(0, 0.1, (40, 4))), 6).tolist()
-    return found
-
-
-def chosen_models():
-    """What cross-validation chooses, and which partner is best."""
-    points = invented.build(names=('cpu', 'randread', 'mixed'), backgrounds=12, generator=8)
-    found = {}
-    fitted = points.defined('slowdown', measured.FITTED)
-    old = fit.regressor(fitted, 'slowdown', measured.capacity(points))
-    found['pairwise'] = [old.compression_.tolist(), old.weight_, old.alpha_, old.stiffness_,
-                         old.identified(measured.design(fitted))]
-    columns, predicted = measured.design(fitted), old.predict(measured.design(fitted))
-    for name, exponents in (('the same', predicted), ('twice', 2 * predicted)):
-        found[f'adapted to {name}'] = adaptation.adapt(old, columns[::5], exponents[::5]).how
-    for name, before, labels in (
-            ('the same', pairs.model(), test_sharing.labels(pairs.model(), 40, 1)),
-            ('another', pairs.model(),
-             test_sharing.labels(pairs.model(seed=5), 60, vms=20))):
-        made = refit.refit(before, labels)
-        found[f'refitted to {name}'] = [made.how, round(made.chance, 9), made.convincing]
-    found['partners'] = [[row[3], row[4], row[9], row[11]]
-                         for row in partners.partners(points, 'slowdown')]
     return found
 
 
@@ -213,8 +183,7 @@ def scheduled():
 def main():
     """Print all of it."""
     json.dump({part.__name__: part() for part in (
-        plans, fitted_terms, nearest_points, chosen_models, moves, who_harms, explained,
-        scheduled)}, sys.stdout)
+        plans, fitted_terms, nearest_points, moves, who_harms, explained, scheduled)}, sys.stdout)
 
 
 if __name__ == '__main__':

@@ -10,14 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``tracon model``: fit, evaluate and show interference models."""
+"""``tracon model``: fit, evaluate and show TRACON's models."""
 
 import argparse
-import itertools
 import pathlib
 import re
 from typing import Any
-from typing import Iterator
 
 from cliff import lister
 import numpy as np
@@ -25,15 +23,12 @@ import numpy as np
 from tracon_watcher.characteristics import NAMES
 from tracon_watcher.cmd import packaged
 from tracon_watcher import errors
-from tracon_watcher.prediction import pairwise
-from tracon_watcher.prediction import store
-from tracon_watcher.prediction import weighted_mean
-from tracon_watcher import progress
+from tracon_watcher.models import store
+from tracon_watcher.models import weighted_mean
 
 
 #: Names of :data:`tracon_watcher.models.tables.TABLES`, which takes seconds to import.
-_TABLES = ('errors', 'unknown-programs', 'ablation', 'extremes', 'design', 'co-residents',
-           'adaptation', 'refit', 'work')
+_TABLES = ('errors', 'unknown-programs', 'adaptation')
 # Names that fit into a table.
 _SHORT = ('reads', 'writes', 'guest CPU', 'host CPU')
 
@@ -50,62 +45,44 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 
 class Fit(lister.Lister):
-    """Fit the production models, a slowdown and an IOPS ratio for each host type."""
+    """Fit TRACON's models (WMM, LM, NLM) of each program, response and host type."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         _add_files(parser)
         parser.add_argument('--output', metavar='DIR', required=True,
                             help='folder for the JSON files; made where it is not there')
-        parser.add_argument('--per-application', action='store_true',
-                            help='also write TRACON\'s own models (WMM, LM, NLM) of each program')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
+        from tracon_watcher.models import fit
         datasets = packaged.read(parsed_args.file)
         with _one_thread():
-            models = _fitted(datasets, parsed_args.per_application)
+            models = fit.application_models(datasets)
         folder = pathlib.Path(parsed_args.output)
         rows = []
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            for name, model, held_out in models:
+            for model in models:
+                head = model.head
+                name = '-'.join((head.host_type, head.application, head.training['model'],
+                                 head.response))
                 path = folder / (re.sub(r'[^\w.-]+', '_', name) + '.json')
                 store.save(model, path)
-                rows.append((str(path), _form(model),
-                             packaged.shown(held_out['mean'], parsed_args), held_out['points']))
+                wrong = head.errors['by_background']
+                rows.append((str(path), model.form, packaged.shown(wrong['mean'], parsed_args),
+                             wrong['points']))
         except OSError as error:
             raise errors.InvalidOption('--output', parsed_args.output, str(error)) from None
         return ('file', 'form', 'mean_error', 'points'), rows
 
 
-def _fitted(datasets: Any,
-            per_application: bool) -> list[tuple[str, store.AnyModel, dict[str, Any]]]:
-    from tracon_watcher.models import fit
-    models: list[tuple[str, store.AnyModel, dict[str, Any]]] = [
-        (f'{model.host_type}-{model.response}', model,
-         dict(model.errors['by_target_and_background']))
-        for model in fit.production_models(datasets)]
-    if per_application:
-        models += [
-            ('-'.join((model.head.host_type, model.head.application,
-                       model.head.training['model'], model.head.response)), model,
-             dict(model.head.errors['by_background']))
-            for model in fit.application_models(datasets)]
-    return models
-
-
 class Evaluate(lister.Lister):
-    """Show how wrong each model is, a row a response, application and model; or what else the
-    measurements tell of the models.
-    """
+    """Show how wrong each model is, a row a response, application and model; or another table."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         _add_files(parser)
-        parser.add_argument('--benchmarks', action='store_true',
-                            help='also other learners (forest, boosted trees, Gaussian process); '
-                                 'takes several minutes')
         parser.add_argument('--test', metavar='FILE', action='append', default=[],
                             help='also predict the measurements of this file, which no model is '
                                  'fitted to')
@@ -121,22 +98,16 @@ class Evaluate(lister.Lister):
         if parsed_args.plot and pathlib.Path(parsed_args.plot).suffix not in ('.png', '.html'):
             raise errors.InvalidOption('--plot', parsed_args.plot,
                                        'expected a file name that ends in .png or .html')
-        if parsed_args.table != _TABLES[0]:
-            for name in ('benchmarks', 'plot'):
-                if getattr(parsed_args, name):
-                    raise errors.InvalidOption('--table', parsed_args.table,
-                                               f'--{name} belongs to the table {_TABLES[0]}')
+        if parsed_args.plot and parsed_args.table != _TABLES[0]:
+            raise errors.InvalidOption('--table', parsed_args.table,
+                                       f'--plot belongs to the table {_TABLES[0]}')
         if parsed_args.test and not tables.TABLES[parsed_args.table].tests:
             raise errors.InvalidOption('--table', parsed_args.table,
-                                       '--test says nothing there: its points come in an order')
-        others = None
-        if parsed_args.benchmarks:
-            from tracon_watcher.models import benchmarks
-            others = benchmarks.OTHERS
+                                       f'--test belongs to the table {_TABLES[0]}')
         datasets = packaged.read(parsed_args.file)
         tests = dataset.read_all(parsed_args.test)
         dataset.check_held_out(datasets, tests)
-        study = tables.Study(datasets, tests, others, report=progress.Progress(1.0).report)
+        study = tables.Study(datasets, tests)
         table = tables.TABLES[parsed_args.table]
         with _one_thread():
             rows = table.rows(study)
@@ -156,26 +127,21 @@ class Show(lister.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        rows = describe(store.load_any(parsed_args.file))
+        rows = describe(store.load(parsed_args.file))
         return ('part', 'name', 'value'), [
             (part, name, packaged.shown(value, parsed_args)) for part, name, value in rows]
 
 
-def describe(model: store.AnyModel) -> list[tuple[str, str, Any]]:
+def describe(model: store.Model) -> list[tuple[str, str, Any]]:
     """Return what a model consists of, as rows (part, name, value)."""
-    if isinstance(model, pairwise.PairwiseModel):
-        head: Any = model
-        rows = [('model', 'form', 'pairwise')]
-        terms = _pairwise_terms(model)
-    else:
-        head = model.head
-        rows = [('model', 'form', model.form), ('model', 'application', head.application)]
-        terms = _application_terms(model)
-    rows += [('model', 'response', head.response), ('model', 'host_type', head.host_type)]
+    head = model.head
+    rows: list[tuple[str, str, Any]] = [
+        ('model', 'form', model.form), ('model', 'application', head.application),
+        ('model', 'response', head.response), ('model', 'host_type', head.host_type)]
     rows += [('training', name, value) for name, value in head.training.items()
              if name != 'files']
     rows += [('training', 'file', one['name']) for one in head.training.get('files', ())]
-    rows += terms
+    rows += _terms(model)
     for part in ('target_minimum', 'target_maximum', 'background_maximum'):
         rows += [('hull', f'{part} {name}', float(value))
                  for name, value in zip(NAMES, getattr(head.hull, part))]
@@ -184,31 +150,7 @@ def describe(model: store.AnyModel) -> list[tuple[str, str, Any]]:
     return rows
 
 
-def _pairwise_terms(model: pairwise.PairwiseModel) -> list[tuple[str, str, Any]]:
-    rows: list[tuple[str, str, Any]] = [
-        ('capacity', name, float(value)) for name, value in zip(NAMES, model.capacity)]
-    of_target = ['', *(f'target {name}' for name in _SHORT),
-                 *(f'target {a} × target {b}' for a, b in _pairs())]
-    of_neighbour = [*(f'neighbour {name}' for name in _SHORT),
-                    *(f'neighbour {a} × neighbour {b}' for a, b in _pairs())]
-    rows += [('term', ' × '.join(filter(None, (first, second))), float(value))
-             for first, line in zip(of_target, model.coefficients)
-             for second, value in zip(of_neighbour, line) if value]
-    rows += [('compression', name, float(value))
-             for name, value in zip(NAMES, model.compression)]
-    rows += [('model', 'ceiling', model.ceiling), ('model', 'crowding', model.crowding)]
-    width = model.interval
-    rows += [('interval', 'offset', width.offset), ('interval', 'slope', width.slope)]
-    return rows + [('interval', f'quantile {level:g}', float(value))
-                   for level, value in zip(width.levels, width.quantiles)]
-
-
-def _pairs() -> Iterator[tuple[str, str]]:
-    """Yield the names of the products of two characteristics, in the order of their terms."""
-    return itertools.combinations_with_replacement(_SHORT, 2)
-
-
-def _application_terms(model: Any) -> list[tuple[str, str, Any]]:
+def _terms(model: store.Model) -> list[tuple[str, str, Any]]:
     if isinstance(model, weighted_mean.WeightedMeanModel):
         return [('model', 'components', len(model.components)),
                 ('model', 'neighbours', model.neighbours)]
@@ -220,7 +162,3 @@ def _application_terms(model: Any) -> list[tuple[str, str, Any]]:
         size = float(np.prod(model.scale ** powers))
         rows.append(('term', ' × '.join(factors), float(value) / size))
     return rows
-
-
-def _form(model: store.AnyModel) -> str:
-    return 'pairwise' if isinstance(model, pairwise.PairwiseModel) else model.form

@@ -71,9 +71,8 @@ def add_world(parser: argparse.ArgumentParser) -> None:
         help='of the measurements, whose programs are the tasks: by default "full", or '
              '"applications"')
     add('--model', metavar='NAME',
-        help='by which schedulers decide: wmm, lm or nlm (TRACON\'s, of each application), '
-             'linked (nlm, where slowdown and IOPS ratio of closed loops are one), law (the law '
-             'of queueing, as in production) or truth (default: linked)')
+        help='by which schedulers decide: wmm, lm or nlm (TRACON\'s, of each application), law '
+             '(the law of queueing, as in production) or truth (default: nlm)')
     add('--solo-minutes', type=float, default=3.0, metavar='M',
         help='mean runtime alone; one factor brings what was measured there (default: '
              '%(default)s)')
@@ -271,7 +270,7 @@ def setup(arguments: argparse.Namespace) -> Any:
         raise errors.InvalidOption('--slots', ','.join(map(str, arguments.slots)),
                                    f'one number, or one for each of {len(names)} host types')
     return experiment.Setup(files, tuple(names), tuple(parts), tuple(slots),
-                            arguments.solo_minutes, arguments.model or 'linked',
+                            arguments.solo_minutes, arguments.model or 'nlm',
                             arguments.work, arguments.plan)
 
 

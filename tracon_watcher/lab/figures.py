@@ -22,8 +22,7 @@ import numpy as np
 from tracon_watcher.models import evaluation
 
 INK, FAINT = '#22272e', '#c9ced6'
-COLOURS = {'WMM': '#8a8f98', 'LM': '#c9ced6', 'NLM': '#f2b266', 'NLM without host CPU': '#d9741a',
-           'pairwise': '#2f6fb3'}
+COLOURS = {'WMM': '#8a8f98', 'LM': '#c9ced6', 'NLM': '#f2b266', 'NLM without host CPU': '#d9741a'}
 # Names that have room below an axis.
 _SIDE_BY_SIDE = 11
 STYLE = {'font.size': 9, 'axes.edgecolor': FAINT, 'axes.labelcolor': INK, 'text.color': INK,
@@ -85,54 +84,25 @@ def _name(axis: typing.Any, names: typing.Sequence[str]) -> None:
     axis.set_xticks(range(len(names)), names, **slant)
 
 
-def extremes(rows: typing.Sequence[typing.Sequence[typing.Any]], title: str) -> str:
-    """Fig. 5 and 6: predicted best beside measured best, mean and worst.
-
-    :param rows: of :data:`tracon_watcher.models.partners.COLUMNS`, of one host type and response
-    """
-    names = list(dict.fromkeys(row[3] for row in rows))
-    models = list(dict.fromkeys(row[4] for row in rows))
-    series = [('predicted, ' + model, 5, model) for model in models]
-    series += [('measured best', 6, models[0]), ('measured mean', 7, models[0]),
-               ('measured worst', 8, models[0])]
-    colours = [COLOURS[model] for model in models] + ['#5aa469', '#c9ced6', '#b3261e']
-    with matplotlib.rc_context(STYLE):
-        figure = _figure(9.6, 2.7)
-        axis = figure.subplots()
-        width = 0.8 / len(series)
-        for index, (label, column, model) in enumerate(series):
-            own = {row[3]: row[column] for row in rows if row[4] == model}
-            axis.bar([n + (index - len(series) / 2 + 0.5) * width
-                      for n, name in enumerate(names) if name in own],
-                     [own[name] for name in names if name in own], 0.92 * width,
-                     color=colours[index], label=label)
-        _name(axis, names)
-        axis.set_ylabel('of alone')
-        axis.set_title(title)
-        axis.set_ylim(0, 1.25 * max(max(row[5:9]) for row in rows))
-        axis.legend(fontsize='small', ncols=len(series), loc='upper left', frameon=False)
-        return _drawn(figure, 'Bars of predicted and measured best by application')
-
-
 def adaptation(series: typing.Mapping[str, np.ndarray], moved: int,
-               alarms: typing.Mapping[str, typing.Sequence[int]], settled: float,
-               title: str, window: int = 20) -> str:
+               alarm: int | None, settled: float, title: str, window: int = 20) -> str:
     """Fig. 7: the error of each policy, a running mean over some points, through the move.
 
     :param moved: point at which the storage changed
+    :param alarm: at which drift was noticed, None for never
     :param settled: error of a model of the new storage
     """
     with matplotlib.rc_context(STYLE):
         figure = _figure(9.6, 3.0)
         axis = figure.subplots()
-        colours = ['#8a8f98', '#f2b266', '#2f6fb3']
+        colours = ['#8a8f98', '#2f6fb3']
         top = 0.0
         for colour, (name, values) in zip(colours, series.items()):
             mean = np.convolve(values, np.ones(window) / window, 'valid') * 100
             axis.plot(np.arange(len(mean)) + window - 1 - moved, mean, color=colour, label=name)
-            for alarm in alarms.get(name, ()):
-                axis.axvline(alarm - moved, color=colour, linewidth=1, linestyle=':')
             top = max(top, float(mean.max()))
+        if alarm is not None:
+            axis.axvline(alarm - moved, color=INK, linewidth=1, linestyle=':')
         axis.axvline(0, color=INK, linewidth=1)
         axis.axhline(100 * settled, color='#5aa469', linewidth=1, linestyle='--',
                      label='model of the new storage')

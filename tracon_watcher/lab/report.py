@@ -30,7 +30,6 @@ from tracon_watcher.lab import paper
 from tracon_watcher.lab import summary
 from tracon_watcher.models import dataset
 from tracon_watcher.models import evaluation
-from tracon_watcher.models import partners
 from tracon_watcher.models import tables
 from tracon_watcher import page
 
@@ -60,13 +59,8 @@ class Report:
             'Table 1': self._table1,
             'Table 3': self._table3,
             'Fig. 3: errors of the models': self._errors,
-            'Fig. 5 and 6: best partners': self._extremes,
             'Fig. 7: adaptation': self._adaptation,
-            'co-residents': self._crowds,
             'observed slowdown': self._tracking,
-            'ablation': self._ablation,
-            'how many backgrounds are needed': self._design,
-            'CPU time of a unit of work': self._work,
             'hardware events and limits': self._events,
         }
         folder.mkdir(parents=True, exist_ok=True)       # before all the work
@@ -156,39 +150,21 @@ class Report:
             for response in RESPONSES:
                 for test in (evaluation.CROSS_VALIDATION, evaluation.PAIRS):
                     panel = [row for row in self._study.errors if row.host_type == host_type
-                             and row.response == response and row.tested_on == test
-                             and row.application != evaluation.GENERATOR]
+                             and row.response == response and row.tested_on == test]
                     if panel:
                         drawings.append(figures.errors(panel, ', '.join(
                             (host_type, response.replace('_', ' '), test))))
         self._table('errors', 'Fig. 3: prediction errors', '|predicted − actual| / actual. WMM, '
-                    'LM and NLM are the paper’s, one for each application; <i>pairwise</i> is '
-                    'one model for any program. The dashed line is the error that a perfect '
-                    'prediction would have, since measurements scatter.', drawings)
-
-    def _extremes(self) -> None:
-        drawings = []
-        for points, response in self._study.each():
-            found = partners.partners(points, response)
-            if found:
-                drawings.append(figures.extremes(found, '%s, %s' % (
-                    points.host_type, response.replace('_', ' '))))
-        self._table('extremes', 'Fig. 5 and 6: least slowdown and most IOPS', 'Each '
-                    'application’s best partner as predicted, and the best, mean and worst that '
-                    'were measured. No model was fitted to pairs.', drawings)
+                    'LM and NLM are the paper’s, one for each application. The dashed line is '
+                    'the error that a perfect prediction would have, since measurements scatter.',
+                    drawings)
 
     def _adaptation(self) -> None:
-        drawings = [figures.adaptation(found.errors, found.before, found.alarms, found.settled,
+        drawings = [figures.adaptation(found.errors, found.before, found.alarm, found.settled,
                                        response.replace('_', ' '))
                     for response, found in self._study.replays.items()]
-        self._table('adaptation', 'Fig. 7: the disk moves from local to remote', 'A model of %s '
-                    'meets points of %s. False alarms are those in a week of unchanged '
-                    'telemetry, which is simulated.' % tables.MOVE, drawings)
-
-    def _crowds(self) -> None:
-        self._table('co-residents', 'Is the background the sum?', 'Two and three co-residents. '
-                    'Every rule but the sum of characteristics starts from what was measured '
-                    'beside each of them alone; <i>excess</i> is what a slowdown is above 1.')
+        self._table('adaptation', 'Fig. 7: the disk changes', 'The NLM of each '
+                    'application on %s meet points of %s.' % tables.MOVE, drawings)
 
     def _tracking(self) -> None:
         rows = [row for one in self._datasets for row in counters.tracking(one)]
@@ -197,22 +173,6 @@ class Report:
                   'latency, each with its share of the time. The calibrated error is that of '
                   'programs which the calibration was not made from.', 'tracking',
                   counters.TRACKING, rows)
-
-    def _ablation(self) -> None:
-        self._table('ablation', 'What each idea bought',
-                    'Mean errors, with one idea more from row to row.')
-
-    def _design(self) -> None:
-        self._table('design', 'How many backgrounds are needed?', 'Of the generator’s settings '
-                    'some were chosen by an optimal design, or drawn; errors are those of the '
-                    'others, and of pairs of applications.')
-
-    def _work(self) -> None:
-        self._table('work', 'What does a unit of work cost beside another?', 'CPU time of a unit '
-                    'of work over that alone, median and quartiles, of programs that use more '
-                    'than half of a core alone. Above 1 a program does not only wait for the '
-                    'core, but needs more of it, as it would where another displaces what its '
-                    'caches hold. Models learn beside the generator.')
 
     def _events(self) -> None:
         self._add('Running time and hardware events', 'Time of a unit of work regressed on what '

@@ -10,10 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Learns interference models from measurements; what it writes, ``prediction/`` evaluates.
+"""TRACON's own models of interference (Chiang & Huang, SC'11), and what measurements tell.
 
 The estimators are scikit-learn's in every respect: :class:`.wmm.WeightedMeanRegressor`,
-:class:`.linear.StepwiseLinear` and :class:`.nonlinear.StepwiseQuadratic` are the models of
-TRACON, one an application; :class:`.pairwise.PairwiseRegressor` is the model for any program
-that production uses.
+:class:`.linear.StepwiseLinear` and :class:`.nonlinear.StepwiseQuadratic`, one an application.
+They serve the laboratory and the simulator; hosts are judged by :mod:`tracon_watcher.queueing`.
 """

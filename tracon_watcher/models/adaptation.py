@@ -10,130 +10,158 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A model brought up to date after the world changed, from few new points.
+"""TRACON's adaptation (§4.6, Fig. 7): models follow their host to other storage.
 
-TRACON refits every 160 new points, when they have replaced old ones (§4.6). Here an alarm says
-when the old points are no more to be believed; from then on there are four candidates: the old
-model; the old model with its exponents times a factor, for which a handful of points is enough;
-that one with a correction, which a ridge keeps small until points speak for it; and a model of
-the new points alone. The one that predicts new points left out in turn best is taken.
+The paper's NLM of each application is fitted on one host type. Then come points of the same host
+type that it has not seen, and after them points of another one, as if the disk had moved. Without
+adaptation the models stay. With that of the paper, all are fitted again whenever 160 new points
+have come since drift was noticed; of each application new points replace the oldest.
 """
 
 from __future__ import annotations
 
-import copy
+import collections
 import dataclasses
-from typing import Callable
+import math
 
 import numpy as np
-import sklearn.base
 
 from tracon_watcher.characteristics import FloatArray
-from tracon_watcher.characteristics import IntArray
 from tracon_watcher import errors
-from tracon_watcher.models import pairwise
+from tracon_watcher.models import per_application
 from tracon_watcher.models import points as measured
-from tracon_watcher.prediction import pairwise as stored
-from tracon_watcher import tie_breaking
 
-#: Fewest new points that anything is learnt from.
-LEAST_POINTS = 5
-KEPT, RESCALED, CORRECTED, REFITTED = 'kept', 'rescaled', 'corrected', 'refitted'
-_FACTORS = (0.05, 20.0)
-_FOLDS = 5
+NOTHING, PAPER = 'no adaptation', 'as in TRACON'
+REFIT_EVERY = 160
+_MODEL = 'NLM'
+_BEFORE = 0.3
+_LEAST_DEVIATION = 1e-6
 
-Way = Callable[[FloatArray, FloatArray], pairwise.PairwiseRegressor]
+
+class Drift:
+    """The paper's rule: the mean of the last errors has shifted, or their variance surged.
+
+    How many errors, and how much is too much, is not published; these are ours.
+
+    :param residuals: (n,) errors of points left out of the fit, which tell what is usual
+    :param window: how many of the last errors are looked at
+    :param shift: of their mean, in standard errors of a mean of so many
+    :param surge: of their variance, as a factor
+    :raises tracon_watcher.errors.InvalidOption: for a window of fewer than two
+    """
+
+    def __init__(self, residuals: FloatArray, window: int = 20, shift: float = 4.0,
+                 surge: float = 4.0) -> None:
+        if window < 2:
+            raise errors.InvalidOption('window', window, 'expected at least 2')
+        self._mean = float(residuals.mean())
+        self._deviation = max(float(residuals.std()), _LEAST_DEVIATION)
+        self._last: collections.deque[float] = collections.deque(maxlen=window)
+        self._window, self._shift, self._surge = window, shift, surge
+
+    def update(self, error: float) -> bool:
+        """Take one error; say whether there is drift. After an alarm the window fills anew."""
+        self._last.append((error - self._mean) / self._deviation)
+        if len(self._last) < self._window:
+            return False
+        mean, variance = float(np.mean(self._last)), float(np.var(self._last, ddof=1))
+        if abs(mean) * math.sqrt(self._window) <= self._shift and variance <= self._surge:
+            return False
+        self._last.clear()
+        return True
 
 
 @dataclasses.dataclass(frozen=True)
-class Adapted:
-    """The model to use from now on.
+class Replay:
+    """What became of the errors.
 
-    :param how: kept, rescaled, corrected or refitted
-    :param errors: of each candidate, the root mean square of new exponents left out in turn
+    :param before: how many points came before the move
+    :param errors: by policy, |predicted − actual| / actual of each point with the model of its
+        moment, (n,)
+    :param alarm: the point at which drift was noticed, None for never
+    :param refits: the points after which all models were fitted again
+    :param settled: mean error on the new host type of models fitted to its own points, on
+        backgrounds kept out of them
     """
 
-    model: pairwise.PairwiseRegressor
-    how: str
-    errors: dict[str, float]
+    before: int
+    errors: dict[str, FloatArray]
+    alarm: int | None
+    refits: list[int]
+    settled: float
 
 
-def adapt(old: pairwise.PairwiseRegressor, X: FloatArray, y: FloatArray,
-          groups: IntArray | None = None) -> Adapted:
-    """Return the model that suits new points best.
+def replay(old: measured.Points, new: measured.Points, response: str, seed: int) -> Replay:
+    """Replay the move from one host type to another, with the applications that both have.
 
-    :param old: fitted; it stays as it is
-    :param X: (n, 8) new points' columns
-    :param y: (n,) their exponents
-    :param groups: (n,) folds; by default points are dealt out in turn
-    :raises tracon_watcher.errors.NotEnoughData: for fewer than :data:`LEAST_POINTS`
+    :raises tracon_watcher.errors.NotEnoughData: for no more new points than a refit waits for
     """
-    if len(X) < LEAST_POINTS:
-        raise errors.NotEnoughData('an adapted model', len(X), LEAST_POINTS)
-    fold = np.arange(len(y)) % _FOLDS if groups is None else groups
-    # A fold less must suffice as well.
-    ways = candidates(old, len(X) * (_FOLDS - 1) // _FOLDS)
-    found = {name: _left_out(way, X, y, fold) for name, way in ways.items()}
-    # Of equals the one that changes least: they come in that order.
-    how = list(found)[tie_breaking.argmin(list(found.values()), tie_breaking.FITTED)]
-    return Adapted(ways[how](X, y), how, found)
+    known, coming = (_by_application(points, response) for points in (old, new))
+    names = [name for name in known if name in coming]
+    count = sum(len(coming[name]) for name in names)
+    if count <= REFIT_EVERY:
+        raise errors.NotEnoughData('a replay of adaptation', count, REFIT_EVERY + 1)
+    rng = np.random.default_rng(seed)
+    fitted, still = {}, []
+    for name in names:
+        unseen = rng.random(len(known[name])) < _BEFORE
+        fitted[name] = known[name].take(~unseen)
+        still.append(known[name].take(unseen))
+    stream = measured.join([_shuffled(measured.join(parts), rng) for parts in (
+        still, [coming[name] for name in names])])
+    before = len(stream) - count
+    residuals = np.concatenate([_held_out(part, response) for part in fitted.values()])
+    unadapted = {name: per_application.fit(part, response, _MODEL)
+                 for name, part in fitted.items()}
+    wrong = {NOTHING: np.array([_error(unadapted, stream.take(np.array([place])), response)
+                                for place in range(len(stream))])}
+    wrong[PAPER], alarm, refits = _adapted(unadapted, fitted, stream, response, Drift(residuals))
+    settled = np.concatenate([_held_out(coming[name], response) for name in names])
+    return Replay(before, {name: np.abs(values) for name, values in wrong.items()}, alarm,
+                  refits, float(np.abs(settled).mean()))
 
 
-def candidates(old: pairwise.PairwiseRegressor, count: int) -> dict[str, Way]:
-    """Return, by name, what makes a model out of new points' columns and exponents.
-
-    Those that change the old model less come first.
-
-    :param count: new points that each is sure to be given
-    """
-    ways: dict[str, Way] = {KEPT: lambda _X, _y: old, RESCALED: lambda X, y: rescaled(old, X, y)}
-    if count >= measured.LEAST_POINTS:
-        ways[CORRECTED] = lambda X, y: corrected(old, X, y)
-        ways[REFITTED] = lambda X, y: _like(old).fit(X, y)
-    return ways
-
-
-def rescaled(old: pairwise.PairwiseRegressor, X: FloatArray,
-             y: FloatArray) -> pairwise.PairwiseRegressor:
-    """Return the old model with its exponents times the factor that suits the points best."""
-    new = copy.copy(old)
-    factor = _factor(old.predict(X), y)
-    new.coefficients_ = old.coefficients_ * factor
-    new.ceiling_ = min(max(old.ceiling_ * factor, float(np.max(y))), stored.MOST_CEILING)
-    return new
+def _adapted(models: dict[str, per_application.Fitted], fitted: dict[str, measured.Points],
+             stream: measured.Points, response: str,
+             drift: Drift) -> tuple[FloatArray, int | None, list[int]]:
+    """Return errors (n,) of the paper's policy, and the places of its alarm and its refits."""
+    wrong, alarm, refits = np.empty(len(stream)), None, []
+    for place in range(len(stream)):
+        point = stream.take(np.array([place]))
+        wrong[place] = _error(models, point, response)
+        if drift.update(wrong[place]) and alarm is None:
+            alarm = place
+        if alarm is None or (place - alarm + 1) % REFIT_EVERY:
+            continue
+        refits.append(place)
+        since = stream.take(np.arange(alarm, place + 1))
+        models = {}
+        for name, part in fitted.items():
+            both = measured.join([part, since.take(since.target == name)])
+            newest = both.take(np.arange(len(both) - len(part), len(both)))
+            models[name] = per_application.fit(newest, response, _MODEL)
+    return wrong, alarm, refits
 
 
-def corrected(old: pairwise.PairwiseRegressor, X: FloatArray,
-              y: FloatArray) -> pairwise.PairwiseRegressor:
-    """Return the rescaled model plus what a ridge finds in what it leaves unexplained."""
-    new = rescaled(old, X, y)
-    rest = _like(old).set_params(signed=True).fit(X, y - new.predict(X))
-    new.coefficients_ = new.coefficients_ + rest.coefficients_
-    new.low_, new.high_ = np.minimum(old.low_, rest.low_), np.maximum(old.high_, rest.high_)
-    new.top_ = np.maximum(old.top_, rest.top_)
-    return new
+def _by_application(points: measured.Points, response: str) -> dict[str, measured.Points]:
+    found = {name: per_application.of_application(points, response, name)
+             for name in per_application.applications(points)}
+    return {name: own for name, own in found.items() if per_application.enough(own)}
 
 
-def _factor(before: FloatArray, y: FloatArray) -> float:
-    square = float(before @ before)
-    return float(np.clip(before @ y / square, *_FACTORS)) if square > 0 else 1.0
+def _shuffled(points: measured.Points, rng: np.random.Generator) -> measured.Points:
+    return points.take(rng.permutation(len(points)).astype(np.intp))
 
 
-def _like(old: pairwise.PairwiseRegressor) -> pairwise.PairwiseRegressor:
-    """Return an unfitted model with the same shares and terms, whose ridge is open.
-
-    Coefficients can be added up only where they belong to the same shares, and so few points
-    would choose by chance.
-    """
-    new: pairwise.PairwiseRegressor = sklearn.base.clone(old).set_params(
-        compressions=(tuple(old.compression_),), stiffnesses=(old.stiffness_,))
-    return new
+def _error(models: dict[str, per_application.Fitted], point: measured.Points,
+           response: str) -> float:
+    """Return (predicted − actual) / actual of one point."""
+    predicted = models[str(point.target[0])].predict(point.target_alone, point.background_alone)
+    return float(predicted[0] / point.response(response)[0] - 1.0)
 
 
-def _left_out(way: Way, X: FloatArray, y: FloatArray, fold: IntArray) -> float:
-    """Return the root mean square error of points left out in turn."""
-    wrong = np.zeros(len(y))
-    for name in np.unique(fold):
-        out = fold == name
-        wrong[out] = y[out] - way(X[~out], y[~out]).predict(X[out])
-    return float(np.sqrt(np.mean(wrong ** 2)))
+def _held_out(points: measured.Points, response: str) -> FloatArray:
+    """Return (predicted − actual) / actual, (n,), of backgrounds kept out of the fit."""
+    predicted = per_application.by_background(points, response, _MODEL)
+    wrong: FloatArray = predicted / points.response(response) - 1.0
+    return wrong

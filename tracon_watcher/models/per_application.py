@@ -22,15 +22,13 @@ import numpy as np
 from tracon_watcher.characteristics import COUNT
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher import errors
+from tracon_watcher.models import application as stored
 from tracon_watcher.models import linear
 from tracon_watcher.models import nonlinear
 from tracon_watcher.models import points as measured
-from tracon_watcher.models import validation
+from tracon_watcher.models import polynomial
+from tracon_watcher.models import weighted_mean
 from tracon_watcher.models import wmm
-from tracon_watcher.prediction import application as stored
-from tracon_watcher.prediction import hull as hulls
-from tracon_watcher.prediction import polynomial
-from tracon_watcher.prediction import weighted_mean
 
 #: The paper's models by the names of its Fig. 3.
 ESTIMATORS: Mapping[str, Callable[[], Any]] = {
@@ -38,6 +36,9 @@ ESTIMATORS: Mapping[str, Callable[[], Any]] = {
     'NLM': nonlinear.StepwiseQuadratic}
 #: Fewest points that a model of one application is fitted to, the solo point beside them.
 LEAST_POINTS = 8
+#: Fewest points of which a fold of backgrounds can be held out.
+ENOUGH_POINTS = 10
+_FOLDS = 5
 _HOST_CPU = (COUNT - 1, 2 * COUNT - 1)
 
 
@@ -49,13 +50,12 @@ class Fitted:
     """
 
     estimator: Any
-    hull: hulls.Hull
+    hull: stored.Hull
     host_cpu: bool = True
 
     def predict(self, target: FloatArray, background: FloatArray) -> FloatArray:
         """Return the response, (n,), for (n, 4) targets and backgrounds, clamped to the hull."""
-        head = stored.Head('', '', '', self.hull, {}, {})
-        columns = head.clamp(target, background)
+        columns = self.hull.clamp(target, background)
         response: FloatArray = self.estimator.predict(_features(columns, self.host_cpu))
         return response
 
@@ -89,20 +89,28 @@ def fit(points: measured.Points, response: str, model: str, host_cpu: bool = Tru
     alone = np.concatenate([points.target_alone[0], np.zeros(COUNT)])
     columns = np.vstack([measured.design(points), alone])
     values = np.append(points.response(response), 1.0)
-    hull = hulls.Hull(points.target_alone.min(axis=0), points.target_alone.max(axis=0),
-                      points.background_alone.max(axis=0))
+    hull = stored.Hull(points.target_alone.min(axis=0), points.target_alone.max(axis=0),
+                       points.background_alone.max(axis=0))
     return Fitted(ESTIMATORS[model]().fit(_features(columns, host_cpu), values), hull, host_cpu)
 
 
 def enough(points: measured.Points) -> bool:
     """Say whether points suffice for a fit, also when a fold is held out."""
-    return len(points) - -(-len(points) // validation.BACKGROUND_FOLDS) >= LEAST_POINTS
+    return len(points) >= ENOUGH_POINTS
+
+
+def too_few(points: measured.Points) -> errors.NotEnoughData:
+    """Return the error that says that no application has points enough for a model."""
+    most = max((len(of_application(points, 'slowdown', name)) for name in applications(points)),
+               default=0)
+    return errors.NotEnoughData(f'a model of an application on {points.host_type}', most,
+                                ENOUGH_POINTS)
 
 
 def by_background(points: measured.Points, response: str, model: str,
                   host_cpu: bool = True) -> FloatArray:
     """Return responses (n,) predicted by fits that never saw the point's background."""
-    fold = validation.background_folds(points)
+    fold = measured.folds(points.background, _FOLDS)
     predicted = np.full(len(points), np.nan)
     for index in np.unique(fold):
         out = fold == index

@@ -29,12 +29,10 @@ from tracon_watcher import errors
 
 StringArray = npt.NDArray[np.str_]
 
-#: Kinds of points that models learn from: those with the generator on one side at least. Pairs of
+#: Kinds of points that may be learnt from: those with the generator on one side at least. Pairs of
 #: programs are the truth that schedules are judged by, and repeats tell the noise; neither is ever
 #: fitted.
 FITTED = ('background', 'generator', 'reverse')
-#: Fewest of them that a model for any program is fitted to.
-LEAST_POINTS = 30
 #: All kinds with one other beside the target.
 BESIDE = (*FITTED, 'pair', 'repeat')
 
@@ -95,7 +93,7 @@ class Points:
         return chosen
 
     def exponent(self, response: str) -> FloatArray:
-        """Return log slowdown, or minus log IOPS ratio: what models of any program learn."""
+        """Return log slowdown, or minus log IOPS ratio, (n,)."""
         values: FloatArray = np.log(self.response(response))
         return values if response == 'slowdown' else -values
 

@@ -12,11 +12,9 @@
 
 """Errors where both programs are unknown: what a cloud meets, beside the simplest baselines.
 
-For each two programs that were measured side by side, a model is fitted to the points that hold
-neither of them, on either side, with settings chosen from these points alone; then it predicts
-the two beside each other. The law of queueing is asked twice: as it judges a host type on the
-first day, with nothing fitted, and with the two numbers that the engine learns of a host type,
-which are chosen by these points alone.
+The law of queueing is asked of each two programs that were measured side by side: as it judges a
+host type on the first day, with nothing fitted, and with the two numbers that the engine learns of
+a host type, which are chosen by points that hold neither of the two.
 """
 
 from __future__ import annotations
@@ -26,8 +24,7 @@ from typing import Callable, Mapping
 
 import numpy as np
 
-from tracon_watcher.characteristics import BoolArray, COUNT, CPU, FloatArray
-from tracon_watcher.models import fit
+from tracon_watcher.characteristics import BoolArray, COUNT, CPU, FloatArray, RESPONSES
 from tracon_watcher.models import points as measured
 from tracon_watcher.queueing import capacity
 from tracon_watcher.queueing import network
@@ -35,8 +32,7 @@ from tracon_watcher import tie_breaking
 
 #: What counts as a breach: a slowdown above, an IOPS ratio below.
 LIMITS = {'slowdown': 2.0, 'iops_ratio': 0.5}
-PAIRWISE, LAW, LEARNT, CONSTANT, NONE = (
-    'pairwise', 'law of queueing', 'law, learnt', 'constant', 'no interference')
+LAW, LEARNT, CONSTANT, NONE = 'law of queueing', 'law, learnt', 'constant', 'no interference'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,11 +55,10 @@ class Host:
 class Row:
     """One line of the table; errors are |predicted − measured| / measured.
 
-    :param model: ``pairwise`` is that of measured host types; ``law of queueing`` that of
-        :mod:`tracon_watcher.queueing`, whose IOPS ratio is one over its slowdown, ``law, learnt``
-        the same with those of its ``GAINS`` and ``DISKS`` that suit slowdowns best; ``constant``
-        answers the geometric mean of all pairs that hold neither program, and ``no interference``
-        answers 1
+    :param model: ``law of queueing`` is that of :mod:`tracon_watcher.queueing`, whose IOPS ratio
+        is one over its slowdown, ``law, learnt`` the same with those of its ``GAINS`` and
+        ``DISKS`` that suit slowdowns best; ``constant`` answers the geometric mean of all pairs
+        that hold neither program, and ``no interference`` answers 1
     :param bias: mean of (predicted − measured) / measured
     :param limit: of :data:`LIMITS`
     :param breaches: measured ones
@@ -86,49 +81,51 @@ class Row:
     recall: float
 
 
-def unknown_programs(points: measured.Points, response: str, host: Host = Host(),
-                     report: Callable[[float], None] = lambda _share: None) -> list[Row]:
-    """Return a row for the model of production and for each baseline; none without pairs.
+def unknown_programs(points: measured.Points, host: Host = Host()) -> list[Row]:
+    """Return a row of each response for the law, as it is and learnt, and for each baseline.
 
     :param points: of one host type
     :param host: what the law of queueing knows of it
-    :param report: called with the share that is done; some seventy fits take a minute or two
-    :raises tracon_watcher.errors.NotEnoughData: where too few points hold neither program
+    :returns: none without pairs, or points that the law may learn from
     """
-    pairs = points.defined(response, ('pair',))
-    fitted = fit.learnable(points, response)
-    most = measured.capacity(points)
-    predicted = {name: np.full(len(pairs), np.nan)
-                 for name in (PAIRWISE, LAW, LEARNT, CONSTANT, NONE)}
-
-    def as_response(slowdown: FloatArray) -> FloatArray:
-        return slowdown if response == 'slowdown' else 1.0 / slowdown
-    predicted[LAW] = as_response(by_law(pairs, host))
-    slowed = fit.learnable(points, 'slowdown')
+    slowed = points.defined('slowdown', measured.FITTED)
+    if not len(slowed):
+        return []
     answers = [dataclasses.replace(host, gain=gain, disk=disk)
                for gain in capacity.GAINS for disk in capacity.DISKS]
     wrong = np.stack([np.abs(np.log(by_law(slowed, one)) - slowed.exponent('slowdown'))
                       for one in answers])
+
+    def learnt(couple: tuple[str, ...]) -> Host:
+        known = ~_any_of(slowed, couple)
+        return answers[tie_breaking.argmin(wrong[:, known].mean(axis=1).tolist())
+                       ] if known.any() else host
+    return [row for response in RESPONSES for row in _of_response(points, response, host, learnt)]
+
+
+def _of_response(points: measured.Points, response: str, host: Host,
+                 learnt: Callable[[tuple[str, ...]], Host]) -> list[Row]:
+    pairs = points.defined(response, ('pair',))
+    if not len(pairs):
+        return []
+    predicted = {name: np.full(len(pairs), np.nan) for name in (LAW, LEARNT, CONSTANT, NONE)}
+    predicted[NONE][:] = 1.0
+
+    def as_response(slowdown: FloatArray) -> FloatArray:
+        return slowdown if response == 'slowdown' else 1.0 / slowdown
+    predicted[LAW] = as_response(by_law(pairs, host))
     couples = sorted({tuple(sorted(names)) for names in zip(pairs.target.tolist(),
                                                             pairs.background.tolist())})
-    for done, couple in enumerate(couples):
-        report(done / len(couples))
+    for couple in couples:
         tested = _both_of(pairs, couple)
-        columns = measured.design(pairs.take(tested))
-        model = fit.regressor(fitted.take(~_any_of(fitted, couple)), response, most)
-        predicted[PAIRWISE][tested] = measured.from_exponent(model.predict(columns), response)
-        known = ~_any_of(slowed, couple)
-        suits = answers[tie_breaking.argmin(wrong[:, known].mean(axis=1).tolist())]
-        predicted[LEARNT][tested] = as_response(by_law(pairs.take(tested), suits))
+        predicted[LEARNT][tested] = as_response(by_law(pairs.take(tested), learnt(couple)))
         others = pairs.take(~_any_of(pairs, couple)).exponent(response)
         if len(others):
             predicted[CONSTANT][tested] = measured.from_exponent(
                 np.full(int(tested.sum()), others.mean()), response)
-        predicted[NONE][tested] = 1.0
-    report(1.0)
     actual = pairs.response(response)
     return [_row(points.host_type, response, name, values, actual)
-            for name, values in predicted.items()] if len(pairs) else []
+            for name, values in predicted.items()]
 
 
 def by_law(points: measured.Points, host: Host) -> FloatArray:

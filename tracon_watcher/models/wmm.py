@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn.utils.validation import validate_data
 
 from tracon_watcher.characteristics import FloatArray
-from tracon_watcher.prediction import weighted_mean
+from tracon_watcher.models import weighted_mean
 from tracon_watcher import tie_breaking
 
 # Share of the largest singular value below which one is rounding.

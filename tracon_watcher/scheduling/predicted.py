@@ -14,12 +14,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Mapping, Protocol, Sequence
 
 import numpy as np
 
-from tracon_watcher.characteristics import BoolArray, FloatArray, request_rate
+from tracon_watcher.characteristics import FloatArray, request_rate
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.scheduling import configurations as configuration
@@ -91,21 +90,6 @@ def by_application(configurations: configuration.Configurations, profiles: Float
         found[response][rows, task] = np.where(alone, 1.0, value)
     return performance.Performance(configurations, solo_seconds, _iops_alone(profiles),
                                    found['slowdown'], found['iops_ratio'])
-
-
-def linked(found: performance.Performance, closed: BoolArray) -> performance.Performance:
-    """Return predictions in which closed loops have one response: the other is one over it.
-
-    Slowdown and one over the IOPS ratio are two estimates of the same then, whose geometric mean
-    is taken for both.
-
-    :param closed: (t, c) whether a class is a closed loop, by host type
-    """
-    one = closed[found.configurations.host_type] & np.isfinite(found.iops_ratio)
-    with np.errstate(invalid='ignore'):
-        slowdown = np.sqrt(found.slowdown / found.iops_ratio)
-    return dataclasses.replace(found, slowdown=np.where(one, slowdown, found.slowdown),
-                               iops_ratio=np.where(one, 1 / slowdown, found.iops_ratio))
 
 
 def _iops_alone(profiles: FloatArray) -> FloatArray:

@@ -18,8 +18,7 @@ from typing import Sequence
 
 import numpy as np
 
-from tracon_watcher.characteristics import FloatArray, request_rate
-from tracon_watcher.prediction import pairwise
+from tracon_watcher.characteristics import FloatArray, IntArray, request_rate
 from tracon_watcher.scheduling import configurations as configuration
 from tracon_watcher.scheduling import performance
 from tracon_watcher.simulator import truth as truths
@@ -29,37 +28,33 @@ def true_performance(space: configuration.Configurations, truths_of: Sequence[tr
                      solo_seconds: FloatArray) -> performance.Performance:
     """Return what was measured of one or two tasks, and what follows from it for more.
 
-    One neighbour does what was measured, also where that is less than nothing. Several add up by
-    what each takes beyond 1 and a share for each two that get in each other's way
-    (:mod:`tracon_watcher.prediction.pairwise`).
+    Each neighbour takes what it was measured to take beyond 1, of the slowdown and of one over the
+    IOPS ratio, and several take the sum of that.
 
     :param truths_of: of each of t host types, all of the same programs in the same order
     :param solo_seconds: (t, c)
     """
-    found = [np.full(space.residents.shape, np.nan) for _response in range(2)]
+    slowdown, delay = (np.full(space.residents.shape, np.nan) for _response in range(2))
     for kind, truth in enumerate(truths_of):
-        exponents = (np.log(truth.slowdown), -np.log(truth.iops_ratio))
-        rows = [row for row in np.flatnonzero(space.host_type == kind).tolist()
-                if space.members[row]]
-        for row in rows:
-            members = space.members[row]
-            for task in set(members):
-                others = list(members)
-                others.remove(task)
-                for table, each, crowding in zip(found, exponents, truth.crowding):
-                    table[row, task] = np.exp(_together(each[task, others], crowding))
+        rows = space.host_type == kind
+        slowdown[rows] = together(space.residents[rows], truth.slowdown)
+        delay[rows] = together(space.residents[rows], 1.0 / truth.iops_ratio)
     solo_iops = np.stack([request_rate(truth.typical) for truth in truths_of])
-    # Undefined stays undefined, alone as well.
-    for kind, truth in enumerate(truths_of):
-        without = np.isnan(truth.iops_ratio).all(axis=1)
-        found[1][np.ix_(space.host_type == kind, without)] = np.nan
-    return performance.Performance(space, solo_seconds, solo_iops, found[0], 1 / found[1])
+    return performance.Performance(space, solo_seconds, solo_iops, slowdown, 1.0 / delay)
 
 
-def _together(each: FloatArray, crowding: float) -> float:
-    """Return the exponent beside neighbours, from (k,) exponents beside each of them."""
-    if len(each) == 0:
-        return 0.0
-    if len(each) == 1:
-        return float(each[0])
-    return float(pairwise.together(each, crowding))
+def together(residents: IntArray, pairs: FloatArray) -> FloatArray:
+    """Return 1 + Σ (what each neighbour makes of 1, less 1), (n, c); NaN for who is not there.
+
+    :param residents: (n, c) how many tasks of each class there are
+    :param pairs: (c, c) of each class beside each, NaN where undefined
+    """
+    beyond = np.nan_to_num(pairs - 1.0)
+    total = 1.0 + residents @ beyond.T - np.diag(beyond)
+    # What is undefined beside one of the neighbours is so beside all of them; a class of which
+    # nothing is defined has no response alone either.
+    missing = np.isnan(pairs)
+    undefined = residents @ missing.T - np.diag(missing) > 0
+    found: FloatArray = np.where((residents > 0) & ~undefined & ~missing.all(axis=1), total,
+                                 np.nan)
+    return found

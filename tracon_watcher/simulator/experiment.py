@@ -66,7 +66,7 @@ class Setup:
     parts: tuple[float, ...] = (1.0,)
     slots: tuple[int, ...] = (2,)
     minutes: float = 3.0
-    model: str = 'linked'
+    model: str = 'nlm'
     work: str = worlds.WINDOW
     plan: str = ''
     truth: str = MEASURED

@@ -139,7 +139,7 @@ def all_figures(setup: experiment.Setup, runs: int, seed: int, hours: float,
         Figure('4', 'A batch of 32 tasks on 16 machines, by model', 'model',
                ('speedup', 'io_boost'), 'objective', (),
                'With NLM the scheduler gains more than with LM or WMM.',
-               tuple(case for model in ('wmm', 'lm', 'nlm', 'linked', 'law')
+               tuple(case for model in ('wmm', 'lm', 'nlm', 'law')
                      for objective in objectives.ALL
                      for case in static([16], workload.UNIFORM, objective,
                                         (results.BASELINE, 'MIBS', 'MIX_8-paired', 'matching',

@@ -14,8 +14,7 @@
 
 Models are fitted to other rows, and the law of queueing to none. A schedule is judged by looking
 each VM and its neighbour up here, so that no prediction ever marks its own work. What three and
-more do to each other was measured of few; it is composed of what each two do, by the rule whose
-error ``tracon model evaluate --table co-residents`` shows.
+more do to each other is composed of what each two do (:mod:`.composition`).
 """
 
 from __future__ import annotations
@@ -26,13 +25,10 @@ from typing import Iterable, Mapping
 import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
-from tracon_watcher.characteristics import RESPONSES
 from tracon_watcher import errors
 from tracon_watcher.models import baseline
-from tracon_watcher.models import crowd
 from tracon_watcher.models import dataset
 from tracon_watcher.models import naming
-from tracon_watcher.models import points as measured
 from tracon_watcher import tie_breaking
 
 _LEAST_PROGRAMS = 3
@@ -55,8 +51,6 @@ class Truth:
     :param profiles: of each program (m, 4) characteristics alone, a row a measurement
     :param unit_seconds: of each program, median time of a unit of its work alone
     :param window_seconds: of each program, median time for which it was measured alone
-    :param crowding: κ of slowdown and of the IOPS ratio, as of
-        :func:`tracon_watcher.models.crowd.fitted_crowding`
     :param storage_waits: of each program, which part of its time alone it waits for storage; of
         those is nothing known that are not there
     """
@@ -69,7 +63,6 @@ class Truth:
     profiles: Mapping[str, FloatArray]
     unit_seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
     window_seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    crowding: tuple[float, float] = (0.0, 0.0)
     storage_waits: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @property
@@ -169,7 +162,7 @@ def of(datasets: Iterable[dataset.Dataset], host_type: str, plan: str = '') -> T
     return Truth(host_type, tuple(names), slowdown, ratio, count,
                  {name: np.array(profiles[name]) for name in names},
                  _alone(chosen, names, 'time_per_unit'), _alone(chosen, names, 'window_seconds'),
-                 _crowding(own), dataset.storage_waits(own))
+                 dataset.storage_waits(own))
 
 
 def _alone(datasets: list[dataset.Dataset], names: Iterable[str],
@@ -184,12 +177,6 @@ def _alone(datasets: list[dataset.Dataset], names: Iterable[str],
         if len(values):
             found[name] = float(np.median(values))
     return found
-
-
-def _crowding(datasets: list[dataset.Dataset]) -> tuple[float, float]:
-    points = measured.join([baseline.steady(one) for one in datasets])
-    slowdown, ratio = (crowd.fitted_crowding(points, response) for response in RESPONSES)
-    return slowdown, ratio
 
 
 def _of_one_plan(datasets: list[dataset.Dataset], plan: str) -> list[dataset.Dataset]:

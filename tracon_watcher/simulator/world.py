@@ -19,14 +19,11 @@ from typing import Iterable, Sequence
 
 import numpy as np
 
-from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
+from tracon_watcher.characteristics import FloatArray, IntArray
 from tracon_watcher import errors
-from tracon_watcher.models import baseline
-from tracon_watcher.models import closed_loop
 from tracon_watcher.models import dataset
 from tracon_watcher.models import fit
 from tracon_watcher.models import per_application
-from tracon_watcher.models import points as measured
 from tracon_watcher.scheduling import configurations as configuration
 from tracon_watcher.scheduling import performance as performances
 from tracon_watcher.scheduling import predicted
@@ -35,10 +32,9 @@ from tracon_watcher.simulator import published
 from tracon_watcher.simulator import truth as truths
 from tracon_watcher import tie_breaking
 
-#: By what schedulers decide: TRACON's own models of each application; the NLM with both responses
-#: of closed loops linked; the law of queueing, as in production; or the truth itself, which tells
-#: what errors of the others cost.
-MODELS = ('wmm', 'lm', 'nlm', 'linked', 'law', 'truth')
+#: By what schedulers decide: TRACON's own models of each application; the law of queueing, as in
+#: production; or the truth itself, which tells what errors of the others cost.
+MODELS = ('wmm', 'lm', 'nlm', 'law', 'truth')
 #: What a task is: the work of one measured window, or the same number of units of each program.
 WINDOW, UNIT = 'window', 'unit'
 WORK = (WINDOW, UNIT)
@@ -85,7 +81,7 @@ class World:
 
 
 def build(datasets: Iterable[dataset.Dataset], host_types: Sequence[str], slots: Sequence[int],
-          minutes: float = 3.0, model: str = 'linked', work: str = WINDOW,
+          minutes: float = 3.0, model: str = 'nlm', work: str = WINDOW,
           plan: str = '') -> World:
     """Gather truth and predictions of one or several host types.
 
@@ -115,11 +111,9 @@ def build(datasets: Iterable[dataset.Dataset], host_types: Sequence[str], slots:
     elif model == 'law':
         guess = predicted.by_assessor(space, cores, profiles, waits, seconds)
     else:
-        kind = 'NLM' if model == 'linked' else model.upper()
         guess = predicted.by_application(
-            space, profiles, seconds, _of_applications(datasets, host_types, found, kind))
-    if model == 'linked':
-        guess = predicted.linked(guess, _closed(datasets, found))
+            space, profiles, seconds,
+            _of_applications(datasets, host_types, found, model.upper()))
     lost = np.isnan(guess.slowdown) & (space.residents > 0)
     if lost.any():
         task = int(np.flatnonzero(lost.any(axis=0))[0])
@@ -197,16 +191,6 @@ def _reordered(truth: truths.Truth, rows: Sequence[int]) -> truths.Truth:
         truth, programs=tuple(truth.programs[row] for row in rows),
         slowdown=truth.slowdown[square], iops_ratio=truth.iops_ratio[square],
         measurements=truth.measurements[square])
-
-
-def _closed(datasets: Sequence[dataset.Dataset], found: Sequence[truths.Truth]) -> BoolArray:
-    """Return which programs are closed loops on each host type, (t, c)."""
-    result = []
-    for truth in found:
-        points = measured.join([baseline.steady(one) for one in datasets
-                                if one.host_type == truth.host_type])
-        result.append([closed_loop.is_closed(points, name) for name in truth.programs])
-    return np.array(result, dtype=bool)
 
 
 def _of_applications(datasets: Sequence[dataset.Dataset], host_types: Sequence[str],

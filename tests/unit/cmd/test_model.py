@@ -47,13 +47,14 @@ class TestModelCommands(folder.FolderCase):
     def test_fit_then_show(self):
         output = self.folder / 'models'
         code, out, err = run('model', 'fit', self.measurements, '--output', str(output),
-                             '--per-application', '-f', 'json')
+                             '-f', 'json')
         self.assertEqual(0, code, err)
         rows = json.loads(out)
-        self.assertEqual(2 + 3 * 5, len(rows))
-        self.assertEqual({'pairwise', 'polynomial', 'weighted_mean'}, {r['form'] for r in rows})
-        self.assertEqual('synthetic_same_core-slowdown.json', os.path.basename(rows[0]['file']))
-        for form in ('pairwise', 'polynomial', 'weighted_mean'):
+        self.assertEqual(3 * 5, len(rows))
+        self.assertEqual({'polynomial', 'weighted_mean'}, {r['form'] for r in rows})
+        self.assertEqual('synthetic_same_core-cpu-WMM-slowdown.json',
+                         os.path.basename(rows[0]['file']))
+        for form in ('polynomial', 'weighted_mean'):
             with self.subTest(form=form):
                 name = next(row['file'] for row in rows if row['form'] == form)
                 code, out, err = run('model', 'show', name, '-f', 'json')
@@ -68,22 +69,22 @@ class TestModelCommands(folder.FolderCase):
         self.assertEqual(0, code, err)
         rows = json.loads(out)
         self.assertEqual(['host_type', 'response', 'application', 'model', 'tested_on',
-                          'mean_error', 'standard_deviation', 'points', 'covered', 'noise_floor'],
+                          'mean_error', 'standard_deviation', 'points', 'noise_floor'],
                          list(rows[0]))
-        self.assertEqual({'cross-validation', 'new-program', 'pairs'},
-                         {row['tested_on'] for row in rows})
-        self.assertEqual({'WMM', 'LM', 'NLM', 'NLM without host CPU', 'pairwise'},
+        self.assertEqual({'cross-validation', 'pairs'}, {row['tested_on'] for row in rows})
+        self.assertEqual({'WMM', 'LM', 'NLM', 'NLM without host CPU'},
                          {row['model'] for row in rows})
         self.assertEqual({'slowdown', 'iops_ratio'}, {row['response'] for row in rows})
         self.assertIsInstance(rows[0]['mean_error'], float)
 
     def test_another_table(self):
-        code, out, err = run('model', 'evaluate', self.measurements, '--table', 'extremes',
-                             '-f', 'json')
+        code, out, err = run('model', 'evaluate', self.measurements, '--table',
+                             'unknown-programs', '-f', 'json')
         self.assertEqual(0, code, err)
-        self.assertEqual({'NLM', 'pairwise'}, {row['model'] for row in json.loads(out)})
-        code, out, err = run('model', 'evaluate', self.measurements, '--table', 'design')
-        self.assertEqual(0, code, err)      # synthetic settings are none of the generator's
+        self.assertEqual({'law of queueing', 'law, learnt', 'constant', 'no interference'},
+                         {row['model'] for row in json.loads(out)})
+        code, out, err = run('model', 'evaluate', self.measurements, '--table', 'adaptation')
+        self.assertEqual(0, code, err)      # of one host type there is no move
 
     def test_a_file_that_no_model_has_seen(self):
         other = str(self.folder / 'other.csv')
@@ -92,8 +93,6 @@ class TestModelCommands(folder.FolderCase):
         code, out, err = run('model', 'evaluate', self.measurements, '--test', other, '-f', 'json')
         self.assertEqual(0, code, err)
         rows = [row for row in json.loads(out) if row['tested_on'] == 'file']
-        self.assertEqual({'search', 'cpu', 'generator', 'all'},
-                         {row['application'] for row in rows if row['model'] == 'pairwise'})
         # A model of one program has nothing to say of a program that it does not know.
         self.assertEqual({'cpu', 'all'},
                          {row['application'] for row in rows if row['model'] == 'NLM'})
@@ -103,8 +102,8 @@ class TestModelCommands(folder.FolderCase):
 
     def test_options_of_another_table_are_refused_not_passed_over(self):
         for table, option, value, expected in (
-                ('design', '--plot', 'x.html', '--plot belongs to the table errors'),
-                ('adaptation', '--test', 'other.csv', '--test says nothing there')):
+                ('unknown-programs', '--plot', 'x.html', '--plot belongs to the table errors'),
+                ('adaptation', '--test', 'other.csv', '--test belongs to the table errors')):
             code, _out, err = run('model', 'evaluate', self.measurements, '--table', table,
                                   option, value)
             self.assertEqual(2, code)
@@ -117,16 +116,11 @@ class TestModelCommands(folder.FolderCase):
             path = self.folder / name
             path.write_text('\n'.join(chosen) + '\n')
             return str(path)
-        column = lines[3].split(',').index('slowdown')
-        level = [','.join('1.5' if at == column and field else field
-                          for at, field in enumerate(line.split(','))) for line in lines[4:]]
         for path, expected in (
                 (written('old.csv', ['# schema: tracon-measurements/9', *lines[1:]]),
                  'header schema is'),
-                (written('few.csv', lines[:20]),
-                 'a model of synthetic, same core, slowdown needs at least 30 points'),
-                (written('level.csv', [*lines[:4], *level]),
-                 'slowdown is 1.5: it is the same in all'),
+                (written('few.csv', lines[:13]),
+                 'a model of an application on synthetic, same core needs at least 10 points'),
                 (written('double.csv', [*lines, lines[-1]]), 'stands already in line')):
             for command in (('evaluate',), ('fit', '--output', str(self.folder / 'none'))):
                 with self.subTest(path=path, command=command[0]):
@@ -175,9 +169,8 @@ class TestPlot(unittest.TestCase):
             self.skipTest('matplotlib is not installed')
         from tracon_watcher.cmd import model_plot
         from tracon_watcher.models import evaluation
-        rows = [evaluation.Row('synthetic', 'slowdown', name, which, 'pairs', 0.1, 0.05, 5, 0.9,
-                               0.03)
-                for name in ('cpu', 'all') for which in ('NLM', 'pairwise')]
+        rows = [evaluation.Row('synthetic', 'slowdown', name, which, 'pairs', 0.1, 0.05, 5, 0.03)
+                for name in ('cpu', 'all') for which in ('NLM', 'LM')]
         with tempfile.TemporaryDirectory() as folder:
             page, picture = os.path.join(folder, 'a.html'), os.path.join(folder, 'a.png')
             model_plot.draw(rows, page)

@@ -10,9 +10,9 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A model brought up to date from few points of a changed world (synthetic points)."""
+"""Drift is noticed, and models follow their host to other storage (synthetic points)."""
 
-import copy
+import dataclasses
 import unittest
 
 import numpy as np
@@ -20,69 +20,72 @@ import numpy as np
 from tests.unit.models import synthetic
 from tracon_watcher import errors
 from tracon_watcher.models import adaptation
-from tracon_watcher.models import fit
-from tracon_watcher.models import points as measured
-from tracon_watcher.prediction import pairwise
+
+NORMAL = np.array([-1.0, 1.0])
 
 
-class TestAdapt(unittest.TestCase):
+def alarms(detector, values):
+    return [place for place, value in enumerate(values) if detector.update(float(value))]
+
+
+class TestDrift(unittest.TestCase):
+
+    def test_a_shifted_mean(self):
+        errors_ = np.random.default_rng(1).normal(size=200)
+        errors_[100:] += 3.0
+        self.assertTrue(100 <= alarms(adaptation.Drift(NORMAL), errors_)[0] <= 110)
+
+    def test_a_surge_of_variance(self):
+        errors_ = np.random.default_rng(1).normal(size=200)
+        errors_[100:] *= 6.0
+        self.assertTrue(100 <= alarms(adaptation.Drift(NORMAL), errors_)[0] <= 115)
+
+    def test_after_an_alarm_its_window_fills_anew(self):
+        self.assertEqual([19, 39], alarms(adaptation.Drift(NORMAL), [5.0] * 45))
+
+    def test_what_residuals_had_already_is_no_drift(self):
+        residuals = np.random.default_rng(3).normal(5.0, 0.1, 400)
+        self.assertEqual([], alarms(adaptation.Drift(residuals), residuals))
+        self.assertTrue(alarms(adaptation.Drift(residuals), residuals[:60] + 0.2))
+
+    def test_bad_window(self):
+        with self.assertRaisesRegex(errors.InvalidOption, 'window=1'):
+            adaptation.Drift(NORMAL, window=1)
+
+
+class TestReplay(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.points = synthetic.build(names=('cpu', 'randread', 'mixed')).defined(
-            'slowdown', measured.FITTED)
-        cls.columns = measured.design(cls.points)
-        cls.exponents = cls.points.exponent('slowdown')
-        cls.old = fit.regressor(cls.points, 'slowdown', measured.capacity(cls.points))
+        old, new = (synthetic.build(seed=seed, backgrounds=120,
+                                    names=('cpu', 'randread', 'mixed')) for seed in (0, 1))
+        # On the other disk each program that does I/O is slowed down twice as much.
+        slower = np.where(np.isfinite(new.iops_ratio), new.slowdown ** 2, new.slowdown)
+        cls.old, cls.new = old, dataclasses.replace(new, slowdown=slower)
+        cls.found = adaptation.replay(old, cls.new, 'slowdown', 1)
 
-    def few(self, count, seed=1):
-        rows = np.random.default_rng(seed).permutation(len(self.columns))
-        return rows[:count], rows[count:]
+    def test_it_is_noticed_after_the_move_and_refitted_every_160_points_from_there(self):
+        self.assertGreaterEqual(self.found.alarm, self.found.before)
+        self.assertLess(self.found.alarm, self.found.before + 40)
+        self.assertEqual([self.found.alarm + 159, self.found.alarm + 319], self.found.refits)
 
-    def wrong(self, model, rows, exponents):
-        return float(np.mean(np.abs(model.predict(self.columns[rows]) - exponents[rows])))
+    def test_before_a_refit_both_policies_are_one(self):
+        first = self.found.refits[0]
+        stays, adapts = (self.found.errors[name]
+                         for name in (adaptation.NOTHING, adaptation.PAPER))
+        np.testing.assert_array_equal(stays[:first + 1], adapts[:first + 1])
+        last = self.found.refits[-1] + 1
+        self.assertLess(adapts[last:].mean(), 0.8 * stays[last:].mean())
+        self.assertLess(self.found.settled, stays[self.found.before:].mean())
 
-    def test_the_same_world_keeps_the_model(self):
-        new, _rest = self.few(12)
-        found = adaptation.adapt(self.old, self.columns[new], self.old.predict(self.columns[new]))
-        self.assertEqual((adaptation.KEPT, self.old), (found.how, found.model))
+    def test_a_false_alarm_costs_little(self):
+        again = synthetic.build(seed=1, backgrounds=120, names=('cpu', 'randread', 'mixed'))
+        found = adaptation.replay(self.old, again, 'slowdown', 1)
+        stays, adapts = found.errors.values()
+        self.assertAlmostEqual(stays.mean(), adapts.mean(), delta=0.1 * stays.mean())
 
-    def test_five_points_tell_a_factor(self):
-        new, rest = self.few(5)
-        doubled = 2 * self.old.predict(self.columns)
-        found = adaptation.adapt(self.old, self.columns[new], doubled[new])
-        self.assertEqual(adaptation.RESCALED, found.how)
-        self.assertLess(self.wrong(found.model, rest, doubled), 1e-6)
-        before = self.old.predict(self.columns)
-        self.assertGreater(self.wrong(self.old, rest, doubled), 0.1)
-        np.testing.assert_array_equal(before, self.old.predict(self.columns))
-
-    def test_forty_points_tell_a_storage_that_suffers_otherwise(self):
-        new, rest = self.few(40)
-        busy = self.columns[:, 4:6].sum(axis=1) / synthetic.CAPACITY[:2].sum()
-        changed = 0.5 * self.old.predict(self.columns) + busy
-        found = adaptation.adapt(self.old, self.columns[new], changed[new])
-        self.assertIn(found.how, (adaptation.CORRECTED, adaptation.REFITTED))
-        self.assertLess(self.wrong(found.model, rest, changed),
-                        0.25 * self.wrong(self.old, rest, changed))
-
-    def test_a_correction_may_be_negative(self):
-        # Half of the interference went away, more of it where the neighbour does I/O.
-        busy = self.columns[:, 4:6].sum(axis=1) / synthetic.CAPACITY[:2].sum()
-        changed = np.maximum(self.old.predict(self.columns) * (1 - 0.8 * busy), 0.0)
-        new, rest = self.few(60)
-        found = adaptation.corrected(self.old, self.columns[new], changed[new])
-        scaled = adaptation.rescaled(self.old, self.columns[new], changed[new])
-        self.assertLess(self.wrong(found, rest, changed), 0.6 * self.wrong(scaled, rest, changed))
-
-    def test_what_is_rescaled_can_be_stored(self):
-        old = copy.copy(self.old)
-        old.ceiling_ = 20.0
-        new = adaptation.rescaled(old, self.columns[:40], 5 * self.exponents[:40])
-        np.testing.assert_allclose(5 * old.coefficients_, new.coefficients_, rtol=0.05)
-        self.assertEqual(pairwise.MOST_CEILING, new.ceiling_)
-
-    def test_too_few(self):
-        with self.assertRaisesRegex(errors.NotEnoughData, 'at least 5 points.*there are 4'):
-            adaptation.adapt(self.old, self.columns[:4], self.exponents[:4])
+    def test_too_few_new_points(self):
+        few = self.new.take(np.flatnonzero(self.new.kind == 'background')[::3])
+        with self.assertRaisesRegex(errors.NotEnoughData, 'at least 161 points.* 120'):
+            adaptation.replay(self.old, few, 'slowdown', 1)

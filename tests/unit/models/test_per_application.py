@@ -22,7 +22,7 @@ from tracon_watcher import errors
 from tracon_watcher.models import dataset
 from tracon_watcher.models import fit
 from tracon_watcher.models import per_application
-from tracon_watcher.prediction import store
+from tracon_watcher.models import store
 
 
 class TestStoredForms(folder.FolderCase):
@@ -58,7 +58,7 @@ class TestStoredForms(folder.FolderCase):
                 own = per_application.of_application(self.points, head.response,
                                                      head.application)
                 estimator = per_application.fit(own, head.response, head.training['model'])
-                again = store.load_any(self.written(model))
+                again = store.load(self.written(model))
                 for other in (own, self.points):
                     target, background = other.target_alone, other.background_alone
                     np.testing.assert_allclose(again.predict(target, background),
@@ -97,12 +97,8 @@ class TestStoredForms(folder.FolderCase):
             with self.subTest(field=field, value=str(value)[:20]):
                 path = self.written(model, **{field: value})
                 with self.assertRaisesRegex(errors.InvalidDocument, expected) as caught:
-                    store.load_any(path)
+                    store.load(path)
                 self.assertIn(path, str(caught.exception))
-
-    def test_production_refuses_a_model_of_one_application(self):
-        with self.assertRaisesRegex(errors.InvalidDocument, "form is 'polynomial'"):
-            store.load(self.written(self.one('polynomial')))
 
     def test_truncated(self):
         path = self.written(self.one('polynomial'))
@@ -111,7 +107,7 @@ class TestStoredForms(folder.FolderCase):
         with open(path, 'w', encoding='utf-8') as stream:
             stream.write(text[:len(text) // 2])
         with self.assertRaisesRegex(errors.InvalidDocument, 'truncated or edited'):
-            store.load_any(path)
+            store.load(path)
 
     def test_too_few_points(self):
         own = per_application.of_application(self.points, 'slowdown', 'cpu')

@@ -22,7 +22,6 @@ import numpy as np
 from tests.unit.profiling import synthetic
 from tracon_watcher.lab import interruption
 from tracon_watcher.models import dataset
-from tracon_watcher.models import fit
 from tracon_watcher.models import naming
 from tracon_watcher.profiling import errors
 from tracon_watcher.profiling import record
@@ -98,13 +97,6 @@ class TestRun(RunTestCase):
         alone = (found.text['target'] == 'randread') & (kind == 'background')
         np.testing.assert_allclose(reads[alone], synthetic.READS, rtol=0.01)
         self.assert_nothing_is_left()
-
-    def test_models_can_be_fitted_to_what_is_measured_by_default(self):
-        from tracon_watcher.cmd import lab_cloud
-        self.cloud.slower = 0.8
-        self.assertTrue(self.measure(lab_cloud._DEFAULT_POINTS))
-        models = fit.production_models([dataset.read(self.path)])
-        self.assertEqual({'slowdown', 'iops_ratio'}, {one.response for one in models})
 
     def test_windows_without_samples_are_taken_again(self):
         self.cloud.lost = {2, 4}

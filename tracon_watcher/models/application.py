@@ -13,9 +13,8 @@
 """What the stored models of one application have in common: head, hull, training, errors.
 
 These are the models of TRACON (Chiang & Huang, SC'11, §3.1), one an application and response; X
-has eight columns, the target's four characteristics and then the background's. They are kept to
-compare with; production uses the one of :mod:`.pairwise`, for any program. Outside the box of its
-training data a model is evaluated at the nearest point of the box.
+has eight columns, the target's four characteristics and then the background's. Outside the box of
+its training data a model is evaluated at the nearest point of the box.
 """
 
 from __future__ import annotations
@@ -25,16 +24,49 @@ from typing import Any, Mapping
 
 import numpy as np
 
+from tracon_watcher.characteristics import COUNT
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import NAMES
 from tracon_watcher.characteristics import RESPONSES
 from tracon_watcher.characteristics import UNITS
 from tracon_watcher import document
-from tracon_watcher.prediction import hull as hulls
 
+SCHEMA = 'tracon-model/2'
 #: Fields that every stored model of an application has.
 FIELDS = ('schema', 'form', 'response', 'host_type', 'application', 'characteristics', 'units',
           'hull', 'training', 'errors', 'checksum')
+_HULL = ('target_minimum', 'target_maximum', 'background_maximum')
+
+
+@dataclasses.dataclass(frozen=True)
+class Hull:
+    """The box of the training data, in requests per second and cores; (4,) each."""
+
+    target_minimum: FloatArray
+    target_maximum: FloatArray
+    background_maximum: FloatArray
+
+    def clamp(self, target: FloatArray, background: FloatArray) -> FloatArray:
+        """Return X, (n, 8), of (n, 4) targets and backgrounds, moved into the box."""
+        return np.hstack([np.clip(target, self.target_minimum, self.target_maximum),
+                          np.minimum(background, self.background_maximum)])
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {name: getattr(self, name).tolist() for name in _HULL}
+
+    @classmethod
+    def from_fields(cls, fields: document.Fields) -> Hull:
+        """Read the JSON form.
+
+        :raises tracon_watcher.errors.InvalidDocument: naming the offending field
+        """
+        fields.only(_HULL)
+        hull = cls(*(fields.array(name, (COUNT,), minimum=0.0) for name in _HULL))
+        if (hull.target_minimum > hull.target_maximum).any():
+            fields.refuse('target_minimum', hull.target_minimum.tolist(),
+                          'lies above target_maximum')
+        return hull
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,20 +82,14 @@ class Head:
     response: str
     host_type: str
     application: str
-    hull: hulls.Hull
+    hull: Hull
     training: Mapping[str, Any]
     errors: Mapping[str, Any]
-
-    def clamp(self, target: FloatArray, background: FloatArray) -> FloatArray:
-        """Return X, (n, 8), of (n, 4) targets and backgrounds, moved into the hull."""
-        return np.hstack([
-            np.clip(target, self.hull.target_minimum, self.hull.target_maximum),
-            np.minimum(background, self.hull.background_maximum)])
 
     def to_document(self, form: str) -> dict[str, Any]:
         """Return the common part of the JSON form, not yet sealed."""
         return {
-            'schema': document.MODEL_SCHEMA, 'form': form, 'response': self.response,
+            'schema': SCHEMA, 'form': form, 'response': self.response,
             'host_type': self.host_type, 'application': self.application,
             'characteristics': list(NAMES), 'units': list(UNITS),
             'hull': self.hull.to_document(), 'training': dict(self.training),
@@ -75,12 +101,12 @@ class Head:
 
         :raises tracon_watcher.errors.InvalidDocument: naming the offending field
         """
-        fields.string('schema', (document.MODEL_SCHEMA,))
+        fields.string('schema', (SCHEMA,))
         fields.string('form', (form,))
         for name, expected in (('characteristics', NAMES), ('units', UNITS)):
             if fields.strings(name) != list(expected):
                 fields.refuse(name, fields.raw(name), f'expected {", ".join(expected)}')
-        hull = hulls.Hull.from_fields(fields.section('hull'))
+        hull = Hull.from_fields(fields.section('hull'))
         for name in ('training', 'errors'):
             fields.section(name)
         return cls(fields.string('response', RESPONSES), fields.string('host_type'),

@@ -21,8 +21,8 @@ import numpy as np
 
 from tracon_watcher.characteristics import COUNT
 from tracon_watcher.characteristics import FloatArray
-from tracon_watcher.prediction import application
 from tracon_watcher import document
+from tracon_watcher.models import application
 from tracon_watcher import tie_breaking
 
 _WIDTH = 2 * COUNT
@@ -75,7 +75,7 @@ class WeightedMeanModel:
 
     def predict(self, target: FloatArray, background: FloatArray) -> FloatArray:
         """Return the response, (n,), for (n, 4) targets and backgrounds, clamped to the hull."""
-        values = (self.head.clamp(target, background) - self.mean) / self.scale
+        values = (self.head.hull.clamp(target, background) - self.mean) / self.scale
         return weighted_mean(values @ self.components.T, self.points, self.responses,
                              self.neighbours)
 

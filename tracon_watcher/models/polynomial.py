@@ -21,8 +21,8 @@ import numpy as np
 
 from tracon_watcher.characteristics import COUNT
 from tracon_watcher.characteristics import FloatArray
-from tracon_watcher.prediction import application
 from tracon_watcher import document
+from tracon_watcher.models import application
 
 _WIDTH = 2 * COUNT
 _DEGREE = 2
@@ -48,7 +48,7 @@ class PolynomialModel:
 
     def predict(self, target: FloatArray, background: FloatArray) -> FloatArray:
         """Return the response, (n,), for (n, 4) targets and backgrounds, clamped to the hull."""
-        values = self.head.clamp(target, background) / self.scale
+        values = self.head.hull.clamp(target, background) / self.scale
         terms = np.prod(values[:, None, :] ** self.powers, axis=2)
         response: FloatArray = self.intercept + terms @ self.coefficients
         return response

@@ -1,0 +1,54 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Stored models of applications: one sealed JSON document a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+
+from tracon_watcher import document
+from tracon_watcher import errors
+from tracon_watcher.models import application
+from tracon_watcher.models import polynomial
+from tracon_watcher.models import weighted_mean
+
+Model = polynomial.PolynomialModel | weighted_mean.WeightedMeanModel
+_FORMS: dict[str, type[polynomial.PolynomialModel] | type[weighted_mean.WeightedMeanModel]] = {
+    one.form: one for one in (polynomial.PolynomialModel, weighted_mean.WeightedMeanModel)}
+
+
+def load(path: str | os.PathLike[str]) -> Model:
+    """Read one model from a JSON file.
+
+    :raises tracon_watcher.errors.InvalidDocument: naming file, field and value
+    """
+    source = os.fspath(path)
+    try:
+        text = pathlib.Path(source).read_text(encoding='utf-8')
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.InvalidDocument(source, 'the file', str(error),
+                                     'cannot be read; write it with `tracon model fit`') from None
+    fields = document.parse(text, source)
+    fields.string('schema', (application.SCHEMA,))
+    return _FORMS[fields.string('form', tuple(_FORMS))].from_fields(fields, json.loads(text))
+
+
+def save(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write one model, atomically: a reader sees the old file or the new one."""
+    target = pathlib.Path(path)
+    scratch = target.with_name(f'.{target.name}.{os.getpid()}')
+    scratch.write_text(json.dumps(model.to_document(), indent=1, allow_nan=False) + '\n',
+                       encoding='utf-8')
+    scratch.replace(target)
