@@ -66,7 +66,7 @@ def plans():
                   for speed in ((1000.0, 1000.0), (3333.3, 777.7), (30.0, 7.0))},
         'designs': {f'{count}, {terms.__name__}': optimal_design.choose(
             GRID, count, terms).tolist() for count in (10, 15, 25)
-            for terms in (optimal_design.as_predicted, optimal_design.with_kinks)}}
+            for terms in (optimal_design.compressed, optimal_design.with_kinks)}}
 
 
 def fitted_terms():

@@ -37,11 +37,6 @@ def generated(names: measured.StringArray) -> BoolArray:
     return np.array([is_generator(str(name)) for name in names], dtype=bool)
 
 
-def all_generated(background: str) -> bool:
-    """Say whether all co-residents of which a background consists are settings."""
-    return all(map(is_generator, background.split(AND)))
-
-
 def setting(name: str) -> tuple[int, int, int]:
     """Return CPU in per cent, reads and writes a second of a setting.
 

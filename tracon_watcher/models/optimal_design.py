@@ -36,7 +36,7 @@ from tracon_watcher import tie_breaking
 # Keeps the first few points, too few for all terms, comparable.
 _RIDGE = 1e-3
 _MOST_SWEEPS = 20
-# Of reads and writes, as the production model mostly compresses them.
+# Of reads and writes: requests a second differ by decades.
 _COMPRESSION = 100.0
 _KINKS = (1 / 3, 1 / 2)
 
@@ -44,15 +44,14 @@ _KINKS = (1 / 3, 1 / 2)
 Terms = Callable[[FloatArray], FloatArray]
 
 
-def as_predicted(settings: FloatArray) -> FloatArray:
-    """Return the terms by which the production model tells settings of the generator apart.
+def compressed(settings: FloatArray) -> FloatArray:
+    """Return terms of degree one and two, of CPU as it is and of compressed reads and writes.
 
-    Those of degree one and two, of CPU as it is and of compressed reads and writes. There is no
-    constant, since nobody beside it does nothing.
+    There is no constant, since nobody beside it does nothing.
     """
-    compressed = settings.copy()
-    compressed[:, 1:] = np.log1p(_COMPRESSION * settings[:, 1:]) / np.log1p(_COMPRESSION)
-    return _to_degree_two(compressed)
+    values = settings.copy()
+    values[:, 1:] = np.log1p(_COMPRESSION * settings[:, 1:]) / np.log1p(_COMPRESSION)
+    return _to_degree_two(values)
 
 
 def with_kinks(settings: FloatArray) -> FloatArray:
@@ -72,7 +71,7 @@ def _to_degree_two(values: FloatArray) -> FloatArray:
     return np.column_stack(columns)
 
 
-def choose(settings: FloatArray, count: int, terms: Terms = as_predicted) -> IntArray:
+def choose(settings: FloatArray, count: int, terms: Terms = compressed) -> IntArray:
     """Return the indices, (count,), of the settings to measure, ascending.
 
     Of settings that are equally good the one is taken whose first intensity is least, then the
@@ -100,7 +99,7 @@ def choose(settings: FloatArray, count: int, terms: Terms = as_predicted) -> Int
     return np.sort(preferred[chosen])
 
 
-def uncertainty(settings: FloatArray, chosen: IntArray, terms: Terms = as_predicted) -> float:
+def uncertainty(settings: FloatArray, chosen: IntArray, terms: Terms = compressed) -> float:
     """Return the mean variance of predictions for all settings, in those of one measurement."""
     columns = terms(settings)
     information = _RIDGE * np.eye(columns.shape[1]) + columns[chosen].T @ columns[chosen]

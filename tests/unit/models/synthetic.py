@@ -51,8 +51,7 @@ def settings(rng, count):
     return np.column_stack([reads, writes, guest, host])
 
 
-def build(seed=0, noise=0.04, generator=40, backgrounds=30, reverse=False,
-          names=tuple(PROGRAMS)):
+def build(seed=0, noise=0.04, generator=40, backgrounds=30, names=tuple(PROGRAMS)):
     """Return synthetic points of one host type, of the programs of these names."""
     rng = np.random.default_rng(seed)
     behind, front = settings(rng, backgrounds), settings(rng, generator)
@@ -67,8 +66,6 @@ def build(seed=0, noise=0.04, generator=40, backgrounds=30, reverse=False,
         rows.append(('solo', name, '', target, np.zeros(4), np.nan))
         for index, background in enumerate(behind):
             add('background', name, f'generator-{index:02}', target, background)
-            if reverse:
-                add('reverse', f'generator-{index:02}', name, background, target)
         for other in names:
             add('pair', name, other, target, np.array(PROGRAMS[other], dtype=float))
     for index, target in enumerate(front):

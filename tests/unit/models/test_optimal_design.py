@@ -51,7 +51,7 @@ class TestDesign(unittest.TestCase):
         self.assertEqual([[0, 0.25, 0], [0, 0.5, 0], [0, 0.75, 0], [0, 1, 0], [0, 0, 0.25]],
                          sorted(LEVELS[alike].tolist(), key=lambda one: one[::-1]))
         # To the terms of models, reads and writes are the same.
-        for count, terms in ((12, optimal_design.as_predicted), (30, optimal_design.with_kinks)):
+        for count, terms in ((12, optimal_design.compressed), (30, optimal_design.with_kinks)):
             chosen = LEVELS[optimal_design.choose(LEVELS, count, terms)]
             mirrored = np.array([LEVELS.tolist().index([cpu, writes, reads])
                                  for cpu, reads, writes in chosen])
