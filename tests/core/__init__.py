@@ -15,7 +15,7 @@
 import pathlib
 
 UNIT = pathlib.Path(__file__).parent.parent / 'unit'
-ROOMS = ('conf', 'contention', 'models', 'placement', 'prediction', 'scheduling', 'simulator')
+ROOMS = ('conf', 'contention', 'models', 'placement', 'scheduling', 'simulator')
 COMMANDS = ('tests.unit.cmd.test_app', 'tests.unit.cmd.test_model')
 
 
