@@ -19,13 +19,13 @@ from typing import Mapping
 
 import sqlalchemy as sa
 
+from tracon_watcher import document
 from tracon_watcher.engine.storage import database as databases
 from tracon_watcher.engine.storage import plain
 from tracon_watcher.engine.storage import tables
 from tracon_watcher import errors
 from tracon_watcher.placement import lines
 from tracon_watcher.placement import queues
-from tracon_watcher.prediction import document
 
 LOG = logging.getLogger(__name__)
 _HOST_TYPE, _POOL = 'host_type', 'pool'
