@@ -14,7 +14,8 @@
 
 The law of queueing is asked of each two programs that were measured side by side: as it judges a
 host type on the first day, with nothing fitted, and with the two numbers that the engine learns of
-a host type, which are chosen by points that hold neither of the two.
+a host type, which are chosen by points that hold neither of the two. NLM, TRACON's own model, is
+fitted to what that law leaves of the same points, as it would learn in production.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Callable, Mapping
 import numpy as np
 
 from tracon_watcher.characteristics import BoolArray, COUNT, CPU, FloatArray, RESPONSES
+from tracon_watcher.models import nonlinear
 from tracon_watcher.models import points as measured
 from tracon_watcher.queueing import capacity
 from tracon_watcher.queueing import network
@@ -32,7 +34,13 @@ from tracon_watcher import tie_breaking
 
 #: What counts as a breach: a slowdown above, an IOPS ratio below.
 LIMITS = {'slowdown': 2.0, 'iops_ratio': 0.5}
-LAW, LEARNT, CONSTANT, NONE = 'law of queueing', 'law, learnt', 'constant', 'no interference'
+LAW, LEARNT, RESIDUAL, CONSTANT, NONE = (
+    'law of queueing', 'law, learnt', 'law, learnt, and NLM', 'constant', 'no interference')
+#: What NLM may add to a log slowdown: beyond what it was fitted to, a quadratic goes anywhere.
+_MOST_ADDED = 1.0
+
+
+_Residual = Callable[[measured.Points], FloatArray | float]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +65,8 @@ class Row:
 
     :param model: ``law of queueing`` is that of :mod:`tracon_watcher.queueing`, whose IOPS ratio
         is one over its slowdown, ``law, learnt`` the same with those of its ``GAINS`` and
-        ``DISKS`` that suit slowdowns best; ``constant`` answers the geometric mean of all pairs
+        ``DISKS`` that suit slowdowns best; to it ``NLM`` adds what it learns of log slowdowns that
+        are left, from CPU time and waits for storage of both; ``constant`` answers the geometric mean of all pairs
         that hold neither program, and ``no interference`` answers 1
     :param bias: mean of (predicted − measured) / measured
     :param limit: of :data:`LIMITS`
@@ -96,19 +105,25 @@ def unknown_programs(points: measured.Points, host: Host = Host()) -> list[Row]:
     wrong = np.stack([np.abs(np.log(by_law(slowed, one)) - slowed.exponent('slowdown'))
                       for one in answers])
 
-    def learnt(couple: tuple[str, ...]) -> Host:
+    def learnt(couple: tuple[str, ...]) -> tuple[Host, _Residual]:
         known = ~_any_of(slowed, couple)
-        return answers[tie_breaking.argmin(wrong[:, known].mean(axis=1).tolist())
-                       ] if known.any() else host
+        if not known.any():
+            return host, lambda _points: 0.0
+        best = answers[tie_breaking.argmin(wrong[:, known].mean(axis=1).tolist())]
+        seen = slowed.take(known)
+        model = nonlinear.StepwiseQuadratic().fit(
+            _features(seen, host), seen.exponent('slowdown') - np.log(by_law(seen, best)))
+        return best, lambda points: np.clip(model.predict(_features(points, host)),
+                                            -_MOST_ADDED, _MOST_ADDED)
     return [row for response in RESPONSES for row in _of_response(points, response, host, learnt)]
 
 
 def _of_response(points: measured.Points, response: str, host: Host,
-                 learnt: Callable[[tuple[str, ...]], Host]) -> list[Row]:
+                 learnt: Callable[[tuple[str, ...]], tuple[Host, _Residual]]) -> list[Row]:
     pairs = points.defined(response, ('pair',))
     if not len(pairs):
         return []
-    predicted = {name: np.full(len(pairs), np.nan) for name in (LAW, LEARNT, CONSTANT, NONE)}
+    predicted = {name: np.full(len(pairs), np.nan) for name in (LAW, LEARNT, RESIDUAL, CONSTANT, NONE)}
     predicted[NONE][:] = 1.0
 
     def as_response(slowdown: FloatArray) -> FloatArray:
@@ -118,7 +133,11 @@ def _of_response(points: measured.Points, response: str, host: Host,
                                                             pairs.background.tolist())})
     for couple in couples:
         tested = _both_of(pairs, couple)
-        predicted[LEARNT][tested] = as_response(by_law(pairs.take(tested), learnt(couple)))
+        best, residual = learnt(couple)
+        slowdown = by_law(pairs.take(tested), best)
+        predicted[LEARNT][tested] = as_response(slowdown)
+        predicted[RESIDUAL][tested] = as_response(np.maximum(
+            slowdown * np.exp(residual(pairs.take(tested))), 1.0))
         others = pairs.take(~_any_of(pairs, couple)).exponent(response)
         if len(others):
             predicted[CONSTANT][tested] = measured.from_exponent(
@@ -131,10 +150,7 @@ def _of_response(points: measured.Points, response: str, host: Host,
 def by_law(points: measured.Points, host: Host) -> FloatArray:
     """Return the slowdowns of targets, (n,), by the law of queueing."""
     count = len(points)
-    alone = np.stack([points.target_alone, points.background_alone], axis=1).reshape(-1, COUNT)
-    names = np.stack([points.target, points.background], axis=1).ravel()
-    busy = np.clip(alone[:, CPU].sum(axis=1), 0.0, 1.0)
-    waits = np.minimum([host.waits.get(str(name), 0.0) for name in names], 1.0 - busy)
+    busy, waits = _features(points, host).reshape(-1, 2).T
     place = np.repeat(np.arange(count), 2)
     found: FloatArray = network.effects(
         network.Hosts(np.full(count, float(host.cores)), gain=np.full(count, host.gain)),
@@ -142,6 +158,15 @@ def by_law(points: measured.Points, host: Host) -> FloatArray:
         network.Uses(np.arange(2 * count), place, np.asarray(waits),
                      *capacity.disks(np.full(count, host.disk)))).slowdown[::2]
     return found
+
+
+def _features(points: measured.Points, host: Host) -> FloatArray:
+    """Return part of their time alone on the CPU, and waiting for storage, of both, (n, 4)."""
+    alone = np.stack([points.target_alone, points.background_alone], axis=1).reshape(-1, COUNT)
+    names = np.stack([points.target, points.background], axis=1).ravel()
+    busy = np.clip(alone[:, CPU].sum(axis=1), 0.0, 1.0)
+    waits = np.minimum([host.waits.get(str(name), 0.0) for name in names], 1.0 - busy)
+    return np.column_stack([busy, waits]).reshape(-1, 4)
 
 
 def _any_of(points: measured.Points, names: tuple[str, ...]) -> BoolArray:
