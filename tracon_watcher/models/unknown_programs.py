@@ -38,6 +38,8 @@ LAW, LEARNT, RESIDUAL, CONSTANT, NONE = (
     'law of queueing', 'law, learnt', 'law, learnt, and NLM', 'constant', 'no interference')
 #: What NLM may add to a log slowdown: beyond what it was fitted to, a quadratic goes anywhere.
 _MOST_ADDED = 1.0
+#: Fewer teach it nothing.
+_LEAST_POINTS = 15
 
 
 _Residual = Callable[[measured.Points], FloatArray | float]
@@ -66,8 +68,8 @@ class Row:
     :param model: ``law of queueing`` is that of :mod:`tracon_watcher.queueing`, whose IOPS ratio
         is one over its slowdown, ``law, learnt`` the same with those of its ``GAINS`` and
         ``DISKS`` that suit slowdowns best; to it ``NLM`` adds what it learns of log slowdowns that
-        are left, from CPU time and waits for storage of both; ``constant`` answers the geometric mean of all pairs
-        that hold neither program, and ``no interference`` answers 1
+        are left, from CPU time and waits for storage of both; ``constant`` answers the geometric
+        mean of all pairs that hold neither program, and ``no interference`` answers 1
     :param bias: mean of (predicted − measured) / measured
     :param limit: of :data:`LIMITS`
     :param breaches: measured ones
@@ -111,6 +113,8 @@ def unknown_programs(points: measured.Points, host: Host = Host()) -> list[Row]:
             return host, lambda _points: 0.0
         best = answers[tie_breaking.argmin(wrong[:, known].mean(axis=1).tolist())]
         seen = slowed.take(known)
+        if len(seen) < _LEAST_POINTS:
+            return best, lambda _points: 0.0
         model = nonlinear.StepwiseQuadratic().fit(
             _features(seen, host), seen.exponent('slowdown') - np.log(by_law(seen, best)))
         return best, lambda points: np.clip(model.predict(_features(points, host)),
@@ -123,7 +127,8 @@ def _of_response(points: measured.Points, response: str, host: Host,
     pairs = points.defined(response, ('pair',))
     if not len(pairs):
         return []
-    predicted = {name: np.full(len(pairs), np.nan) for name in (LAW, LEARNT, RESIDUAL, CONSTANT, NONE)}
+    predicted = {name: np.full(len(pairs), np.nan)
+                 for name in (LAW, LEARNT, RESIDUAL, CONSTANT, NONE)}
     predicted[NONE][:] = 1.0
 
     def as_response(slowdown: FloatArray) -> FloatArray:

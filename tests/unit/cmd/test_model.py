@@ -81,7 +81,8 @@ class TestModelCommands(folder.FolderCase):
         code, out, err = run('model', 'evaluate', self.measurements, '--table',
                              'unknown-programs', '-f', 'json')
         self.assertEqual(0, code, err)
-        self.assertEqual({'law of queueing', 'law, learnt', 'constant', 'no interference'},
+        self.assertEqual({'law of queueing', 'law, learnt', 'law, learnt, and NLM', 'constant',
+                          'no interference'},
                          {row['model'] for row in json.loads(out)})
         code, out, err = run('model', 'evaluate', self.measurements, '--table', 'adaptation')
         self.assertEqual(0, code, err)      # of one host type there is no move

@@ -69,8 +69,8 @@ class TestTables(folder.FolderCase):
     def test_both_programs_unknown_beside_baselines(self):
         rows = self.rows('unknown-programs', tables.Study(self.datasets[:1]))
         self.assertEqual([(response, name) for response in ('slowdown', 'iops_ratio')
-                          for name in ('law of queueing', 'law, learnt', 'constant',
-                                       'no interference')],
+                          for name in ('law of queueing', 'law, learnt', 'law, learnt, and NLM',
+                                       'constant', 'no interference')],
                          [(row['response'], row['model']) for row in rows])
         wrong = {row['model']: row['mean_error'] for row in rows if row['response'] == 'slowdown'}
         self.assertLess(wrong['law, learnt'], wrong['no interference'])
@@ -82,9 +82,10 @@ class TestTables(folder.FolderCase):
         couple = (points.kind == 'pair') & (points.target == 'cpu') & (points.background == 'cpu')
         changed = np.where(either & (points.kind != 'pair'), 3.0, 1.0) * points.slowdown
         first, second = (unknown_programs.unknown_programs(dataclasses.replace(
-            points, slowdown=slowdown).take((points.kind != 'pair') | couple))[:2]
+            points, slowdown=slowdown).take((points.kind != 'pair') | couple))[:3]
             for slowdown in (points.slowdown, changed))
-        self.assertEqual(['law of queueing', 'law, learnt'], [row.model for row in first])
+        self.assertEqual(['law of queueing', 'law, learnt', 'law, learnt, and NLM'],
+                         [row.model for row in first])
         # A precision of none is NaN, which equals nothing.
         self.assertEqual(str(first), str(second))
 
