@@ -44,10 +44,11 @@ over R, nor do request rates exceed their limits, and τ of a VM that its quota 
 does not exceed that either. For φ, L counts as idle time: what neighbours cost a VM that waits at
 its disk's limit, it would have waited there.
 
-What this cannot see: a closed loop that thinks between its units looks like an open one, and is
-taken for throttled by nothing; an open loop that has no idle time left looks like a closed one,
-and is taken for as large as the time would hold; of several virtual CPUs one that is busy all the
-time hides behind the others' idle time.
+What this cannot see: a closed loop that thinks between its units looks like an open one. How far
+idle time tells them apart, c, is learnt from both; so a thinking loop is taken for throttled a
+little too little, and an open loop for a little too large. An open loop that has no idle time left
+looks like a closed one, and is taken for as large as the time would hold; of several virtual CPUs
+one that is busy all the time hides behind the others' idle time.
 """
 
 from __future__ import annotations
@@ -152,6 +153,12 @@ class Baseline:
         """Return the VMs that ``index`` selects."""
         return Baseline(*(getattr(self, field.name)[index]
                           for field in dataclasses.fields(self)))
+
+
+def undisturbed(count: int) -> Baseline:
+    """Return the baseline of so many VMs of which nothing is known but what they do now."""
+    unknown, nothing = np.full(count, np.nan), np.zeros(count)
+    return Baseline(unknown, unknown, np.ones(count), nothing, nothing)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,12 +24,14 @@ import zlib
 import numpy as np
 import scipy.optimize
 
+from tracon_watcher.characteristics import CPU
 from tracon_watcher.characteristics import IO
 from tracon_watcher.contention import calibration
 from tracon_watcher.contention import calibration_document as documents
 from tracon_watcher.contention import curve as curves
 from tracon_watcher.contention import demand
 from tracon_watcher import errors
+from tracon_watcher.lab import mixes
 from tracon_watcher.lab import programs
 from tracon_watcher.models import baseline as baselines
 from tracon_watcher.models import dataset
@@ -43,7 +45,7 @@ GENERATOR_FOLDS = 5
 #: Demands below this share of what the host type can do tell nothing of relative errors.
 LEAST_SHARE = 0.02
 _KNOTS = 24
-_SLACKS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0)
+_SLACKS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0)
 # Of a normal distribution: standard deviation over mean absolute deviation.
 _NORMAL = 1.2533
 
@@ -222,10 +224,13 @@ def residuals(beside: Cases, estimate: np.ndarray) -> np.ndarray:
 
 
 def _missed(beside: Cases, learnt: documents.Calibrated) -> float:
-    """How wrong demands are; open loops count as much as closed ones."""
+    """How wrong demands are; open loops count as much as closed ones, and as those that think."""
     wrong = np.abs(residuals(beside, _estimated(beside, learnt)[1]))
     kinds = [wrong[(beside.paced == paced)[:, None] & np.isfinite(wrong)]
              for paced in (False, True)]
+    usage, cpu, vcpus = mixes.thinking()
+    found = demand.uncontended(usage, demand.undisturbed(len(usage)), learnt, vcpus)
+    kinds.append(np.abs(found.demand[:, CPU.start] / cpu - 1.0))
     return float(np.mean([values.mean() for values in kinds if len(values)]))
 
 

@@ -253,10 +253,8 @@ def judge(rows: typing.Sequence[Row], cores: int) -> Judged:
     measured = np.array([row.unit / one.unit for row, one in zip(shared, quiet)])
     vcpus = np.array([row.vcpus for row in shared])
     seen = _usage(shared)
-    unknown = np.full(len(shared), np.nan)
-    estimate = demand.uncontended(
-        seen, demand.Baseline(unknown, unknown, np.ones(len(shared)), 0 * measured, 0 * measured),
-        calibration_document.packaged(), vcpus.astype(float))
+    estimate = demand.uncontended(seen, demand.undisturbed(len(seen)),
+                                  calibration_document.packaged(), vcpus.astype(float))
     profiles = _usage(quiet).characteristics
     judged = _assessor(shared, profiles, np.array([_waits(one) for one in quiet]), cores)
     requests = estimate.demand[:, :2].sum(axis=1)
@@ -271,6 +269,20 @@ def judge(rows: typing.Sequence[Row], cores: int) -> Judged:
         LAW: law, ESTIMATED: np.exp(estimated.exponents()[0]), COUNTERS: estimate.slowdown,
         CONSTANT: np.full(len(shared), np.exp(np.nanmean(np.log(measured))))}, lower, upper,
         np.bincount(mixes, used)[mixes] / cores)
+
+
+def thinking() -> tuple[demand.Usage, FloatArray, FloatArray]:
+    """Return loops that think between their units of work, n of them, as they were measured.
+
+    :returns: what is counted of the shared time, the guest CPU of their time alone, (n,), and
+        their virtual CPUs, (n,)
+    """
+    _header, rows = read(PACKAGED)
+    alone = {(row.vcpus, row.program): row for row in rows if row.mix == ALONE}
+    shared = [row for row in rows if row.mix != ALONE and PROGRAMS[row.program].think
+              and row.program in _COMPUTING]
+    return (_usage(shared), np.array([alone[row.vcpus, row.program].running for row in shared]),
+            np.array([float(row.vcpus) for row in shared]))
 
 
 def _usage(rows: typing.Sequence[Row]) -> demand.Usage:
