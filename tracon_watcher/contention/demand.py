@@ -66,6 +66,9 @@ _LEAST_BUSY = 0.01
 #: Share of the time that a VM runs, or would but for its quota, from which on the quota counts as
 #: what holds it back.
 THROTTLED = 0.05
+#: c where it is asked whether a VM would be at its own limit without its neighbours. With idle
+#: time left it may not be, and then what it suffers is not put down to its owner.
+OWN_SLACK = 0.15
 
 
 @dataclasses.dataclass(frozen=True)
@@ -236,7 +239,8 @@ class Estimate:
     :param slowdown: (n,) what the calibration makes of it
     :param slowdown_deviation: (n,) its relative standard error
     :param growth: (n,) f, how much more a closed loop would do; 1 where unknown
-    :param closed: (n,) φ, 1 for a closed loop, towards 0 the more idle time there is
+    :param closed: (n,) φ by :data:`OWN_SLACK`, 1 for a closed loop, towards 0 the more idle time
+        there is
     :param excess: (n,) e, share of the time of its virtual CPUs that its owner leaves it
     """
 
@@ -269,7 +273,8 @@ def uncontended(seen: Usage, baseline: Baseline, learnt: documents.Calibrated,
     stretch = np.where((1 - idle) * allowed >= _LEAST_BUSY, (needed + excess) / needed, np.nan)
     counted = np.isfinite(excess)
     spare = idle + time.limited / allowed
-    closed = np.where(counted, closedness(excess, spare, learnt.slack), 0.0)
+    power = np.where(counted, closedness(excess, spare, learnt.slack), 0.0)
+    closed = np.where(counted, closedness(excess, spare, OWN_SLACK), 0.0)
     # What is forbidden to a closed loop it does not lose to others, be it at its quota or below.
     held = seen.throttled >= THROTTLED * (seen.running + seen.throttled)
     part = np.where(np.isfinite(cores), np.where(held, 1.0, closed), 0.0)
@@ -281,10 +286,10 @@ def uncontended(seen: Usage, baseline: Baseline, learnt: documents.Calibrated,
         (1 / np.maximum(1 - excess, _TINY), cores, room)), 1.0)
     # A loop without idle time left has f = τ, hence the curve of τ.
     by_units = np.minimum(learnt.curve.estimate(growth), requests)
-    demand, most = (_scaled(seen, growth ** power, by_units ** power, learnt)
-                    for power in (closed, 1.0))
+    demand, most = (_scaled(seen, growth ** each, by_units ** each, learnt)
+                    for each in (power, 1.0))
     deviation = np.hypot(learnt.demand_width(growth),
-                         np.nan_to_num(closed * doubt * growth)[:, None])
+                         np.nan_to_num(power * doubt * growth)[:, None])
     deviation[~counted] = 1.0
     slowdown = learnt.curve.estimate(stretch)
     return Estimate(demand, most, deviation, stretch, slowdown,
