@@ -1,0 +1,192 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Commands around probe VMs."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import pathlib
+from typing import Any
+
+from cliff import lister
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the numbers of the settings: of each phase rate, seconds and amount."""
+    from tracon_watcher.probe import phases
+
+    for name, setting in phases.DEFAULT.items():
+        group = parser.add_argument_group(f'{name} phase')
+        group.add_argument(f'--{name}-rate', type=float, default=setting.rate, metavar='N',
+                           help='requests a second (default: %(default)g)')
+        group.add_argument(f'--{name}-seconds', type=float, default=setting.seconds, metavar='N',
+                           help='(default: %(default)g)')
+        group.add_argument(f'--{name}-amount', type=int, default=setting.amount, metavar='N',
+                           help=f'{phases.PHASES[name].amount} in a request '
+                                f'(default: %(default)s)')
+
+
+def settings(parsed_args: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings that were given."""
+    from tracon_watcher.probe import phases
+
+    return {name: phases.Setting(*(getattr(parsed_args, f'{name}_{part}')
+                                   for part in ('rate', 'seconds', 'amount')))
+            for name in phases.PHASES}
+
+
+def add_sensor(parser: argparse.ArgumentParser) -> None:
+    """Add a sensor, and how it is read."""
+    from tracon_watcher.probe import phases
+
+    parser.add_argument('address', metavar='ADDRESS',
+                        help='of the sensor: a host, or host:port (default port: 8640)')
+    parser.add_argument('--secret-file', required=True, type=pathlib.Path, metavar='FILE',
+                        help='secret that is shared with the sensor, 64 hexadecimal digits')
+    parser.add_argument('--phase', action='append', choices=tuple(phases.PHASES),
+                        help='(default: all, one after the other)')
+    parser.add_argument('--deadline', type=float, default=10.0, metavar='SECONDS',
+                        help='of one request (default: %(default)g)')
+    add_settings(parser)
+
+
+def read(parsed_args: argparse.Namespace, times: int = 1) -> dict[str, list[Any]]:
+    """Read the chosen phases of the sensor so many times; a reading may be a NoReading."""
+    import asyncio
+
+    from tracon_watcher.cmd import arguments
+    from tracon_watcher.probe import answers
+    from tracon_watcher.probe import phases
+
+    arguments.require_at_least(parsed_args, deadline=1)
+    chosen = settings(parsed_args)
+    wanted = parsed_args.phase or list(phases.PHASES)
+    for name in wanted:
+        chosen[name].check(phases.PHASES[name])
+    address = parsed_args.address
+    if ':' not in address:
+        address = f'{address}:{answers.PORT}'
+    return asyncio.run(_read(address, answers.read_secret(parsed_args.secret_file),
+                             {name: chosen[name] for name in wanted}, parsed_args.deadline,
+                             times))
+
+
+class Read(lister.Lister):
+    """Take one reading of a sensor: how long its work takes, phase by phase.
+
+    Times are in milliseconds. R of the connection phase counts from when a request was due to the
+    end of its answer; E of the other phases is the time of the work. Exit status 1 where a phase
+    gives no reading.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add_sensor(parser)
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Fail where a phase gives no reading."""
+        self._status = 0
+        super().run(parsed_args)
+        return self._status
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
+                                                                    list[tuple[Any, ...]]]:
+        from tracon_watcher.cmd import packaged
+        from tracon_watcher.probe import readings
+
+        rows = []
+        for name, (one,) in read(parsed_args).items():
+            if isinstance(one, readings.NoReading):
+                self._status = 1
+                self.app.LOG.error('%s: no reading: %s', name, one)
+                rows.append((name, *[math.nan] * 6, 0, one.reason))
+            else:
+                rows.append((name, one.mean * 1e3, one.half * 1e3,
+                             *(value * 1e3 for value in one.percentiles), one.answers, ''))
+        return (('Phase', 'Mean (ms)', '95 % ± (ms)', 'Median', '90 %', '99 %', 'Slowest',
+                 'Answers', 'No reading'),
+                [tuple(packaged.shown(value, parsed_args) for value in row) for row in rows])
+
+
+class Baseline(lister.Lister):
+    """Measure the baseline of a type of host: readings of a sensor that is alone on one.
+
+    No other VM may run there meanwhile. A file that exists keeps the baselines of other types and
+    phases. Readings take turns, phase by phase, and the sensor rests in between.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        from tracon_watcher.probe import baselines
+
+        parser = super().get_parser(prog_name)
+        add_sensor(parser)
+        parser.add_argument('--host-type', required=True, metavar='NAME',
+                            help='as the aggregate of the host has it (tracon:host_type)')
+        parser.add_argument('--readings', type=int, default=10, metavar='N',
+                            help=f'of each phase, at least {baselines.LEAST_READINGS} '
+                                 f'(default: %(default)s)')
+        parser.add_argument('--output', required=True, type=pathlib.Path, metavar='FILE',
+                            help='document of baselines (JSON)')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
+                                                                    list[tuple[Any, ...]]]:
+        import dataclasses
+        import time
+
+        from tracon_watcher.cmd import arguments
+        from tracon_watcher.cmd import packaged
+        from tracon_watcher.probe import baselines
+        from tracon_watcher.probe import readings
+
+        arguments.require_at_least(parsed_args, readings=baselines.LEAST_READINGS)
+        known = baselines.load(parsed_args.output) if parsed_args.output.exists() else {}
+        for name, found in read(parsed_args, parsed_args.readings).items():
+            for one in found:
+                if isinstance(one, readings.NoReading):
+                    self.app.LOG.warning('%s: no reading: %s', name, one)
+            known[parsed_args.host_type, name] = baselines.learn(parsed_args.host_type, [
+                one for one in found if not isinstance(one, readings.NoReading)])
+        baselines.save(known, parsed_args.output)
+        rows = [(one.host_type, one.phase, *dataclasses.astuple(one.setting), one.mean * 1e3,
+                 one.half * 1e3, one.reach * 1e3, one.readings,
+                 time.strftime('%Y-%m-%d %H:%M', time.localtime(one.at)))
+                for _, one in sorted(known.items())]
+        return (('Host type', 'Phase', 'Rate (1/s)', 'Seconds', 'Amount', 'Mean (ms)',
+                 '95 % ± of the mean', '95 % ± of a reading', 'Readings', 'Measured'),
+                [tuple(packaged.shown(value, parsed_args) for value in row) for row in rows])
+
+
+async def _read(address: str, secret: bytes, chosen: dict[str, Any], deadline: float, times: int
+                ) -> dict[str, list[Any]]:
+    from tracon_watcher.probe import generator
+    from tracon_watcher.probe import phases
+    from tracon_watcher.probe import readings
+    from tracon_watcher import progress
+
+    bar = progress.Progress(times * sum(setting.seconds for setting in chosen.values()))
+    found: dict[str, list[Any]] = {name: [] for name in chosen}
+    async with generator.session() as client:
+        for turn in range(times):
+            for name, setting in chosen.items():
+                task = f'{name} {turn + 1}' if times > 1 else name
+                try:
+                    found[name].append(await generator.take(
+                        client, address, secret, phases.PHASES[name], setting, deadline,
+                        lambda share: bar.report(task, share, setting.seconds)))
+                except readings.NoReading as reason:
+                    found[name].append(reason)
+                    bar.report(task, 1.0, setting.seconds)
+    return found

@@ -1,0 +1,147 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Baselines: what readings of a sensor are that is alone on a host of a type.
+
+A baseline belongs to one type of host and one setting. Its interval holds the next reading of an
+undisturbed sensor with 95 % confidence. That is wider than the confidence interval of the mean
+(Mukherjee, section 4.1), which narrows with each reading that is added: hosts are not equally fast
+at all times, and a quiet sensor would be taken for a disturbed one the more often, the better its
+mean was known.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import pathlib
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+from scipy import stats
+
+from tracon_watcher import document
+from tracon_watcher import errors
+from tracon_watcher.probe import phases
+from tracon_watcher.probe import readings
+
+SCHEMA = 'tracon-probe-baselines/1'
+#: Fewer readings tell too little of how much they differ.
+LEAST_READINGS = 5
+_REMEDY = 'run `tracon probe baseline` again'
+_FIELDS = ('host_type', 'phase', 'rate', 'seconds', 'amount', 'mean', 'half', 'deviation',
+           'readings', 'at')
+
+
+@dataclasses.dataclass(frozen=True)
+class Baseline:
+    """Of one type of host, one phase and one setting.
+
+    :param mean: seconds
+    :param half: half of the 95 % confidence interval of the mean, seconds
+    :param deviation: standard deviation between readings, seconds; 0 where it is not known
+    :param readings: how many there were
+    :param at: seconds since the epoch, of the last one
+    """
+
+    host_type: str
+    phase: str
+    setting: phases.Setting
+    mean: float
+    half: float
+    deviation: float
+    readings: int
+    at: float
+
+    @property
+    def reach(self) -> float:
+        """Return by how much the next reading may be off the mean, seconds."""
+        if self.deviation == 0:
+            return self.half
+        quantile = float(stats.t.ppf(0.5 + readings.CONFIDENCE / 2, self.readings - 1))
+        return quantile * self.deviation * math.sqrt(1 + 1 / self.readings)
+
+
+#: Baselines by type of host and phase.
+Baselines = Mapping[tuple[str, str], Baseline]
+
+
+def learn(host_type: str, found: Sequence[readings.Reading]) -> Baseline:
+    """Return the baseline that readings of one phase and setting make.
+
+    :raises tracon_watcher.errors.NotEnoughData: with too few of them
+    """
+    if len(found) < LEAST_READINGS:
+        raise errors.NotEnoughData('a baseline', len(found), LEAST_READINGS)
+    (phase, setting), = {(one.phase, one.setting) for one in found}
+    means = [one.mean for one in found]
+    mean, half = readings.interval(means)
+    return Baseline(host_type, phase, setting, mean, half, float(np.std(means, ddof=1)),
+                    len(found), max(one.at for one in found))
+
+
+def load(path: str | os.PathLike[str]) -> dict[tuple[str, str], Baseline]:
+    """Read baselines from a JSON file.
+
+    :raises tracon_watcher.errors.InvalidDocument: naming file, field and value
+    """
+    source = os.fspath(path)
+    try:
+        text = pathlib.Path(source).read_text(encoding='utf-8')
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.InvalidDocument(source, 'the file', str(error), f'cannot be read; {_REMEDY}'
+                                     ) from None
+    fields = document.parse(text, source)
+    fields.only(('schema', 'baselines', 'checksum'))
+    fields.string('schema', (SCHEMA,))
+    found: dict[tuple[str, str], Baseline] = {}
+    for one in fields.sections('baselines'):
+        baseline = _read(one)
+        key = baseline.host_type, baseline.phase
+        if key in found:
+            one.refuse('phase', baseline.phase, f'{baseline.host_type} has two; remove one')
+        found[key] = baseline
+    document.check_seal(fields, json.loads(text), _REMEDY)
+    return found
+
+
+def _read(fields: document.Fields) -> Baseline:
+    fields.only(_FIELDS)
+    phase = phases.PHASES[fields.string('phase', tuple(phases.PHASES))]
+    setting = phases.Setting(fields.number('rate'), fields.number('seconds'),
+                             int(fields.number('amount')))
+    try:
+        setting.check(phase)
+    except errors.InvalidOption as error:
+        fields.refuse('rate', fields.raw('rate'), str(error))
+    count = int(fields.number('readings', minimum=1))
+    deviation = fields.number('deviation', minimum=0.0)
+    if deviation and count < 2:
+        fields.refuse('readings', count, 'a deviation needs two at least')
+    return Baseline(fields.string('host_type'), phase.name, setting,
+                    fields.number('mean', minimum=1e-9), fields.number('half', minimum=0.0),
+                    deviation, count, fields.number('at'))
+
+
+def save(found: Baselines, path: str | os.PathLike[str]) -> None:
+    """Write baselines, atomically: a reader sees the old file or the new one."""
+    content: dict[str, Any] = {'schema': SCHEMA, 'baselines': [
+        {'host_type': one.host_type, 'phase': one.phase, **dataclasses.asdict(one.setting),
+         **{name: getattr(one, name) for name in _FIELDS[5:]}}
+        for _, one in sorted(found.items())]}
+    content['checksum'] = document.checksum(content)
+    target = pathlib.Path(path)
+    scratch = target.with_name(f'.{target.name}.{os.getpid()}')
+    scratch.write_text(json.dumps(content, indent=1, allow_nan=False) + '\n', encoding='utf-8')
+    scratch.replace(target)
