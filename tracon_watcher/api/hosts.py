@@ -27,6 +27,7 @@ from tracon_watcher.api import policies
 from tracon_watcher.api import state as states
 from tracon_watcher.api import vms
 from tracon_watcher.characteristics import FloatArray, IntArray
+from tracon_watcher.engine import probes
 from tracon_watcher.placement import assessment
 
 _PARAMETERS = (*pages.PARAMETERS, 'name', 'type', 'status', 'in_breach', 'min_slowdown')
@@ -64,8 +65,25 @@ def show(caller: authority.Caller, known: states.States, name: str) -> Document:
     own = np.arange(first[row], first[row + 1])
     # Who harms most comes first.
     order = np.lexsort((own, -np.nan_to_num(state.harm()[own], nan=-1.0)))
+    found['contention'] = _contention(state, name)
     found['residents'] = vms.describe(state, own[order], True, caller.project)
     return {'host': found, 'state': state.describe()}
+
+
+def _contention(state: states.State, name: str) -> Document:
+    """Return what the sensor of a host feels; what is too old by now is unknown."""
+    oldest = state.now - state.assessor.settings.maximum_age
+    felt = {phase: one if one.at is not None and one.at >= oldest else probes.SILENT[phase]
+            for phase, one in state.view.felt.get(name, probes.SILENT).items()}
+    found = {one.state for one in felt.values()}
+    return {
+        # A phase that is unknown may hide contention.
+        'state': next(one for one in (probes.CONTENDED, probes.UNKNOWN, probes.QUIET)
+                      if one in found),
+        'phases': {phase: {
+            'state': one.state, 'ratio': one.ratio, 'low': one.low,
+            'updated_at': states.iso(one.at)}
+            for phase, one in felt.items()}}
 
 
 class _Summary:

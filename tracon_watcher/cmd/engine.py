@@ -43,6 +43,7 @@ from tracon_watcher.engine import collector
 from tracon_watcher.engine import engine as engines
 from tracon_watcher.engine import leadership
 from tracon_watcher.engine import notifications
+from tracon_watcher.engine import probes
 from tracon_watcher.engine import residency
 from tracon_watcher.engine import state
 from tracon_watcher.engine.storage import decisions
@@ -186,7 +187,8 @@ def build(conf: cfg.ConfigOpts,
         make_publisher,
         make_listener if wanted.notifications else None,
         lambda: standby.Standby(protocol.connector(conf), name),
-        lambda uuid, known: cloud.volumes_of(sdk, uuid, known))
+        lambda uuid, known: cloud.volumes_of(sdk, uuid, known),
+        probes.Probes(reader, wanted.maximum_age_seconds) if wanted.probes else None)
     engine = engines.Engine(parts, engines.Settings(
         wanted.collection_interval_seconds or max(wanted.polling_interval_seconds / 2, 1.0),
         wanted.polling_interval_seconds, wanted.repair_interval_seconds,

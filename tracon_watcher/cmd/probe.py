@@ -169,6 +169,51 @@ class Baseline(lister.Lister):
                 [tuple(packaged.shown(value, parsed_args) for value in row) for row in rows])
 
 
+class Status(lister.Lister):
+    """Show what the sensors feel that tracon-probe reads."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--url', default='http://127.0.0.1:8641',
+                            help='of tracon-probe (default: %(default)s)')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
+                                                                    list[tuple[Any, ...]]]:
+        import asyncio
+
+        from tracon_watcher.cmd import packaged
+
+        rows = [(sensor['host'], sensor['host_type'], phase, one['state'], one['ratio'],
+                 one['low'], one['age'], one['reason'])
+                for sensor in asyncio.run(_ask(parsed_args.url))
+                for phase, one in sensor['phases'].items()]
+        return (('Host', 'Host type', 'Phase', 'State', 'Times the baseline', 'At least',
+                 'Age (s)', 'Reason'),
+                [tuple(packaged.shown(math.nan if value is None else value, parsed_args)
+                       for value in row) for row in rows])
+
+
+async def _ask(url: str) -> list[dict[str, Any]]:
+    import aiohttp
+
+    from tracon_watcher import errors
+    from tracon_watcher.probe import controller
+    from tracon_watcher.probe import generator
+
+    try:
+        async with generator.session() as client, client.get(f'{url}/v1/states') as answer:
+            content = await answer.json()
+            if content['schema'] == controller.STATES:
+                return list(content['sensors'])
+            text = f'answers with {content["schema"]}'
+    except aiohttp.ClientConnectorError as error:
+        text = error.os_error.strerror or str(error)
+    except (aiohttp.ClientError, OSError, ValueError, LookupError, TypeError) as error:
+        text = str(error) or type(error).__name__
+    raise errors.InvalidOption('--url', url, f'{text}; tell where tracon-probe listens')
+
+
 async def _read(address: str, secret: bytes, chosen: dict[str, Any], deadline: float, times: int
                 ) -> dict[str, list[Any]]:
     from tracon_watcher.probe import generator

@@ -41,6 +41,10 @@ TELEMETRY = [
         help='Seconds after which the data of a VM or host is stale, which makes it unknown. '
              'Lower it where VMs change their behaviour quickly; keep it above several polling '
              'intervals.'),
+    cfg.BoolOpt(
+        'probes', default=False,
+        help='Read the meters of probe VMs, too. Until tracon-probe and the polling of its meters '
+             'are set up, that costs requests and brings nothing.'),
     cfg.StrOpt(
         'calibration_file', sample_default='<the package\'s own>',
         help='Calibration that observed slowdowns and demands rest on, a JSON file as "tracon '

@@ -26,6 +26,7 @@ from tracon_watcher.engine import checking
 from tracon_watcher.engine import collector as collectors
 from tracon_watcher.engine import leadership as leaderships
 from tracon_watcher.engine import listening
+from tracon_watcher.engine import probes as probes_module
 from tracon_watcher.engine import publication
 from tracon_watcher.engine import reports
 from tracon_watcher.engine import residency as residency_module
@@ -89,6 +90,7 @@ class Parts:
     :param make_standby: called when it begins to wait for the lead; None: it does not listen
     :param volumes_of: returns the volumes of a VM, given its uuid and the backends that are known;
         None where nothing can be said; None instead of it: only full listings tell
+    :param probes: reads what probe VMs feel; None without them
     """
 
     leadership: leaderships.Leadership
@@ -101,6 +103,7 @@ class Parts:
     make_listener: Callable[[], listening.Hearing] | None
     make_standby: Callable[[], Standby] | None = None
     volumes_of: Callable[[str, Mapping[str, str]], cloud.Volumes | None] | None = None
+    probes: probes_module.Probes | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -324,7 +327,9 @@ class Engine:
         self.collected = collected
         assessor = assessment.Assessor(
             cluster, dataclasses.replace(self._settings.judging, learnt=learnt, pools=pools))
-        self.view = viewing.look(epoch, assessor, inventory, collected, now)
+        probes = self._parts.probes
+        felt = {} if probes is None else probes.collect(tuple(inventory.hypervisors), now)
+        self.view = viewing.look(epoch, assessor, inventory, collected, now, felt)
         self._checking.take(self.view)
         if now >= self._saved_at + _SAVING or now < self._saved_at:
             self._saved_at = now

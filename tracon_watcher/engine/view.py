@@ -19,6 +19,7 @@ from typing import Mapping
 
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.engine import own_limits as limits_module
+from tracon_watcher.engine import probes
 from tracon_watcher.placement import assessment
 
 
@@ -53,6 +54,8 @@ class View:
     :param held_back: uuids of VMs that their own limits hold back now, or may
     :param stretches: (n, 2) by how much the CPU time and the requests of each stretch now; NaN
         where unknown; None where nothing is known
+    :param felt: by host and phase, what the sensors of probe VMs have felt; hosts whose sensor is
+        silent are not there
     """
 
     epoch: int
@@ -66,3 +69,4 @@ class View:
         default_factory=dict)
     held_back: frozenset[str] = frozenset()
     stretches: FloatArray | None = None
+    felt: Mapping[str, Mapping[str, probes.Felt]] = dataclasses.field(default_factory=dict)

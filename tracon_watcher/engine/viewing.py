@@ -15,18 +15,21 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Mapping
 
 import numpy as np
 
 from tracon_watcher.engine import collector as collectors
 from tracon_watcher.engine import own_limits
+from tracon_watcher.engine import probes
 from tracon_watcher.engine import view as views
 from tracon_watcher.inventory import cloud
 from tracon_watcher.placement import assessment
 
 
 def look(epoch: int, assessor: assessment.Assessor, inventory: cloud.Inventory,
-         collected: collectors.Collected, now: float) -> views.View:
+         collected: collectors.Collected, now: float,
+         felt: Mapping[str, Mapping[str, probes.Felt]] = {}) -> views.View:
     """Return the view; parameters as there."""
     uuids = assessor.cluster.uuids
     profiles = collected.profiles
@@ -41,7 +44,7 @@ def look(epoch: int, assessor: assessment.Assessor, inventory: cloud.Inventory,
                       float(known.mean()) if len(known) else float('nan'), now,
                       _own_limits(collected), frozenset(
                           profiles.vms[row] for row in np.flatnonzero(profiles.limited)),
-                      np.append(profiles.stretches, np.full((1, 2), np.nan), axis=0)[rows])
+                      np.append(profiles.stretches, np.full((1, 2), np.nan), axis=0)[rows], felt)
 
 
 def _own_limits(collected: collectors.Collected

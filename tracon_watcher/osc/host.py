@@ -70,8 +70,9 @@ class ShowHost(command.ShowOne):
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
         one = self.app.client_manager.interference.show('hosts', parsed_args.host)['host']
-        return _SHORT + _LONG + ('Residents',), (
-            *_row(one, True), columns.lines(one['residents'], _resident))
+        return _SHORT + _LONG + ('Contention', 'Residents'), (
+            *_row(one, True), columns.Value(one['contention'], _contention(one['contention'])),
+            columns.lines(one['residents'], _resident))
 
 
 def _row(one: dict[str, Any], long: bool) -> tuple[Any, ...]:
@@ -84,6 +85,23 @@ def _row(one: dict[str, Any], long: bool) -> tuple[Any, ...]:
         return row
     return (*row, columns.number(slow['observed']), columns.number(slow['predicted']),
             columns.text(one['storage']), columns.text(one['updated_at']))
+
+
+def _contention(found: dict[str, Any]) -> str:
+    """Say what the host's probe VM feels: quiet, contended or unknown, and why."""
+    phases = found['phases']
+    if all(one['updated_at'] is None for one in phases.values()):
+        return 'unknown: no reading of a probe VM'
+    return '\n'.join([found['state'], *(f'{phase}: {_felt(one)}' for phase, one in phases.items()
+                                        if one['state'] != 'quiet')])
+
+
+def _felt(one: dict[str, Any]) -> str:
+    if one['state'] == 'contended':
+        return (f'{columns.number(one["ratio"]).human_readable()} times as long as undisturbed, '
+                f'at least {columns.number(one["low"]).human_readable()}')
+    return 'unknown, ' + ('no reading' if one['updated_at'] is None else
+                          'one reading so far, and two are needed')
 
 
 def _resident(one: dict[str, Any]) -> str:

@@ -54,7 +54,8 @@ class Settings:
     """
 
     resource_types: Mapping[str, str] = dataclasses.field(default_factory=lambda: {
-        meters_module.VM: 'instance', meters_module.HOST: 'nova_compute'})
+        meters_module.VM: 'instance', meters_module.HOST: 'nova_compute',
+        meters_module.PROBE: 'nova_compute'})
     granularity: float = 60.0
     aggregation: str = 'last'
     page: int = 100

@@ -12,10 +12,11 @@
 
 """The one list of meters: what is collected, and what each is for.
 
-All are cumulative. A rate is always d(counter) / d(clock) of two samples of one resource, the
-clock being that of the host at the moment when libvirt was asked: neither jitter of polling nor
-the bucket that a sample is stored in nor a clock that was set then has a part in it. A clock
-starts anew when its host is booted, a VM's counters when it is started or has migrated.
+All but those of probes are cumulative. A rate is always d(counter) / d(clock) of two samples of
+one resource, the clock being that of the host at the moment when libvirt was asked: neither jitter
+of polling nor the bucket that a sample is stored in nor a clock that was set then has a part in
+it. A clock starts again when its host is booted, a VM's counters when it is started or has
+migrated.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import dataclasses
 from typing import Mapping
 
 #: Scopes: what a meter's resource is. A VM is known by its UUID, a host by nova-compute's name.
-VM, HOST = 'vm', 'host'
+VM, HOST, PROBE = 'vm', 'host', 'probe'
 
 # The four characteristics by name; importing them would bring numpy, with a thread for each core,
 # into an agent on every compute host.
@@ -32,7 +33,9 @@ _READS, _WRITES = 'read_requests_per_second', 'write_requests_per_second'
 _GUEST, _HOST = 'guest_cpu', 'host_cpu'
 _ELAPSED, _SLOWDOWN, _LOAD = 'elapsed time', 'observed slowdown', 'load of the host'
 #: What meters feed that say what limits of VMs themselves do.
-OWN_LIMITS = 'own limits'
+OWN_LIMITS, CONTENTION = 'own limits', 'contention of the host'
+#: Of a probe's meter: its own name and this have the lower end.
+LOW = '.low'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,10 +43,11 @@ class Meter:
     """A meter.
 
     :param unit: of the counter
-    :param scope: :data:`VM` or :data:`HOST`
+    :param scope: :data:`VM`, :data:`HOST`, or :data:`PROBE`, which are meters of hosts as well
     :param feeds: the characteristic that it becomes, or what else it is for
     :param description: what is counted
     :param everywhere: whether every VM or host has it; the others only where they are counted
+    :param type: Ceilometer's
     """
 
     name: str
@@ -52,9 +56,7 @@ class Meter:
     feeds: str
     description: str
     everywhere: bool = True
-
-    #: Ceilometer's type.
-    type = 'cumulative'
+    type: str = 'cumulative'
 
 
 CLOCK = Meter('tracon.clock', 'ns', VM, _ELAPSED,
@@ -106,11 +108,20 @@ HOST_WRITE_TIME = Meter('tracon.host.disk.write.time', 'ns', HOST, _LOAD,
                         'time that these writes took, added up', everywhere=False)
 
 #: All of them.
+#: Phases of a probe, in the order of :data:`PROBE_METERS`, two for each.
+PHASES = ('connection', 'memory', 'storage')
+PROBE_METERS = tuple(
+    Meter('tracon.probe.' + phase + end, 'ratio', PROBE, CONTENTION, text % phase, False, 'gauge')
+    for phase in PHASES for end, text in (
+        ('', 'time of a sensor\'s work in the %s phase over that of its baseline'),
+        (LOW, 'lower end of its 95 %% interval while two readings in a row of the %s phase are '
+              'beyond the baseline; 1 while they are not')))
+
 METERS: tuple[Meter, ...] = (
     CLOCK, CPU_GUEST, CPU_HOST, CPU_DELAY, READ_REQUESTS, WRITE_REQUESTS, READ_TIME, WRITE_TIME,
     CPU_THROTTLED, READ_BYTES, WRITE_BYTES, INSTRUCTIONS, CYCLES, CACHE_MISSES,
     HOST_CLOCK, HOST_BUSY, HOST_IDLE, HOST_IOWAIT, HOST_STEAL, HOST_READ_REQUESTS,
-    HOST_WRITE_REQUESTS, HOST_READ_TIME, HOST_WRITE_TIME)
+    HOST_WRITE_REQUESTS, HOST_READ_TIME, HOST_WRITE_TIME, *PROBE_METERS)
 VM_METERS = tuple(meter for meter in METERS if meter.scope == VM)
 HOST_METERS = tuple(meter for meter in METERS if meter.scope == HOST)
 BY_NAME: Mapping[str, Meter] = {meter.name: meter for meter in METERS}

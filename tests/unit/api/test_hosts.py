@@ -12,9 +12,12 @@
 
 """What is said of hosts and their VMs."""
 
+import dataclasses
+
 import numpy as np
 
 from tests.unit.api import base
+from tracon_watcher.engine import probes
 from tracon_watcher.placement import queues
 
 
@@ -76,6 +79,27 @@ class Hosts(base.ApiCase):
         self.assertEqual('stale', found['status'])
         self.assertIsNone(found['harm'])
         self.assertEqual(0, found['in_breach'])
+
+    def test_contention_that_a_probe_feels(self):
+        def felt(state, ratio, low, age=0.0):
+            return probes.Felt(state, self.now - age, ratio, low)
+        quiet = felt(probes.QUIET, 1.01, 1.0)
+        for of, expected in (
+                ({}, 'unknown'),
+                ({'connection': quiet, 'memory': quiet, 'storage': quiet}, 'quiet'),
+                ({'connection': quiet, 'memory': felt(probes.CONTENDED, 1.8, 1.5)}, 'contended'),
+                ({'connection': quiet, 'memory': quiet}, 'unknown'),
+                ({'connection': quiet, 'memory': quiet,
+                  'storage': felt(probes.QUIET, 1.01, 1.0, age=601)}, 'unknown')):
+            self.view = dataclasses.replace(self.view, felt={
+                'alpha': {**probes.SILENT, **of}} if of else {})
+            found = self.get('/v1/hosts/alpha')['host']['contention']
+            self.assertEqual(expected, found['state'])
+            self.assertEqual(['connection', 'memory', 'storage'], list(found['phases']))
+            if expected == 'contended':
+                self.assertEqual((1.8, 1.5), (found['phases']['memory']['ratio'],
+                                              found['phases']['memory']['low']))
+        self.assertEqual('unknown', self.get('/v1/hosts/beta')['host']['contention']['state'])
 
     def test_filters_order_and_pages(self):
         self.assertEqual(['alpha', 'beta', 'delta', 'gamma'], self.names())

@@ -19,6 +19,7 @@ import uuid
 import numpy as np
 
 from tracon_watcher.engine import own_limits
+from tracon_watcher.engine import probes
 from tracon_watcher.engine import view as views
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
@@ -67,7 +68,11 @@ def cloud():
         {identity(vm): views.VM(identity(vm), vm, project, host)
          for host, vm, project, *_rest in rows},
         np.array([np.nan if row[-1] is None else row[-1] for row in rows]), 0.08, now,
-        own_limits={identity('shop-db'): (own_limits.OwnLimit('CPU quota', 30.0, '%', 0.12),)})
+        own_limits={identity('shop-db'): (own_limits.OwnLimit('CPU quota', 30.0, '%', 0.12),)},
+        felt={'compute-1': {
+            'connection': probes.Felt(probes.QUIET, now, 1.02, 1.0),
+            'memory': probes.Felt(probes.CONTENDED, now, 1.62, 1.48),
+            'storage': probes.Felt(probes.QUIET, now, 0.97, 1.0)}})
 
 
 def decision(view):

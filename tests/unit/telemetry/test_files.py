@@ -55,6 +55,12 @@ class TestPolling(unittest.TestCase):
         self.assertTrue(ours.support_meter('tracon.vm') and ours.support_meter('tracon.host'))
         self.assertFalse(ours.support_meter('cpu'))
 
+    def test_probes_are_asked_of_their_service(self):
+        probes = self.sources['tracon_probe']
+        self.assertTrue(probes.support_meter('tracon.probe'))
+        self.assertFalse(probes.support_meter('tracon.host'))
+        self.assertEqual(['http://127.0.0.1:8641'], probes.resources)
+
     def test_ceilometers_own_are_polled_as_ever(self):
         import sys
         stock = pathlib.Path(sys.prefix) / 'etc/ceilometer/polling.yaml'
@@ -97,7 +103,7 @@ class TestResources(unittest.TestCase):
     def test_every_meter_is_kept_under_its_type_of_resource(self):
         found = definitions(RESOURCES)
         for kind, wanted in (('instance', meters.VM_METERS),
-                             ('nova_compute', meters.HOST_METERS)):
+                             ('nova_compute', meters.HOST_METERS + meters.PROBE_METERS)):
             self.assertEqual({meter.name for meter in wanted}, set(found[kind].metrics))
             self.assertEqual({'tracon'}, {metric['archive_policy_name']
                                           for metric in found[kind].metrics.values()})

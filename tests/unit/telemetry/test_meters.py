@@ -36,7 +36,10 @@ class TestMeters(unittest.TestCase):
                 self.assertTrue(meter.name.startswith('tracon.'))
                 self.assertEqual(meter.scope == meters.HOST,
                                  meter.name.startswith('tracon.host.'))
-                self.assertEqual('cumulative', meter.type)
+                self.assertEqual(meter.scope == meters.PROBE,
+                                 meter.name.startswith('tracon.probe.'))
+                self.assertEqual('gauge' if meter.scope == meters.PROBE else 'cumulative',
+                                 meter.type)
                 self.assertTrue(meter.description)
 
     def test_what_is_there_on_every_host_is_enough_for_the_characteristics(self):

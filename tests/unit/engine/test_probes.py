@@ -1,0 +1,104 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the engine makes of the meters of probes."""
+
+import math
+import unittest
+
+import numpy as np
+
+from tracon_watcher.engine import probes
+from tracon_watcher.telemetry import meters
+from tracon_watcher.telemetry import readings
+
+NOW = 1e9
+NOTHING = (math.nan,) * 6
+
+
+class Reader:
+    """Telemetry that is in memory."""
+
+    resolution = 60.0
+
+    def __init__(self):
+        self.samples = []
+        self.fails = False
+        self.asked = []
+
+    def read(self, since, until, names):
+        """Return what there is."""
+        self.asked.append((since, until, names))
+        if self.fails:
+            raise readings.TelemetryUnavailable('Gnocchi is away')
+        hosts = sorted({host for host, _, _ in self.samples})
+        return readings.Readings(
+            tuple(hosts), tuple(names),
+            np.array([hosts.index(host) for host, _, _ in self.samples], dtype=np.intp),
+            np.array([at for _, at, _ in self.samples]),
+            np.array([values for _, _, values in self.samples]).reshape(-1, 6))
+
+
+class ProbesTest(unittest.TestCase):
+
+    def setUp(self):
+        self.reader = Reader()
+        self.probes = probes.Probes(self.reader, 900.0)
+
+    def collect(self, now=NOW):
+        return self.probes.collect(['a', 'b'], now)
+
+    def test_the_last_reading_counts(self):
+        self.reader.samples = [('a', NOW - 60, (1.1, 1.0, 1.8, 1.5, 1.0, math.nan)),
+                               ('a', NOW - 400, (2.0, 1.7, 1.0, 1.0, 1.0, 1.0))]
+        found = self.collect()['a']
+        self.assertEqual(probes.Felt(probes.QUIET, NOW - 60, 1.1, 1.0), found['connection'])
+        self.assertEqual(probes.Felt(probes.CONTENDED, NOW - 60, 1.8, 1.5), found['memory'])
+        # One reading after a gap is no state.
+        self.assertEqual(probes.Felt(probes.UNKNOWN, NOW - 60, 1.0, None), found['storage'])
+        self.assertEqual([one.name for one in meters.PROBE_METERS], self.reader.asked[0][2])
+
+    def test_phases_have_times_of_their_own(self):
+        self.reader.samples = [
+            ('a', NOW - 200, (1.1, 1.0, *NOTHING[2:])),
+            ('a', NOW - 100, (*NOTHING[:2], 1.8, 1.5, *NOTHING[4:]))]
+        found = self.collect()['a']
+        self.assertEqual([NOW - 200, NOW - 100, None],
+                         [found[phase].at for phase in meters.PHASES])
+        self.assertEqual(probes.UNKNOWN, found['storage'].state)
+
+    def test_silence_is_unknown(self):
+        self.assertEqual({}, self.collect())
+        self.reader.samples = [('a', NOW, (1.0,) * 6)]
+        self.assertEqual({'a'}, set(self.collect()))
+        self.reader.samples = []
+        self.assertEqual({'a'}, set(self.collect(NOW + 800)))
+        self.assertEqual({}, self.collect(NOW + 1000))
+
+    def test_other_hosts_are_forgotten(self):
+        self.reader.samples = [('gone', NOW, (1.0,) * 6)]
+        self.assertEqual({}, self.collect())
+
+    def test_garbage_and_the_future_are_unknown(self):
+        self.reader.samples = [('a', NOW + 3600, (1.0,) * 6), ('b', NOW, (-1.0, 1.0, 0.0, 1.0,
+                                                                          math.nan, 1.0))]
+        self.assertEqual({}, self.collect())
+
+    def test_telemetry_that_is_away(self):
+        self.reader.samples = [('a', NOW, (1.0,) * 6)]
+        before = self.collect()
+        self.reader.fails = True
+        with self.assertLogs(probes.LOG, 'WARNING') as logs:
+            self.assertEqual(before, self.collect(NOW + 60))
+            self.collect(NOW + 120)
+        self.assertEqual(1, len(logs.output))
+        self.assertEqual({}, self.collect(NOW + 901))
