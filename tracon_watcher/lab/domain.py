@@ -37,12 +37,17 @@ class Disk:
 
 
 def definition(name: str, accelerator: str, cpuset: str, kernel: pathlib.Path,
-               initramfs: pathlib.Path, disks: list[Disk], port: pathlib.Path,
-               console: pathlib.Path, events: typing.Sequence[str] = (), vcpus: int = 1) -> str:
+               initramfs: pathlib.Path, disks: list[Disk], port: pathlib.Path | None,
+               console: pathlib.Path, events: typing.Sequence[str] = (), vcpus: int = 1,
+               memory: int = MEMORY_MIB, more: str = '', options: str = '') -> str:
     """One virtual CPU and 512 MiB (TRACON, section 4.2).
 
     :param cpuset: the cores on which all its threads run, as in ``0-3,7``
+    :param port: the socket of its virtio-serial port, if it has one
     :param events: libvirt's names of perf events to be counted
+    :param memory: MiB
+    :param more: further devices, as XML
+    :param options: further ones of its kernel
 
     Without ACPI and the HPET a guest's clock is slow and it boots for 15 s.
     """
@@ -50,14 +55,14 @@ def definition(name: str, accelerator: str, cpuset: str, kernel: pathlib.Path,
     return f'''
 <domain type="{accelerator}">
   <name>{name}</name>
-  <memory unit="MiB">{MEMORY_MIB}</memory>
+  <memory unit="MiB">{memory}</memory>
   <vcpu cpuset="{cpuset}">{vcpus}</vcpu>
   <cputune><emulatorpin cpuset="{cpuset}"/></cputune>
   <os>
     <type arch="x86_64" machine="pc">hvm</type>
     <kernel>{_text(kernel)}</kernel>
     <initrd>{_text(initramfs)}</initrd>
-    <cmdline>console=ttyS0 quiet panic=-1 mitigations=off</cmdline>
+    <cmdline>console=ttyS0 quiet panic=-1 mitigations=off {options}</cmdline>
   </os>
   <perf>{''.join(f'<event name="{name}" enabled="yes"/>' for name in events)}</perf>
   <features><acpi/></features>
@@ -69,10 +74,7 @@ def definition(name: str, accelerator: str, cpuset: str, kernel: pathlib.Path,
   <devices>
     {''.join(_disk(disk, chr(ord('a') + n)) for n, disk in enumerate(disks))}
     <serial type="file"><source path="{_text(console)}"/></serial>
-    <channel type="unix">
-      <source mode="bind" path="{_text(port)}"/>
-      <target type="virtio" name="{PORT}"/>
-    </channel>
+    {_channel(port) if port else ''}{more}
     <controller type="usb" model="none"/>
     <memballoon model="none"/>
   </devices>
@@ -82,6 +84,13 @@ def definition(name: str, accelerator: str, cpuset: str, kernel: pathlib.Path,
 
 def _text(path: pathlib.Path) -> str:
     return saxutils.escape(str(path), {'"': '&quot;'})
+
+
+def _channel(port: pathlib.Path) -> str:
+    return f'''<channel type="unix">
+      <source mode="bind" path="{_text(port)}"/>
+      <target type="virtio" name="{PORT}"/>
+    </channel>'''
 
 
 def _disk(disk: Disk, letter: str) -> str:

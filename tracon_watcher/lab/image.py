@@ -28,6 +28,7 @@ import shutil
 import sqlite3
 import stat
 import subprocess
+import typing
 
 from tracon_watcher.lab import errors
 
@@ -112,14 +113,22 @@ def write_initramfs(target: pathlib.Path, cache: pathlib.Path, modules: pathlib.
         'usr/bin/sqlite3': tool('sqlite3')}
     for library in shared_libraries(tool('sqlite3')):
         files[str(library).lstrip('/')] = library
-    order = []
-    for name, path in module_files(modules).items():
-        files['modules/%s.ko' % name] = path
-        order.append('%s.ko' % name)
-    files['modules/order'] = '\n'.join(order).encode()
+    files.update(module_members(module_files(modules)))
+    write_archive(target, files, ('proc', 'sys', 'dev', 'mnt', 'tmp', 'apps'))
+
+
+def module_members(modules: dict[str, pathlib.Path]) -> dict[str, pathlib.Path | bytes]:
+    """These modules as files of an initramfs, and the list of them in this order."""
+    names = {'%s.ko' % name: path for name, path in modules.items()}
+    return {**{'modules/' + name: path for name, path in names.items()},
+            'modules/order': '\n'.join(names).encode()}
+
+
+def write_archive(target: pathlib.Path, files: dict[str, pathlib.Path | bytes],
+                  directories: tuple[str, ...]) -> None:
     part = target.parent / (target.name + '.part')
     with gzip.open(part, 'wb', compresslevel=1) as out:
-        out.write(cpio(files, ('proc', 'sys', 'dev', 'mnt', 'tmp', 'apps')))
+        out.write(cpio(files, directories))
     part.rename(target)
 
 
@@ -130,13 +139,19 @@ def tool(name: str) -> pathlib.Path:
     return pathlib.Path(path)
 
 
-def module_files(modules: pathlib.Path) -> dict[str, pathlib.Path]:
+def module_files(modules: pathlib.Path,
+                 wanted: typing.Sequence[str] = MODULES) -> dict[str, pathlib.Path]:
     """The modules a guest needs, in loading order, that are not built in."""
-    found = {}
+    found, needs = {}, {}
     for line in (modules / 'modules.dep').read_text().splitlines():
-        path = line.split(':')[0]
-        found[pathlib.Path(path).name.split('.')[0].replace('-', '_')] = modules / path
-    return {name: found[name] for name in MODULES if name in found}
+        path, _colon, needed = line.partition(':')
+        found[_module(path)] = modules / path
+        needs[_module(path)] = [_module(other) for other in reversed(needed.split())]
+    return {name: found[name] for one in wanted if one in found for name in (*needs[one], one)}
+
+
+def _module(path: str) -> str:
+    return pathlib.PurePath(path).name.split('.')[0].replace('-', '_')
 
 
 def shared_libraries(program: pathlib.Path) -> list[pathlib.Path]:

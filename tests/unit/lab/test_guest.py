@@ -41,6 +41,16 @@ class TestDefinition(unittest.TestCase):
         self.assertIsNotNone(xml.find('features/acpi'))
         self.assertEqual('hpet', xml.find('clock/timer').get('name'))
 
+    def test_without_a_port_and_with_more(self):
+        path = pathlib.Path('/a')
+        xml = ElementTree.fromstring(domain.definition(
+            'other', 'qemu', '0', path, path, [], None, path, memory=80,
+            more='<interface type="ethernet"/>', options='one=1'))
+        self.assertIsNone(xml.find('devices/channel'))
+        self.assertIsNotNone(xml.find('devices/interface'))
+        self.assertEqual('80', xml.findtext('memory'))
+        self.assertTrue(xml.findtext('os/cmdline').endswith(' one=1'))
+
     def test_disks_bypass_the_page_cache(self):
         xml = self.definition(domain.Disk('scratch', pathlib.Path('/a')),
                               domain.Disk('work', pathlib.Path('/b.sock'), 'data', read_only=True))
@@ -85,6 +95,14 @@ class TestImage(unittest.TestCase):
         found = image.module_files(self.folder / '1')
         self.assertEqual(['virtio_ring', 'virtio', 'virtio_blk'], list(found))
         self.assertEqual('virtio_blk.ko.xz', found['virtio_blk'].name)
+
+    def test_what_a_module_needs_is_loaded_before_it(self):
+        self.kernel('1')
+        (self.folder / '1/modules.dep').write_text(
+            'drivers/virtio_net.ko: net/net-failover.ko net/failover.ko\n'
+            'net/net-failover.ko: net/failover.ko\nnet/failover.ko:\nunwanted.ko:\n')
+        self.assertEqual(['failover', 'net_failover', 'virtio_net'],
+                         list(image.module_files(self.folder / '1', ['virtio_net'])))
 
     def test_missing_program(self):
         with self.assertRaisesRegex(errors.TestbedError, 'no-such-program is not installed'):

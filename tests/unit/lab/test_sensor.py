@@ -10,19 +10,24 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The sensor's program, run on this machine."""
+"""The sensor's program, run on this machine, and what a sensor boots."""
 
+import gzip
 import hashlib
 import hmac
 import http.client
 import json
+import pathlib
 import shutil
 import socket
 import subprocess
 import unittest
+from unittest import mock
 
 from tests.unit import folder
+from tracon_watcher.lab import errors
 from tracon_watcher.lab import image
+from tracon_watcher.lab import sensor_image
 
 SECRET = bytes(range(7, 39))
 NONCE = 0xfedcba9876543210
@@ -209,3 +214,44 @@ class TestSensor(folder.FolderCase):
         ended = subprocess.run([self.program, '--serve', settings], timeout=5,
                                stderr=subprocess.PIPE, text=True)
         self.assertRegex(ended.stderr, r'port \d+: .*in use')
+
+
+def members(archive):
+    """The names and the bodies in a cpio archive."""
+    at, found = 0, {}
+    while True:
+        size, length = (int(archive[at + field:at + field + 8], 16) for field in (54, 94))
+        name = archive[at + 110:at + 109 + length].decode()
+        if name == 'TRAILER!!!':
+            return found
+        body = -(-(at + 110 + length) // 4) * 4
+        found[name] = archive[body:body + size]
+        at = -(-(body + size) // 4) * 4
+
+
+class TestImage(folder.FolderCase):
+
+    @unittest.skipUnless(shutil.which('gcc'), 'needs gcc')
+    def test_the_program_and_modules_are_all_that_boots(self):
+        boot, modules = self.folder / 'boot', self.folder / 'modules'
+        (modules / '1').mkdir(parents=True)
+        boot.mkdir()
+        (boot / 'vmlinuz-1').touch()
+        (modules / '1/modules.dep').write_text('isofs.ko: cdrom.ko\ncdrom.ko:\next4.ko:\n')
+        for name in ('isofs', 'cdrom', 'ext4'):
+            (modules / '1' / f'{name}.ko').write_text(name)
+        built = sensor_image.build(self.folder / 'cache', boot, modules)
+        self.assertEqual(built, sensor_image.build(self.folder / 'cache', boot, modules))
+        archive = gzip.decompress(built.initramfs.read_bytes())
+        found = members(archive)
+        self.assertEqual(['dev', 'mnt', 'modules', 'proc', 'sys', 'init', 'modules/cdrom.ko',
+                          'modules/isofs.ko', 'modules/order'], list(found))
+        self.assertEqual(b'cdrom.ko\nisofs.ko', found['modules/order'])
+        self.assertLess(len(archive), 1 << 20)
+        self.assertEqual(48 << 20, built.disk.stat().st_size)
+        self.assertEqual(0, built.disk.stat().st_blocks)
+
+    def test_nothing_that_writes_a_config_drive(self):
+        with mock.patch.object(shutil, 'which', autospec=True, return_value=None):
+            with self.assertRaisesRegex(errors.TestbedError, 'install genisoimage'):
+                sensor_image.config_drive(pathlib.Path('/nowhere'), '')

@@ -63,7 +63,7 @@
 #define WORDS 4096                      /* 32 KiB, as the workload's loop */
 #define BLOCK 4096
 #define REGION (16ul << 20)             /* of the disk that is read, and that is written */
-#define KERNEL (10ul << 20)             /* memory that the array leaves free */
+#define KERNEL (8ul << 20)              /* memory that the array leaves free */
 #define MOST_INTEGERS (1ul << 30)
 #define REQUEST 2048
 #define SECOND 1000000000ull
@@ -215,17 +215,6 @@ static uint32_t common_divisor(uint32_t a, uint32_t b)
     return b ? common_divisor(b, a % b) : a;
 }
 
-/* Fills the array as far as it was never needed before, and has `step` be about 0.618 of it,
- * such that each integer has its turn before the first one has it again. */
-static void prepare_array(uint32_t integers)
-{
-    for (; filled < integers; filled++)
-        array[filled] = filled;
-    step = integers * 0.6180339887;
-    while (common_divisor(integers, step) != 1)
-        step++;
-}
-
 /* Where to read next depends on what was read, and is far away: each read waits for memory. */
 static uint64_t traverse(uint64_t sum, uint64_t count)
 {
@@ -237,6 +226,21 @@ static uint64_t traverse(uint64_t sum, uint64_t count)
         i = value >= rest ? value - rest : value + step;
     } while (i != 0);
     return sum;
+}
+
+/* Has `step` be about 0.618 of the array, such that each integer has its turn before the first
+ * one has it again. What was never needed before is filled and traversed once: the first time
+ * takes longer. */
+static void prepare_array(uint32_t integers)
+{
+    int more = filled < integers;
+    for (; filled < integers; filled++)
+        array[filled] = filled;
+    step = integers * 0.6180339887;
+    while (common_divisor(integers, step) != 1)
+        step++;
+    if (more)
+        traverse(0, integers);
 }
 
 /* All blocks, or 0; then errno says why. */
@@ -470,7 +474,7 @@ static void find_memory(void)
     unsigned long kilobytes = 0;
     FILE *file = fopen("/proc/meminfo", "r");
     while (file && fgets(line, sizeof line, file) &&
-           sscanf(line, "MemAvailable: %lu", &kilobytes) != 1)
+           sscanf(line, "MemFree: %lu", &kilobytes) != 1)
         ;
     if (file)
         fclose(file);
