@@ -128,14 +128,14 @@ class Baseline(lister.Lister):
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        from tracon_watcher.probe import baselines
+        from tracon_watcher.probe import phases
 
         parser = super().get_parser(prog_name)
         add_sensor(parser)
         parser.add_argument('--host-type', required=True, metavar='NAME',
                             help='as the aggregate of the host has it (tracon:host_type)')
         parser.add_argument('--readings', type=int, default=10, metavar='N',
-                            help=f'of each phase, at least {baselines.LEAST_READINGS} '
+                            help=f'of each phase, at least {phases.LEAST_READINGS} '
                                  f'(default: %(default)s)')
         parser.add_argument('--output', required=True, type=pathlib.Path, metavar='FILE',
                             help='document of baselines (JSON)')
@@ -149,9 +149,10 @@ class Baseline(lister.Lister):
         from tracon_watcher.cmd import arguments
         from tracon_watcher.cmd import packaged
         from tracon_watcher.probe import baselines
+        from tracon_watcher.probe import phases
         from tracon_watcher.probe import readings
 
-        arguments.require_at_least(parsed_args, readings=baselines.LEAST_READINGS)
+        arguments.require_at_least(parsed_args, readings=phases.LEAST_READINGS)
         known = baselines.load(parsed_args.output) if parsed_args.output.exists() else {}
         for name, found in read(parsed_args, parsed_args.readings).items():
             for one in found:

@@ -30,7 +30,7 @@ OPTIONS = [
     cfg.FloatOpt(
         'interval_seconds', default=300.0, min=10.0,
         help='Time between two readings of one phase of a sensor, on average. It takes two '
-             'readings to call a host contended; half the interval costs twice the computing time.'),
+             'readings to call a host contended. Half the interval costs twice the time.'),
     cfg.FloatOpt(
         'deadline_seconds', default=10.0, min=0.1,
         help='Time that a sensor has for one answer.'),

@@ -15,17 +15,13 @@
 import collections.abc
 import contextlib
 import dataclasses
-import hashlib
-import hmac
 import http.client
-import json
 import os
 import pathlib
 import secrets
 import shutil
 import tempfile
 import time
-import typing
 
 import libvirt
 
@@ -34,8 +30,8 @@ from tracon_watcher.lab import domain
 from tracon_watcher.lab import errors
 from tracon_watcher.lab import interruption
 from tracon_watcher.lab import sensor_image
+from tracon_watcher.probe import answers
 
-PORT = 8640
 BOOT_TIMEOUT = 60.0
 
 
@@ -47,31 +43,26 @@ class Sensor:
     port: int
     secret: bytes
 
-    def ask(self, kind: str, timeout: float = 60.0, **counts: int) -> dict[str, typing.Any]:
-        """Have it do a piece of work, as in ``ask('memory', integers=4096)``.
+    def ask(self, kind: str, timeout: float = 60.0, **counts: int) -> float:
+        """Have it do a piece of work, as in ``ask('memory', integers=4096)``; return the seconds.
 
         :raises TestbedError: when it refuses, or when the answer is not the sensor's
         :raises OSError: when it does not answer
         """
-        target = f'/{kind}?nonce={secrets.token_hex(8)}' + ''.join(
-            f'&{name}={value}' for name, value in counts.items())
+        asked = answers.target('/' + kind, *next(iter(counts.items()), ()))
         connection = http.client.HTTPConnection(self.address, self.port, timeout=timeout)
         with contextlib.closing(connection):
-            connection.request('GET', target, headers={
-                'Tracon-Signature': self._signature(target.encode())})
+            begun = time.monotonic()
+            connection.request('GET', asked, headers={
+                answers.SIGNATURE: answers.sign(self.secret, asked.encode())})
             answer = connection.getresponse()
             body = answer.read()
-        signature = answer.getheader('Tracon-Signature', '')
-        if not hmac.compare_digest(signature, self._signature(body)):
-            raise errors.TestbedError(f'the answer to {target} is not signed by the sensor at '
-                                      f'{self.address}: look for its address and secret')
-        if answer.status != 200:
-            raise errors.TestbedError(body.decode().strip())
-        found: dict[str, typing.Any] = json.loads(body)
-        return found
-
-    def _signature(self, text: bytes) -> str:
-        return hmac.new(self.secret, text, hashlib.sha256).hexdigest()
+        try:
+            return answers.check(self.secret, asked, answer.status, body,
+                                 answer.getheader(answers.SIGNATURE, ''),
+                                 time.monotonic() - begun)
+        except answers.BadAnswer as error:
+            raise errors.TestbedError(str(error)) from None
 
 
 @contextlib.contextmanager
@@ -97,7 +88,7 @@ def booted(cache: pathlib.Path, cpuset: str, memory: int = sensor_image.MEMORY_M
         # one of the networks of four addresses that are for links
         network = '169.254.%d.' % (1 + secrets.randbelow(254))
         first = 4 * secrets.randbelow(64)
-        sensor = Sensor(network + str(first + 2), PORT, secrets.token_bytes(32))
+        sensor = Sensor(network + str(first + 2), answers.PORT, secrets.token_bytes(32))
         drive, disk, console = (folder / part for part in ('config.iso', 'disk', 'console'))
         sensor_image.config_drive(
             drive, f'secret={sensor.secret.hex()}\naddress={sensor.address}/30\n')

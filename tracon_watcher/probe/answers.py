@@ -75,22 +75,27 @@ def sign(secret: bytes, text: bytes) -> str:
     return hmac.new(secret, text, hashlib.sha256).hexdigest()
 
 
-def target(path: str, parameter: str, amount: int) -> str:
+def target(path: str, parameter: str = '', amount: int = 0) -> str:
     """Return a request's target with a nonce of its own."""
-    return f'{path}?nonce={secrets.token_hex(8)}&{parameter}={amount}'
+    return f'{path}?nonce={secrets.token_hex(8)}' + (f'&{parameter}={amount}' if parameter else '')
 
 
 def expected(asked: str) -> int:
     """Return the result of a request, by arithmetic rather than by doing the work."""
-    path, _, query = asked.partition('?')
-    values = dict(part.split('=') for part in query.split('&'))
-    nonce = int(values.pop('nonce'), 16)
-    amount = int(next(iter(values.values()), 0))
+    path, nonce, amount = _parts(asked)
     if path == '/connection':
         return _jump(nonce, amount)
     if path == '/memory':
         return (nonce + amount * (amount - 1) // 2) % _MODULUS
     return amount
+
+
+def _parts(asked: str) -> tuple[str, int, int]:
+    """Return path, nonce and amount of a target."""
+    path, _, query = asked.partition('?')
+    values = dict(part.split('=') for part in query.split('&'))
+    nonce = int(values.pop('nonce'), 16)
+    return path, nonce, int(next(iter(values.values()), 0))
 
 
 def _jump(state: int, steps: int) -> int:
@@ -135,7 +140,7 @@ def check(secret: bytes, asked: str, status: int, body: bytes, signature: str,
     if seconds > elapsed + _ROUNDING:
         raise BadAnswer('lies', f'the sensor says that it worked for {seconds:.3g} s, and its '
                                 f'answer came after {elapsed:.3g} s')
-    path, amount = asked.partition('?')[0], int(asked.rpartition('=')[2])
-    if seconds < _LEAST_SECONDS[path] * amount:
+    path, _, amount = _parts(asked)
+    if seconds < _LEAST_SECONDS.get(path, 0.0) * amount:
         raise BadAnswer('too fast', f'{seconds:.3g} s for {asked} are too few to be true')
     return seconds

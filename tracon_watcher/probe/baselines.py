@@ -37,8 +37,6 @@ from tracon_watcher.probe import phases
 from tracon_watcher.probe import readings
 
 SCHEMA = 'tracon-probe-baselines/1'
-#: Fewer readings tell too little of how much they differ.
-LEAST_READINGS = 5
 _REMEDY = 'run `tracon probe baseline` again'
 _FIELDS = ('host_type', 'phase', 'rate', 'seconds', 'amount', 'mean', 'half', 'deviation',
            'readings', 'at')
@@ -82,8 +80,8 @@ def learn(host_type: str, found: Sequence[readings.Reading]) -> Baseline:
 
     :raises tracon_watcher.errors.NotEnoughData: with too few of them
     """
-    if len(found) < LEAST_READINGS:
-        raise errors.NotEnoughData('a baseline', len(found), LEAST_READINGS)
+    if len(found) < phases.LEAST_READINGS:
+        raise errors.NotEnoughData('a baseline', len(found), phases.LEAST_READINGS)
     (phase, setting), = {(one.phase, one.setting) for one in found}
     means = [one.mean for one in found]
     mean, half = readings.interval(means)

@@ -20,8 +20,10 @@ from typing import Mapping
 
 from tracon_watcher import errors
 
-#: Fewer requests than this make no reading.
+#: Fewer requests of a connection phase make no reading.
 LEAST_REQUESTS = 10
+#: Fewer readings make no baseline: they tell too little of how much they differ.
+LEAST_READINGS = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,10 +82,10 @@ class Setting:
         if not 1 <= self.amount <= phase.most:
             raise errors.InvalidOption(f'{phase.name} amount', self.amount,
                                        f'from 1 to {phase.most} {phase.amount}')
-        if self.requests < LEAST_REQUESTS:
+        if self.requests < (LEAST_REQUESTS if phase.from_due else 1):
             raise errors.InvalidOption(
                 f'{phase.name} rate and seconds', f'{self.rate:g} × {self.seconds:g}',
-                f'{LEAST_REQUESTS} requests at least')
+                f'{LEAST_REQUESTS} requests at least, one in the other phases')
 
 
 #: Until a type of host has been tuned. Rates and times of the published probe (Mukherjee, section
