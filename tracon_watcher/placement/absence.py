@@ -29,8 +29,8 @@ from tracon_watcher.placement import queues
 def copies(part: cluster_module.ClusterState) -> cluster_module.ClusterState:
     """Return the state of m hosts, each the only host of ``part`` without one of its m residents.
 
-    Each has storage backends of its own, with the I/O from elsewhere that the host's have: nobody
-    is felt from one host on another. The uuids are not all different.
+    Each has storage backends of its own, with the I/O from elsewhere that the host's have: no VM
+    is felt on another host. The uuids are not all different.
 
     :param part: of one host, with at least one resident
     """

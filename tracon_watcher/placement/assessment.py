@@ -255,32 +255,32 @@ class Assessor:
         status[gone & (status == Status.KNOWN)] = Status.DRIFTED
         return status
 
-    def _note_elsewhere(self, index: int, storage: IntArray, everybody: IntArray,
+    def _note_elsewhere(self, index: int, storage: IntArray, residents: IntArray,
                         breach: tuple[FloatArray, FloatArray, FloatArray],
                         result: verdict.Assessment) -> None:
         """Note for each host of a pool the worst breach on the pool's other hosts.
 
         :param storage: (h,) of the newcomer on each host
-        :param everybody: (m,) residents
+        :param residents: (m,) their rows
         :param breach: of each its excess, bound and limit
         """
         cluster, (excess, bound, limit) = self.cluster, breach
-        for domain in np.unique(cluster.io_domain[everybody]):
+        for domain in np.unique(cluster.io_domain[residents]):
             users = np.flatnonzero(storage == domain)
-            left = np.flatnonzero((cluster.io_domain[everybody] == domain) & (excess > 0))
+            left = np.flatnonzero((cluster.io_domain[residents] == domain) & (excess > 0))
             # The worst counts for all hosts but its own; there, the worst of another host does.
             for _again in range(2):
                 if not len(left) or not len(users):
                     break
                 worst = left[tie_breaking.argmax(excess[left])]
-                own = cluster.host[everybody[worst]]
+                own = cluster.host[residents[worst]]
                 hosts = users[users != own]
                 same = np.ones(len(hosts))
                 result.note(verdict.Found(
-                    index, hosts, np.full(len(hosts), everybody[worst]), excess[worst] * same,
+                    index, hosts, np.full(len(hosts), residents[worst]), excess[worst] * same,
                     bound[worst] * same, limit[worst] * same, True))
                 users = users[users == own]
-                left = left[cluster.host[everybody[left]] != own]
+                left = left[cluster.host[residents[left]] != own]
 
 
 def _limit_exponents(limits: Sequence[limits_module.Limits] | limits_module.Limits,

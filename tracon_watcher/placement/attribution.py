@@ -18,8 +18,8 @@ without j, and in parts of the *excess* S − 1 the *relief* S − S₋ⱼ. Co-r
 they do on the host and storage they share, VMs of other hosts with their I/O on a pool; nearly as
 :class:`~tracon_watcher.placement.assessment.Assessor` predicts the state without them.
 
-Reliefs need not add up to the excess. Where they fall short of it the rest is *joint*: nobody's
-leaving alone would end it. Where they exceed it, several get in each other's way and what they do
+Reliefs need not add up to the excess. Where they fall short of it the rest is *joint*: no VM would
+end it by leaving alone. Where they exceed it, several get in each other's way and what they do
 together is counted for each of them; then the part of the sum that is counted more than once is
 joint. A culprit's *share* is its part of what is not joint, so that all shares and the joint part
 make up 100 %.
@@ -38,7 +38,7 @@ from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import storage
 from tracon_watcher import tie_breaking
 
-#: Less of an excess is rounding, which is nobody's.
+#: Less of an excess is rounding, which no VM causes.
 _NOTHING = 1e-9
 
 
@@ -60,7 +60,7 @@ class Influence:
 
     @property
     def harm(self) -> FloatArray:
-        """(2, k) by how much less it would suffer; nobody's leaving ever harms."""
+        """(2, k) by how much less it would suffer; no VM harms others by leaving."""
         return np.asarray(np.maximum(self.now - self.without, 0.0))
 
     @property
@@ -107,14 +107,14 @@ def shares(relief: FloatArray, excess: FloatArray) -> tuple[FloatArray, FloatArr
 def attribute(assessor: assessment.Assessor, row: int) -> Attribution:
     """Find all who do something to the VM in ``row``, on its host and on its pool.
 
-    :returns: with nobody in it and NaN exponents where what it suffers is unknown
+    :returns: with no VM in it and NaN exponents where what it suffers is unknown
     """
     cluster, law = assessor.cluster, assessor.law
     host = int(cluster.host[row])
     if host not in law.hosts:
-        nobody = np.zeros((2, 0))
+        empty = np.zeros((2, 0))
         return Attribution(np.full(2, np.nan),
-                           Influence(np.zeros(0, dtype=np.intp), nobody, nobody), np.zeros(0), 0.0)
+                           Influence(np.zeros(0, dtype=np.intp), empty, empty), np.zeros(0), 0.0)
     places, near = law.without(host, gone=True)
     target = int(np.searchsorted(law.residents[places], row))
     others = np.delete(np.arange(len(places)), target)

@@ -27,7 +27,7 @@ from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
 
 LOCAL = 'local'
-#: A storage backend that nobody could tell; whoever is on it is unknown, and so is its host.
+#: A storage backend that could not be found out; its VMs and their hosts are unknown.
 UNKNOWN = 'unknown'
 #: Of the VMs on a storage backend, the share of which the requests may be unknown.
 MOST_UNKNOWN = 0.1
@@ -161,10 +161,10 @@ class ClusterState:
         count = len(self.io_domains)
         # What stands still says nothing of what one does that runs.
         running = (self.io_domain >= 0) & (self.profiles != 0).any(axis=1)
-        told, everybody = (np.bincount(self.io_domain[rows], minlength=count)
-                           for rows in (known & running, running))
-        found = here * everybody / np.maximum(told, 1)
-        found[told < (1 - MOST_UNKNOWN) * everybody] = np.nan
+        told, all_running = (np.bincount(self.io_domain[rows], minlength=count)
+                             for rows in (known & running, running))
+        found = here * all_running / np.maximum(told, 1)
+        found[told < (1 - MOST_UNKNOWN) * all_running] = np.nan
         return np.asarray(found)
 
     @functools.cached_property
@@ -284,7 +284,7 @@ class ClusterState:
         part = self._with_residents(rows, self.host, self.io_domain)
         known, _rate = self._requests_here
         own = rows[known[rows]]
-        # What rounding leaves where nobody else is, is nothing.
+        # What rounding leaves where there is no other VM, is nothing.
         others = self.request_rate - np.bincount(
             self.io_domain[own], characteristics.request_rate(self.profiles[own]),
             len(self.io_domains))

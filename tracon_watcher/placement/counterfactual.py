@@ -14,7 +14,7 @@
 
 For a host that is refused: which limits, at what value, would have let it pass, and which single
 VM's absence would have. For any host: how much of its score is due to each of its residents. None
-of it is derived from formulas: the host is judged anew with that limit, or without that VM, and
+of it is derived from formulas: the host is judged again with that limit, or without that VM, and
 what is said is what came of it.
 """
 

@@ -28,7 +28,7 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import queues
 from tracon_watcher import tie_breaking
 
-#: Less of an excess is rounding, which is nobody's.
+#: Less of an excess is rounding, which no VM causes.
 _NOTHING = 1e-9
 
 
@@ -87,7 +87,7 @@ def _of_law(law: queues.Queues) -> tuple[IntArray, FloatArray, FloatArray]:
 
 
 def _largest_other(part: queues.Part) -> IntArray:
-    """Return who else takes most of what each one uses, (n,); -1 for nobody."""
+    """Return who else takes most of what each one uses, (n,); -1 for no other."""
     count = len(part.key)
     order = np.lexsort((np.arange(count), -part.amount, part.key))
     key = part.key[order]

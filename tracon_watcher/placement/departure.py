@@ -29,7 +29,7 @@ class Departures:
 
     :param uuids: the m residents
     :param relief: (m,) exponents, log slowdown and −log IOPS ratio together, that end: the
-        leaver's own and its part in everybody else's
+        leaver's own and its part in those of all others
     :param ended: (m,) breaches that end, the leaver's own among them
     """
 

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A cluster's state with some hosts exchanged, made of its arrays rather than built anew."""
+"""A cluster's state with some hosts exchanged, made of its arrays rather than rebuilt."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Change:
 class Move:
     """One live migration.
 
-    :param gain: exponents by which everybody's predicted harm falls together; the cost is not
+    :param gain: exponents by which the predicted harm of all VMs falls together; the cost is not
         taken off yet
     :param cost: of the migration itself
     :param ended: breaches that it ends

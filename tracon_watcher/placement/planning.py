@@ -18,7 +18,7 @@ against what they would do elsewhere (``assess``), and the best is judged exactl
 taken (:mod:`~tracon_watcher.placement.trial`). Since a move cannot gain more than the leaving
 brings, VMs whose leaving brings less than the best move so far are not tried at all.
 
-Every state between two moves is therefore one that was predicted whole: nobody newly in breach,
+Every state between two moves is therefore one that was predicted whole: no VM newly in breach,
 the destination not refused, its room not exceeded, no hard server group broken.
 
 When it is known who moves, the destinations are sought again, all at once

@@ -63,7 +63,7 @@ class Present:
 def look(assessor: assessment.Assessor, now: float | None = None) -> Present:
     """Say what every resident suffers.
 
-    On hosts that are unknown nobody's slowdown is known.
+    On hosts that are unknown no VM's slowdown is known.
 
     :param now: seconds since the epoch, for staleness; None: nothing is stale
     """

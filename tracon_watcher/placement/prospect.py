@@ -10,10 +10,10 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A cluster while moves are made on paper: only the hosts of moves are predicted anew.
+"""A cluster while moves are made on paper: only the hosts of moves are predicted again.
 
 A move changes its two hosts and no other: a VM on a pool stays on it
-(:mod:`~tracon_watcher.placement.storage`), so that nobody elsewhere feels a difference. What was
+(:mod:`~tracon_watcher.placement.storage`), so that no VM elsewhere feels a difference. What was
 predicted of all other hosts stays, and a long plan costs little more than its moves.
 """
 
@@ -159,7 +159,7 @@ class Prospect:
         found = self._parts.get(hosts)
         if found is None:
             moves = [move for move in self._moves if move[1] in hosts or move[2] in hosts]
-            # Whoever came from another host or went there is known with that host only.
+            # A VM that came from another host or went there is known with that host only.
             ends = {end for _vm, *two in moves for end in two}
             state = self._first.cluster.restricted([*hosts, *sorted(ends.difference(hosts))])
             if moves:

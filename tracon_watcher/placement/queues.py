@@ -459,8 +459,8 @@ def _busy(used: FloatArray, waits: FloatArray, guessed: BoolArray) -> FloatArray
     """Return in which part of its time alone a vCPU works, (n,).
 
     :param used: (n,) part in which it is on the CPU, ``waits``, in which it waits for storage
-    :param guessed: (n,) whether that is not told; where nobody else tells either, it may be all of
-        the time
+    :param guessed: (n,) whether that is not told; where nothing else tells it either, it may be
+        all of the time
     """
     found: FloatArray = np.where(guessed & (waits == 0.0), 1.0,
                                  np.clip(used + waits, LEAST_BUSY, 1.0))

@@ -41,7 +41,7 @@ from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import queues
 
 SCHEMA = 'tracon-snapshot/2'
-_REWRITE = 'write the snapshot anew'
+_REWRITE = 'write the snapshot again'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -41,7 +41,7 @@ def attempt(before: assessment.Assessor, uuid: str, cost: float,
             noise: float = 0.0) -> Trial | str:
     """Judge one move.
 
-    Storage stays what it is (:mod:`tracon_watcher.placement.storage`), so nobody else feels it.
+    Storage stays what it is (:mod:`tracon_watcher.placement.storage`), so no other VM feels it.
 
     :param before: of the VM's host and its destination, in this order, before the move
     :param noise: see :class:`~tracon_watcher.placement.plan.Parameters`

@@ -88,7 +88,7 @@ def what_would_differ(host: Mapping[str, Any], call: Call = str) -> str:
 
 
 def _is_breach(worst: Mapping[str, Any] | None) -> bool:
-    # Of hosts on which no limit is breached whoever is harmed most is recorded, without a limit.
+    # Of hosts on which no limit is breached the VM harmed most is recorded, without a limit.
     return worst is not None and worst.get('bound') is not None and worst.get('limit') is not None
 
 

@@ -23,5 +23,5 @@ class LongProspectTestCase(unittest.TestCase):
 
     @hypothesis.given(test_prospect.journeys())
     @hypothesis.settings(deadline=None, max_examples=80)
-    def test_after_every_move_it_is_as_if_predicted_anew(self, journey):
+    def test_after_every_move_it_is_as_if_predicted_again(self, journey):
         test_prospect.ProspectTestCase().check_journey(journey)

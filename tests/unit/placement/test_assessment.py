@@ -34,7 +34,7 @@ SETTINGS = assessment.Settings(pools={'pool': queues.Pool(0.001, 8.0)})
 #: What one round of the law leaves of an exponent, which leads from the state without a newcomer
 #: to the one with it: rounds end at 1e-4 of a slowdown, whatever part of its time a VM works.
 ROUNDING = 0.01
-#: How far what is assessed is from what is predicted anew: the round leaves up to a quarter of
+#: How far what is assessed is from what is predicted again: the round leaves up to a quarter of
 #: the rise of residents, and a twentieth of a slowdown, which is more where a VM works for a part
 #: of its time or waits for its own limits; what a newcomer waits for on a pool it asks of cores.
 CLOSE, PART = 0.2, 0.25
@@ -54,7 +54,7 @@ def told(hosts):
 
 
 def by_hand(state, profile, host, backend=None):
-    """Judge one host the slow way: put the newcomer there and predict everybody again.
+    """Judge one host the slow way: put the newcomer there and predict all VMs again.
 
     Its storage is the host's own where none is given. Returns its exponents, the score, and by
     how much the exponent of the resident hit worst rises beyond what its limit allows.
@@ -76,7 +76,7 @@ def by_hand(state, profile, host, backend=None):
 class AssessmentProperties(unittest.TestCase):
 
     def compare(self, state, profile, verdict, backend=None):
-        """Compare what is assessed with what is predicted anew."""
+        """Compare what is assessed with what is predicted again."""
         for host in range(len(state.hosts)):
             own, score, excess = by_hand(state, profile, host, backend)
             np.testing.assert_allclose(verdict.exponent[0, host], own[0], atol=CLOSE)
@@ -180,14 +180,14 @@ class AssessmentProperties(unittest.TestCase):
     @hypothesis.given(synthetic.hosts(), synthetic.profiles(), strategies.integers(1, 4),
                       strategies.floats(0, 0.9))
     @hypothesis.settings(deadline=None, max_examples=25)
-    def test_nobody_suffers_less_for_one_more_neighbour(self, hosts, vm, vcpus, storage_wait):
+    def test_no_vm_suffers_less_for_one_more_neighbour(self, hosts, vm, vcpus, storage_wait):
         state = told(hosts)
         profile = newcomer.own(vm, vcpus=vcpus, storage_wait=storage_wait)
         verdict = judge(state).assess(profile)
         self.assertTrue((verdict.exponent[0] >= 0).all())
         self.assertTrue((verdict.score >= np.nansum(verdict.exponent, axis=0)).all())
         before = judge(state).exponents()
-        # The same when it is predicted anew.
+        # The same when it is predicted again.
         for host in np.flatnonzero(state.cores >= vcpus):
             after = judge(state.with_residents(
                 [(host, 'more', newcomer.own(vm, vcpus=vcpus, storage_wait=storage_wait),
@@ -285,7 +285,7 @@ class Unknown(unittest.TestCase):
         self.assertTrue(np.isnan(verdict.score[0]))
         self.assertFalse(verdict.refused[0])
 
-    def test_what_is_unknown_refuses_nobody_on_other_hosts(self):
+    def test_what_is_unknown_refuses_no_newcomer_on_other_hosts(self):
         reader = newcomer.own(np.array([900.0, 0.0, 0.1, 0.0]))
         victim = self.resident('victim', storage_wait=0.4)
         sound = cluster.Host('a', (victim,), 'one', 'pool', 200.0, 4)
@@ -335,7 +335,7 @@ class Unknown(unittest.TestCase):
     def test_all_unknown_ranks_all_alike(self):
         self.assertEqual([0.0, 0.0], self.ranks(cluster.Host('a'), cluster.Host('b')).tolist())
 
-    def test_intervals_hold_the_prediction_and_are_exact_beside_nobody(self):
+    def test_intervals_hold_the_prediction_and_are_exact_on_an_empty_host(self):
         verdict = self.assess([self.host(name='empty'),
                                self.host(self.resident('a'), name='busy'),
                                cluster.Host('unknown')])

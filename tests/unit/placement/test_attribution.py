@@ -49,7 +49,7 @@ def judge(state):
 
 
 def without_each(state):
-    """Predict everybody without each VM the slow way: (n, n, 2) harm of who leaves, to whom."""
+    """Predict all VMs without each one the slow way: (n, n, 2) harm of who leaves, to whom."""
     now = judge(state).exponents()
     n = len(state.uuids)
     harm = np.zeros((n, n, 2))
@@ -137,7 +137,7 @@ class Shares(unittest.TestCase):
     def test_two_alike_share_alike_and_what_they_do_together_is_said(self):
         found = attribution.attribute(judge(cluster.build([host('a', CPU, CPU, CPU)])), 0)
         self.assertAlmostEqual(found.share[0], found.share[1], places=3)
-        # On two cores nobody waits for one other VM, and somebody does for two.
+        # On two cores a VM does not wait beside one other VM, and waits beside two.
         found = attribution.attribute(judge(cluster.build([
             host('a', CPU, CPU, CPU, cores=2)])), 0)
         self.assertGreater(found.joint, 0.3)
@@ -155,27 +155,27 @@ class Shares(unittest.TestCase):
 class Unknown(unittest.TestCase):
 
     def check_unknown(self, assessor, rows):
-        everybody = culprits.find(assessor)
+        found_at_once = culprits.find(assessor)
         for row in rows:
             found = attribution.attribute(assessor, row)
             self.assertFalse(found.known)
             self.assertEqual(0, len(found.influence.rows))
-            self.assertEqual(-1, everybody.culprit[row])
-            self.assertTrue(np.isnan([everybody.share[row], everybody.harm[row]]).all())
+            self.assertEqual(-1, found_at_once.culprit[row])
+            self.assertTrue(np.isnan([found_at_once.share[row], found_at_once.harm[row]]).all())
 
     def test_without_cores_no_culprit(self):
         assessor = judge(cluster.build([host('a', VM, VM, cores=None)]))
         self.check_unknown(assessor, (0, 1))
         self.assertEqual(0, len(attribution.victims(assessor, 0).rows))
-        nobody = culprits.find(judge(cluster.build([])))
-        self.assertEqual((0, 0, 0), (len(nobody.culprit), len(nobody.share), len(nobody.harm)))
+        empty = culprits.find(judge(cluster.build([])))
+        self.assertEqual((0, 0, 0), (len(empty.culprit), len(empty.share), len(empty.harm)))
 
     def test_neighbour_without_a_profile(self):
         assessor = judge(cluster.build([host('a', VM, None), host('b', VM, VM)]))
         self.check_unknown(assessor, (0, 1))
-        everybody = culprits.find(assessor)
-        self.assertEqual([-1, -1, 3, 2], everybody.culprit.tolist())
-        self.assertEqual([True, True, False, False], np.isnan(everybody.harm).tolist())
+        found_at_once = culprits.find(assessor)
+        self.assertEqual([-1, -1, 3, 2], found_at_once.culprit.tolist())
+        self.assertEqual([True, True, False, False], np.isnan(found_at_once.harm).tolist())
 
     def test_without_io_there_is_no_second_response(self):
         quiet = np.array([1.0, 1.0, 0.5, 0.2])
@@ -197,7 +197,7 @@ class Unknown(unittest.TestCase):
 
 
 class AllAtOnce(unittest.TestCase):
-    """Everybody's culprit, by what each takes of what a VM waits for."""
+    """The culprit of each VM, by what each takes of what a VM waits for."""
 
     def find(self, *hosts):
         state = cluster.build(hosts)
@@ -223,7 +223,7 @@ class AllAtOnce(unittest.TestCase):
         for row in np.flatnonzero(suffered < 1e-9):
             self.assertEqual(-1, found.culprit[row])
 
-    def test_nobody_on_an_empty_or_idle_host(self):
+    def test_no_culprit_on_an_empty_or_idle_host(self):
         names, found = self.find(host('empty'), host('alone', VM),
                                  host('idle', np.zeros(4), np.zeros(4)),
                                  host('wide', CPU, CPU, cores=16))
@@ -262,7 +262,7 @@ class AllAtOnce(unittest.TestCase):
         self.assertEqual(1, np.argmax(found.harm))
         self.assertEqual(0.0, found.harm[3])
 
-    def test_nobody_is_his_own_culprit(self):
+    def test_no_vm_is_its_own_culprit(self):
         # Not even the only one on a pool, which takes most of the cores that it waits for.
         names, _found = self.find(cluster.Host('a', (
             cluster.Resident('small', 0.3 * CPU),
@@ -304,7 +304,7 @@ class AllAtOnce(unittest.TestCase):
         found = culprits.find(assessor)
         exact = [attribution.victims(assessor, row).total.sum()
                  for row in range(len(state.uuids))]
-        # Whoever leaves ends more than its part where queues are long.
+        # A VM that leaves ends more than its part where queues are long.
         self.assertGreater(np.corrcoef(found.harm, exact)[0, 1], 0.9)
         worst = [attribution.attribute(assessor, row).influence.rows[0]
                  for row in range(len(state.uuids))]

@@ -166,7 +166,7 @@ class TestPatch(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, 'order names'):
                 patch.patched(state().cluster, cluster.build([cluster.Host('d')]), {'b'}, order)
 
-    def test_storage_that_nobody_uses_any_more_is_forgotten(self):
+    def test_storage_that_no_vm_uses_any_more_is_forgotten(self):
         found = patch.patched(state().cluster, cluster.build([
             cluster.Host('a', (cluster.Resident('x', VM, io_domain='pool'),), io_domain=None)]))
         self.assertEqual(('local:b', 'local:c', 'pool'), found.io_domains)

@@ -125,7 +125,7 @@ class OfNow(unittest.TestCase):
         self.assertIn('limit of the VM itself at', wording.what_would_differ(busy))
 
     def test_vm_that_is_not_there(self):
-        self.assertRaises(KeyError, explanation.of_now, self.assessor, 'nobody')
+        self.assertRaises(KeyError, explanation.of_now, self.assessor, 'missing')
 
 
 class Recorded(unittest.TestCase):

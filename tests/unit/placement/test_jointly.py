@@ -27,7 +27,7 @@ from tracon_watcher.scheduling import assignment
 class TestJointly(unittest.TestCase):
 
     def test_the_host_that_both_want_goes_to_whom_the_other_one_costs_more(self):
-        # On h2 nobody is, so that both had better go there.
+        # h2 is empty, so that both had better go there.
         capacity = synthetic.CAPACITY
         cpu, disk = np.array([0, 0, 0.9, 0.1]) * capacity, np.array([0.6, 0.6, 0.05, 0]) * capacity
         state = cluster.build([

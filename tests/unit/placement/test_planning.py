@@ -56,7 +56,7 @@ def hosts(*residents, storage=cluster.LOCAL):
 
 
 def harm(state):
-    """Predict everybody from nothing but who is where."""
+    """Predict all VMs from nothing but who is where."""
     return float(np.nansum(assessment.Assessor(state).exponents()))
 
 

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What is kept from move to move is what is predicted anew (synthetic)."""
+"""What is kept from move to move is what is predicted again (synthetic)."""
 
 import unittest
 
@@ -54,7 +54,7 @@ class ProspectTestCase(unittest.TestCase):
 
     @hypothesis.given(journeys())
     @hypothesis.settings(deadline=None, max_examples=6)
-    def test_after_every_move_it_is_as_if_predicted_anew(self, journey):
+    def test_after_every_move_it_is_as_if_predicted_again(self, journey):
         self.check_journey(journey)
 
     def check_journey(self, journey):
@@ -66,28 +66,28 @@ class ProspectTestCase(unittest.TestCase):
                 source = found.host(uuid)
                 self.assertEqual({source, destination}, found.move(uuid, destination))
                 state = state.moved({uuid: state.hosts[destination]})
-            anew = assessment.Assessor(state)
-            self.check_sums(found, anew, everywhere)
-            self.check_hosts(found, anew)
-            self.check_vms(found, anew)
+            fresh = assessment.Assessor(state)
+            self.check_sums(found, fresh, everywhere)
+            self.check_hosts(found, fresh)
+            self.check_vms(found, fresh)
 
-    def check_sums(self, found, anew, everywhere):
-        expected, shown = plan.outlook(anew, everywhere), found.outlook(everywhere)
+    def check_sums(self, found, fresh, everywhere):
+        expected, shown = plan.outlook(fresh, everywhere), found.outlook(everywhere)
         self.assertEqual((expected.vms, expected.in_breach), (shown.vms, shown.in_breach))
         for name in ('mean_slowdown', 'worst_slowdown', 'harm'):
             self.assertAlmostEqual(getattr(expected, name), getattr(shown, name), delta=ROUNDING)
 
-    def check_hosts(self, found, anew):
-        for host in range(len(anew.cluster.hosts)):
-            expected, shown = departure.departures(anew, host), found.departures(host)
+    def check_hosts(self, found, fresh):
+        for host in range(len(fresh.cluster.hosts)):
+            expected, shown = departure.departures(fresh, host), found.departures(host)
             place = {uuid: index for index, uuid in enumerate(shown.uuids)}
             order = [place[uuid] for uuid in expected.uuids]
             self.assertEqual(len(shown.uuids), len(order))
             np.testing.assert_allclose(shown.relief[order], expected.relief, atol=ROUNDING)
             np.testing.assert_array_equal(shown.ended[order], expected.ended)
 
-    def check_vms(self, found, anew):
-        state = anew.cluster
+    def check_vms(self, found, fresh):
+        state = fresh.cluster
         for row, uuid in enumerate(state.uuids):
             own = int(state.host[row])
             self.assertEqual(own, found.host(uuid))
@@ -95,7 +95,7 @@ class ProspectTestCase(unittest.TestCase):
             reachable[own] = False
             np.testing.assert_allclose(
                 found.arrivals(uuid)[reachable],
-                arrival.arrivals(anew, state, row, 0.0)[reachable], atol=ROUNDING)
+                arrival.arrivals(fresh, state, row, 0.0)[reachable], atol=ROUNDING)
             for destination in np.flatnonzero(reachable)[:1]:
                 expected = trial.attempt(assessment.Assessor(
                     state.restricted([own, int(destination)])), uuid,
@@ -107,7 +107,7 @@ class ProspectTestCase(unittest.TestCase):
                                            delta=ROUNDING)
                     self.assertEqual(expected.move.ended, shown.move.ended)
 
-    def test_only_the_hosts_of_moves_are_predicted_anew(self):
+    def test_only_the_hosts_of_moves_are_predicted_again(self):
         state = cluster.build([cluster.Host(f'h{host}', tuple(
             cluster.Resident(f'vm-{host}-{row}', 0.2 * synthetic.CAPACITY) for row in range(3)),
             synthetic.HOST_TYPE, cores=1) for host in range(30)])

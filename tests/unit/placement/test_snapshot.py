@@ -105,7 +105,7 @@ class Written(unittest.TestCase):
                           settings.pools))
         self.assertEqual(60.0, read.settings(maximum_age=60.0).maximum_age)
 
-    def test_storage_that_nobody_could_tell_stays_unknown(self):
+    def test_storage_that_could_not_be_found_out_stays_unknown(self):
         state = cluster.build([cluster.Host('a', (
             cluster.Resident('there', VM), cluster.Resident('where', VM, io_domain='unknown')))])
         read = snapshots.whole(snapshot.Snapshot(state, 300.0)).cluster

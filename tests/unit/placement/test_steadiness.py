@@ -98,7 +98,7 @@ class BalancedTestCase(unittest.TestCase):
 
     hosts, audits = 12, 30
 
-    def test_noise_moves_nobody(self):
+    def test_noise_moves_no_vm(self):
         for host_type in HOST_TYPES:
             medians, ratios = measured(host_type)
             state = cluster.build([cluster.Host(f'h{host}', tuple(
@@ -165,7 +165,7 @@ class ConvergenceTestCase(unittest.TestCase):
     #: Of the second half of the audits so many may still move somebody.
     audits, late, seeds = 60, 1, 1
 
-    def test_it_comes_to_rest_and_nobody_goes_back(self):
+    def test_it_comes_to_rest_and_no_vm_goes_back(self):
         late = 0
         for host_type in HOST_TYPES:
             for seed in range(self.seeds):
