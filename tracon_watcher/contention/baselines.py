@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What each VM waits for though nobody disturbs it, learnt while somebody may.
+"""What each VM waits for without disturbance, learnt while it may be disturbed.
 
 Hardly any VM of a cloud is ever seen alone. But neighbours come and go, and a low quantile of
 what requests took within the window comes near to what they take alone; it is remembered beyond
@@ -124,7 +124,7 @@ class Baselines:
         self._pool[rows] = pool
 
     def compare(self) -> None:
-        """Learn anew what VMs on storage of each sort have in common."""
+        """Learn again what VMs on storage of each sort have in common."""
         order = np.argsort(self._pool, kind='stable')
         pools, first = np.unique(self._pool[order], return_index=True)
         self._of_pool = {}

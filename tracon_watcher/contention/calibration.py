@@ -14,7 +14,7 @@
 
 Production knows no running times. What it has is how long a VM's virtual CPUs waited to run and
 how long its requests took, now and while the VM was alone; each is a *signal*, a ratio that is 1
-for a VM that nobody disturbs. None of them is the slowdown: a calibration on measured points,
+for a VM that no other disturbs. None of them is the slowdown: a calibration on measured points,
 where the slowdown is known, turns a signal into an estimate of it, and says how wrong that is.
 """
 

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a VM would do if nobody disturbed it, from what is counted of it while somebody may.
+"""What a VM would do without disturbance, from what is counted of it while it may be disturbed.
 
 A VM that is hurt is throttled: what it achieves is not what it demands. How much it is throttled
 its own time tells. Of a second of each virtual CPU it spends R running, D ready but waiting for a
@@ -38,11 +38,11 @@ s(f)^φ times those seen, and so is host CPU beyond what a VM costs that does no
 What the *owner* forbids is no neighbour's doing (:mod:`.own_limits`): while a CPU quota is used
 up, virtual CPUs are ready and wait, T seconds of D, and while a disk is at its limit of requests
 or bytes, requests wait in the hypervisor, L seconds of w. Neither is needed, lost or idle: D and w
-are what is left without T and L, and shares of time are those of what is left. Whoever is at a
-limit does no more than the limit allows once its neighbours are gone: f never exceeds the quota
-over R, nor do request rates exceed their limits, and τ of a VM that its quota does keep waiting
-does not exceed that either. For φ, L counts as idle time: what neighbours cost a VM that waits at
-its disk's limit, it would have waited there.
+are what is left without T and L, and shares of time are those of what is left. A VM at a limit
+does no more than the limit allows once its neighbours are gone: f never exceeds the quota over R,
+nor do request rates exceed their limits, and τ of a VM that its quota does keep waiting does not
+exceed that either. For φ, L counts as idle time: what neighbours cost a VM that waits at its
+disk's limit, it would have waited there.
 
 What this cannot see: a closed loop that thinks between its units looks like an open one. How far
 idle time tells them apart, c, is learnt from both; so a thinking loop is taken for throttled a
@@ -138,7 +138,7 @@ def of_columns(columns: FloatArray, unit: float = 1.0) -> Usage:
 
 @dataclasses.dataclass(frozen=True)
 class Baseline:
-    """How long n VMs wait though nobody disturbs them.
+    """How long n VMs wait though no other disturbs them.
 
     :param read_latency: (n,) seconds a request, and ``write_latency``; NaN where unknown, which
         is taken for as long as it takes now

@@ -13,14 +13,14 @@
 """Profiles of the VMs of a cloud: what each demands, kept up to date from one poll to the next.
 
 Of each VM the counters of a window are kept, added up in slots. What they say of its demand
-(:mod:`.level`) is worked out anew each time, from the baseline as it is known by then: of a VM
+(:mod:`.level`) is worked out again each time, from the baseline as it is known by then: of a VM
 that was new in a bad moment, that moment too is understood later. Who is hurt now is remembered
 as it was before, as long as that is within the window.
 
 That a VM now does something else is believed after two successive intervals of which both are
 far from the window. More is demanded when more is *seen* than the window has, since less than
 what is seen is never demanded; less is demanded when less is the *most* that may be, a closed
-loop's, since one that is hurt may seem to do less because of that. Then the window starts anew.
+loop's, since one that is hurt may seem to do less because of that. Then a new window starts.
 
 What VMs wait for because of limits of their owners (:mod:`.own_limits`) is told apart interval by
 interval, before intervals are added up. Where it is not known whether owner or neighbours hold a

@@ -13,8 +13,8 @@
 """What limits that owners state for their VMs account for, of the time that is counted of these.
 
 Flavors and volume types limit VMs: CPU quotas, weights of CPU time, requests and bytes a second of
-each disk. A VM at such a limit waits as one does that neighbours disturb, and is disturbed by
-nobody. How much of its waiting is its owner's is known for two kinds:
+each disk. A VM at such a limit waits like one that neighbours disturb, though none does. How much
+of its waiting is its owner's is known for two kinds:
 
 * of a CPU quota, where the host counts it: the time that the quota kept virtual CPUs waiting;
 * of a limit of disks, from the share u of it that is used. A limit holds in every moment, so that

@@ -142,7 +142,7 @@ class TestEdges(unittest.TestCase):
         self.assertLess(hidden.demand[0, 2], 0.55)
         np.testing.assert_allclose(hidden.slowdown, [2.0])
 
-    def test_waiting_behind_its_own_threads_is_nobodys_fault(self):
+    def test_waiting_behind_its_own_threads_is_no_neighbours_fault(self):
         learnt = demand.dataclasses.replace(synthetic.PLAIN, self_delay=np.array([0.1, 0.5]))
         usage = demand.of_columns(np.array([[0.5, 0.2, 0.3, 0.0, 0.0, 0.0, 0.0]]))
         np.testing.assert_allclose(

@@ -310,7 +310,7 @@ class TestBookkeeping(unittest.TestCase):
     def test_the_gone_leave_nothing_behind(self):
         watched = Watched()
         watched.polls(10, HAMMER.usage(), QUIET.usage(), names=['a', 'b'])
-        watched.state.forget(['a', 'nobody'])
+        watched.state.forget(['a', 'missing'])
         self.assertEqual(('b',), watched.profiles().vms)
         size = watched.state.nbytes
         # Another takes its place, and inherits neither demand nor baseline.
@@ -325,7 +325,7 @@ class TestBookkeeping(unittest.TestCase):
         watched.polls(20, CLOSED.usage(1.0, 2.0))
         watched.polls(20, CLOSED.usage())
         before = watched.profiles()
-        watched.state.moved(['vm0', 'nobody'])
+        watched.state.moved(['vm0', 'missing'])
         np.testing.assert_allclose(watched.profiles().mean, before.mean, rtol=1e-5)
         # On slower storage it is not hurt for being there.
         slower = WORK(cpu=0.01, requests=2, latency=0.02)
@@ -348,6 +348,6 @@ class TestBookkeeping(unittest.TestCase):
         empty = np.zeros(0)
         self.assertEqual(0, state.update([], np.zeros(0, dtype=int), empty, empty,
                                          demand.of_columns(np.zeros((0, 7)))))
-        state.forget(['nobody'])
-        state.moved(['nobody'])
+        state.forget(['missing'])
+        state.moved(['missing'])
         self.assertEqual(0, len(state.profiles(NOW).mean))

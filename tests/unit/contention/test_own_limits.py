@@ -257,7 +257,7 @@ class TestProfiles(unittest.TestCase):
         found = watched.polls(2, usage(0.1, 0.0, 0.0, 200, 0.8))
         self.assertGreater(found.slowdown[0], 2.0)
 
-    def test_whoever_waits_at_its_disk_and_for_a_core_is_unknown(self):
+    def test_a_vm_that_waits_at_its_disk_and_for_a_core_is_unknown(self):
         # A guest limited to 150 requests a second beside a loop: it does as much as without.
         watched = Watched(limits(requests=150))
         watched.polls(20, usage(0.23, 0.03, 0.0, 100, 0.46, 50, 0.31))
