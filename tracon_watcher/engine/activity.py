@@ -39,7 +39,7 @@ class Activity:
     :param interval: seconds from one beginning to the next
     :param woken: when set, the work is done as soon as ``shortest`` allows
     :param longest: seconds from one beginning to the next where the work lasts long: then there is
-        a pause as long as the work, so that whoever else is kept busy by it is busy half of the
+        a pause as long as the work, so that other services that it keeps busy are so half of the
         time; None: there is none
     :param shortest: seconds from the end of the work to its next beginning at least, however often
         ``woken`` is set; :meth:`wake` alone does not wait for them
@@ -102,7 +102,7 @@ class Activity:
         try:
             self._work()
         except Exception as error:
-            # Nobody else would see it, and the other activities need this process.
+            # Nothing else would see it, and the other activities need this process.
             caught = error
         if caught is not None:
             # Told from out here: within, oslo.log would append the error to every line.

@@ -56,7 +56,7 @@ class Aftermath:
         self._storage.moves.add([_move(one, observed) for one in documents])
 
     def moved(self, vm: str, host: str) -> None:
-        """Take note that a VM has come to a host, whoever ordered it."""
+        """Take note that a VM has come to a host, regardless of who ordered it."""
         try:
             self._moved(vm, host, self._clock())
         except errors.StorageFailed as error:

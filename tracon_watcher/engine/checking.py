@@ -112,7 +112,7 @@ class Checking:
         self._check_pools(view)
         cluster = view.moment.cluster
         by_type: dict[str, list[int]] = {}
-        # Nobody would see that a type suits the law again if it were not looked at.
+        # That a type suits the law again is seen only if the type is looked at.
         for host in np.flatnonzero(np.isin(view.moment.status, (
                 assessment.Status.KNOWN, assessment.Status.DRIFTED))).tolist():
             company, since = self._companies[cluster.hosts[host]]

@@ -121,8 +121,8 @@ class Collector:
                 [rates[:, 1:len(METERS)], throttled, np.zeros(len(known))]), 1e-9),
             *_kinds(found.resources, inventory),
             own_limits.limits(found.resources, inventory), np.column_stack(sizes))
-        # Only what was read may be left out of the next reading: the clock of whoever stores
-        # samples need not be that of this host.
+        # Only what was read may be left out of the next reading: the store of samples may have
+        # another clock than this host.
         self._until = now
         profiles = self._demands.profiles(now)
         lost = {outcome.name.lower(): between.count(outcome) for outcome in intervals.Outcome

@@ -66,7 +66,7 @@ class Publisher(listening.Startable, Protocol):
         """Begin from a snapshot of another engine's."""
 
     def statistics(self) -> dict[str, int]:
-        """Return numbers for whoever watches the engine."""
+        """Return numbers for those who watch the engine."""
 
 
 class Standby(Protocol):
@@ -212,7 +212,7 @@ class Engine:
             self.activities['collect'].wake()
 
     def repair(self) -> None:
-        """List the cloud anew."""
+        """List the cloud again."""
         publisher = self._publisher
         if publisher is None:
             return

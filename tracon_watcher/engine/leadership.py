@@ -143,7 +143,7 @@ class Leadership:
         now = self._clock()
         if self._seen is None or (sight.epoch, sight.beat) != (self._seen.epoch, self._seen.beat):
             self._seen, self._seen_at = sight, now
-        # Nobody else can be leading in one's own name.
+        # No other engine can lead in this engine's name.
         free = sight.holder is None or sight.holder == self.holder
         if not free and now - self._seen_at < self.seconds * _MARGIN:
             return
@@ -153,7 +153,7 @@ class Leadership:
         term = self._lease.take(sight, self.holder)
         if term is not None:
             LOG.info('Epoch %d begins: this engine (%s) leads; before it %s', term.epoch,
-                     self.holder, sight.holder or 'nobody')
+                     self.holder, sight.holder or 'none')
             self._begin(term, asked + self.seconds)
 
     def _begin(self, term: leases.Term | None, until: float) -> None:

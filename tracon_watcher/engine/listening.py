@@ -66,7 +66,7 @@ class Listening:
     """One listener, from its beginning to its end; neither keeps anybody waiting.
 
     oslo.messaging tries for ever to reach its broker, in the call that starts a listener as in the
-    one that stops it, and can be told otherwise by nobody.
+    one that stops it, and this cannot be changed.
 
     :param make: makes the listener; called in the thread, again after a pause where it fails
     :param patience: seconds after which a listener that has not begun yet does not work

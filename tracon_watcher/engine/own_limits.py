@@ -107,7 +107,7 @@ def stated(limit: own_limits.Limits, row: int, reached: np.ndarray) -> tuple[Own
         if column != own_limits.CORES and not np.isfinite(limit.total[row, column]):
             # Of several disks each has its own, and nothing is counted of each.
             share = np.nan
-        # Whoever set a quota on the host did not tell Nova.
+        # A quota that was set on the host is unknown to Nova.
         seen = column == own_limits.CORES and share > 0
         if np.isfinite(here) or seen:
             whole = float(limit.total[row, column]) * (

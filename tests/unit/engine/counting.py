@@ -69,7 +69,7 @@ class Source:
         del self._vms[uuid]
 
     def restart(self, uuid):
-        """Begin to count anew; the host's clock goes on."""
+        """Begin to count again from zero; the host's clock goes on."""
         counters = self._vms[uuid].counters
         for name in counters:
             if name != meters.CLOCK.name:

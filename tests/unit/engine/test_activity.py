@@ -67,7 +67,7 @@ class ActivityTest(unittest.TestCase):
             ['Collecting failed: gone', 'Collecting failed: other',
              'Collecting works again, after 6 failures'],
             [record.getMessage() for record in logs.records])
-        # Where it comes from is told of what nobody expected only.
+        # The traceback is logged of unexpected errors only.
         self.assertEqual([False, True, False],
                          [bool(record.exc_info) for record in logs.records])
 

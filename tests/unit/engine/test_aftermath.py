@@ -70,7 +70,7 @@ class AftermathTest(base.StorageCase):
         self.aftermath.moved('a', 'h9')
         self.assertEqual(moves.RECOMMENDED, self.storage.moves.get('m1').state)
 
-    def test_whoever_orders_a_migration_the_vm_stays_for_a_while(self):
+    def test_after_any_migration_the_vm_stays_for_a_while(self):
         self.aftermath.moved('x', 'h9')
         until = self.aftermath.standing()['cooldowns']['x']
         self.assertEqual(cooldown.FIRST, until - self.now)

@@ -113,7 +113,7 @@ class TestListening(unittest.TestCase):
                 told.wait()
                 return self.listener
             failed.set()
-            raise ConnectionRefusedError('nobody there')
+            raise ConnectionRefusedError('not there')
 
         made = self.make(make)
         made.start()
@@ -126,5 +126,5 @@ class TestListening(unittest.TestCase):
             except listening.NotListening as error:
                 reason = error.reason
         told.set()
-        self.assertTrue(reason.startswith('ConnectionRefusedError: nobody there; see'), reason)
+        self.assertTrue(reason.startswith('ConnectionRefusedError: not there; see'), reason)
         self.assertTrue(self.listener.started.wait(120))

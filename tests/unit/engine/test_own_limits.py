@@ -288,8 +288,8 @@ class CollectedTestCase(unittest.TestCase):
 class Cloud:
     """A drawn cloud: quiet VMs on some hosts, and others at the limit of a quota or of a disk.
 
-    :param hurt: instead of limits, VMs that take as much of cores and disks as they can, whom
-        nobody limits, so that the others wait just as long
+    :param hurt: instead of limits, VMs that take as much of cores and disks as they can, without
+        limits, so that the others wait just as long
     :param crowded: two or three VMs at the limit of a quota on each of three hosts, whose cores
         suffice for all of them, and others on the fourth host alone
     """
@@ -360,7 +360,7 @@ class AuditTestCase(unittest.TestCase):
         drawn = {name: given.pop(name) for name in ('hurt', 'crowded') if name in given}
         return [len(Cloud(seed, **drawn).plan(**given).moves) for seed in range(count)]
 
-    def test_own_limits_move_nobody(self):
+    def test_own_limits_move_no_vm(self):
         self.assertEqual([0] * self.CLOUDS, self.moves(self.CLOUDS))
 
     def test_nor_do_limits_of_several_on_one_host(self):

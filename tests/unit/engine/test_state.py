@@ -196,7 +196,7 @@ class StateTest(unittest.TestCase):
         found = self.build(
             server('both', image='', volumes=('v1', 'v2')),
             server('differ', image='', volumes=('v1', 'v3')),
-            server('nobody', image='', volumes=('v4',)), server('untold', image=''),
+            server('no-pool', image='', volumes=('v4',)), server('untold', image=''),
             server('attached', volumes=('v1',)))
         names = [None if index < 0 else found.io_domains[index] for index in found.io_domain]
         self.assertEqual(['ceph', None, None, None, 'local:h1'], names)

@@ -23,7 +23,7 @@ from tracon_watcher import errors
 #: them an engine would wait for a database that is gone for as long as TCP does.
 _CONNECT, _STATEMENT = 10, 60
 #: Seconds after which the database takes back a transaction whose engine was stopped in the middle
-#: of it. Until then the lease stays locked, and nobody can take over.
+#: of it. Until then the lease stays locked, and no engine can take over.
 _IDLE = 15
 _EXPECTED = ('expected sqlite:////PATH, mysql+pymysql://USER:PASSWORD@HOST/NAME or '
              'postgresql+psycopg2://USER:PASSWORD@HOST/NAME')

@@ -29,7 +29,7 @@ class Cooldowns:
         self._rule = rule
 
     def moved(self, vm: str, at: float) -> cooldown.Cooldown:
-        """Take down that a VM was moved, whoever ordered it, and return its cooldown.
+        """Take down that a VM was moved, regardless of who ordered it, and return its cooldown.
 
         The same move may be told several times.
 

@@ -47,7 +47,7 @@ class Term:
     """The time for which an engine leads.
 
     :param holder: the engine, by a name that no other process has or will have
-    :param epoch: the fencing token; it rises with each term, whoever's
+    :param epoch: the fencing token; it rises with each term of any engine
     """
 
     holder: str
@@ -58,7 +58,7 @@ class Term:
 class Sight:
     """The row as it was seen.
 
-    :param holder: None: nobody leads
+    :param holder: None: no engine leads
     :param version: of the snapshot that was published last
     """
 
@@ -144,8 +144,8 @@ class Lease:
     def restored(self, now: float) -> int:
         """Let epochs go on beyond all that were given out since a backup, and return the next.
 
-        Whoever had heard of those would otherwise take what is published from now on for old. The
-        row is made again if it was lost.
+        Services that had heard of those would otherwise take what is published from now on for
+        old. The row is made again if it was lost.
 
         :param now: seconds since the epoch, above any epoch that was counted up to
         :raises errors.StorageFailed: one of its kinds

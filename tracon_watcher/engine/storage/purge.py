@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Old records go, a bounded number in a transaction, so that nobody waits long for any."""
+"""Old records go, a bounded number in a transaction, so that no one waits long for any."""
 
 from __future__ import annotations
 

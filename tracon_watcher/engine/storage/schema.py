@@ -45,7 +45,7 @@ def current(database: databases.Database) -> str | None:
 
     :raises errors.StorageFailed: one of its kinds
     """
-    # Asking SQLite would make the file, in the name of whoever asks.
+    # Asking SQLite would make the file, in the name of the user who asks.
     return None if database.missing else database.read(_revision)
 
 

@@ -185,7 +185,7 @@ class TestFaults(base.DatabaseCase):
         url = sa.make_url(self.address)
         if not url.password:
             self.skipTest('SQLite has neither')
-        for changed in (url.set(database='no_such_database'), url.set(username='nobody'),
+        for changed in (url.set(database='no_such_database'), url.set(username='no_such_user'),
                         url.set(password='wr0ng')):
             database = self.connect(changed.render_as_string(hide_password=False))
             with self.subTest(address=str(changed)), self.assertRaises(

@@ -31,7 +31,7 @@ class TestLease(base.StorageCase):
         self.assertIsNone(self.lease.take(sight, 'b'))
         self.assertEqual('a', self.lease.look().holder)
 
-    def test_a_renewal_comes_before_whoever_did_not_see_it(self):
+    def test_a_renewal_comes_before_a_taker_that_did_not_see_it(self):
         term = self.lead('a')
         sight = self.lease.look()
         self.lease.renew(term)
