@@ -118,7 +118,7 @@ class Measure(command.Command):
             window_seconds=parsed_args.window,
             limits=acceptance.Limits(canary=parsed_args.canary_tolerance),
             limit_minutes=parsed_args.limit_minutes, cache=parsed_args.cache,
-            # where the file lies on this machine is nobody's business elsewhere
+            # where the file lies on this machine does not matter elsewhere
             command='tracon ' + shlex.join(sys.argv[1:]).replace(
                 str(parsed_args.output), parsed_args.output.name))
         return measure.measure(settings, say)

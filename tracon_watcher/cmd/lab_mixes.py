@@ -50,7 +50,7 @@ class Measure(command.Command):
         interruption.signals.install()
         mixes.measure(
             parsed_args.output, parsed_args.mixes, parsed_args.window, parsed_args.seed,
-            # where the file lies on this machine is nobody's business elsewhere
+            # where the file lies on this machine does not matter elsewhere
             'tracon ' + shlex.join(sys.argv[1:]).replace(
                 str(parsed_args.output), parsed_args.output.name),
             lab.say, parsed_args.accelerator, parsed_args.cache)

@@ -155,7 +155,7 @@ class Product:
         from tracon_watcher.telemetry import meters
 
         self._vm, self._specs[vm] = vm, extra_specs
-        # It may have been started anew.
+        # It may have been restarted.
         connection = self._open()
         self._uuid = connection.lookupByName(self._guest).UUIDString()
         connection.close()

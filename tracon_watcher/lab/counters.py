@@ -80,7 +80,7 @@ def limits(data: dataset.Dataset) -> list[tuple[typing.Any, ...]]:
     shares = np.column_stack([time.running, time.delayed, time.storage, time.idle])
     rows = []
     for name in np.unique(target[~naming.generated(target)]):
-        for beside, chosen in (('nobody', kind == 'solo'), ('others', kind != 'solo')):
+        for beside, chosen in (('none', kind == 'solo'), ('others', kind != 'solo')):
             own = shares[chosen & (target == name)]
             own = own[np.isfinite(own).all(axis=1)]
             if len(own):

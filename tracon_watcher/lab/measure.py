@@ -88,7 +88,7 @@ def measure(settings: Settings, report: typing.Callable[[str], None],
             observer.warm_up()
 
             def recover() -> None:
-                report('a guest hangs: all are started anew')
+                report('a guest hangs: all are restarted')
                 for side in bed.sides:
                     bed.boot(side)
                 observer.warm_up()

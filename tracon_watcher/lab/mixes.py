@@ -295,7 +295,7 @@ def _usage(rows: typing.Sequence[Row]) -> demand.Usage:
 def _waits_alone(shared: typing.Sequence[Row], quiet: typing.Sequence[Row]) -> FloatArray:
     """Return slowdowns, (n,), without the time that more CPU time for a unit takes.
 
-    Threads of a core, caches and whoever else is on the machine make it more; virtual CPUs that
+    Threads of a core, caches and other work on the machine make it more; virtual CPUs that
     no longer run at the same time may make it less. While it runs, a guest waits for cores as
     before.
     """

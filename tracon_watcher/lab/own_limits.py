@@ -12,7 +12,7 @@
 
 """Takes windows of a guest that a limit of its own holds back, a neighbour, both, or neither.
 
-What the product judges of them is left to whoever is given, which knows what the hypervisor
+What the product judges of them is left to the judge that is given, which knows what the hypervisor
 counts and no more.
 """
 

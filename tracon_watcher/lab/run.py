@@ -147,7 +147,7 @@ class Run:
                     self._recover()
                 except errors.GuestError as again:
                     # It counts as one more attempt; the next window finds out whether it hangs.
-                    self._note(point, attempt, ['not started anew: %s' % again])
+                    self._note(point, attempt, ['not restarted: %s' % again])
                 continue
             if not watched.objections:
                 return watched

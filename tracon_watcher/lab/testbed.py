@@ -62,7 +62,7 @@ class Testbed:
     :param database: whether the database program is to run
     :param applications: the disk of the applications, if they are to run
     :param spread: the virtual CPUs of each guest, which run on all cores of this machine, as those
-        of VMs do that nobody pins; None: one each, on the measured core
+        of VMs without pinning do; None: one each, on the measured core
     """
 
     __test__ = False
@@ -178,7 +178,7 @@ class Testbed:
         return min(os.sched_getaffinity(0) - {self.core})
 
     def boot(self, side: str) -> Guest:
-        """Start a guest anew and wait until its program answers."""
+        """Start a new guest and wait until its program answers."""
         assert self._device is not None
         self.destroy(side)
         name = 'tracon-%s' % side
@@ -247,7 +247,7 @@ class Testbed:
             raise errors.GuestError('no domain statistics for %s' % exc) from exc
 
     def _watch_first(self) -> typing.Callable[[], None]:
-        """Let whoever watches run before guests do; returns what undoes it.
+        """Let the watching processes run before guests do; returns what undoes it.
 
         On separate cores the watchers share theirs with the background, and a bulk call waits for
         its turn again and again, half a second in all.

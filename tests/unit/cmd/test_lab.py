@@ -41,8 +41,8 @@ class TestTables(unittest.TestCase):
         rows = self.rows('limits')
         self.assertEqual(set(counters.LIMITS), set(rows[0]))
         found = {(row['file'], row['program'], row['beside']): row['limited_by'] for row in rows}
-        self.assertEqual('virtual CPU', found['same-core-raw-disk.csv', 'calc', 'nobody'])
-        self.assertEqual('storage', found['shared-slow-device.csv', 'randread', 'nobody'])
+        self.assertEqual('virtual CPU', found['same-core-raw-disk.csv', 'calc', 'none'])
+        self.assertEqual('storage', found['shared-slow-device.csv', 'randread', 'none'])
 
     def test_events(self):
         rows = self.rows('events')

@@ -66,7 +66,7 @@ class TestCounters(unittest.TestCase):
         rows = [dict(zip(counters.LIMITS, row)) for row in counters.limits(data(
             [('solo', 'web', '', idle)] * 3 + [('pair', 'web', 'email', delayed)] * 3
             + [('pair', 'web', 'blastn', {})]))]
-        self.assertEqual([('nobody', 'nothing'), ('others', 'core')],
+        self.assertEqual([('none', 'nothing'), ('others', 'core')],
                          [(row['beside'], row['limited_by']) for row in rows])
         self.assertAlmostEqual(0.7, rows[1]['waiting_for_core'])
         self.assertEqual({'made-up.csv'}, {row['file'] for row in rows})

@@ -156,7 +156,7 @@ class TestData(unittest.TestCase):
                     found, numbers={**found.numbers, 'slowdown': baseline.steady(found).slowdown}))
                 self.assertLess(np.median(list(noise.values())), min(most, 0.11))
 
-    def test_nobody_gains_by_company(self):
+    def test_no_program_gains_by_company(self):
         for found in self.each:
             with self.subTest(found.name):
                 if host_types.named(found.host_type).separate_cores:

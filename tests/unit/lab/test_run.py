@@ -146,7 +146,7 @@ class TestRun(unittest.TestCase):
         replay = Replay([], errors.GuestError('hung'), errors.GuestError('hung'))
         self.assertTrue(self.run_of(replay).work())
         self.assertEqual(2, self.recover.call_count)
-        self.assertIn(['not started anew: no answer'], self.reasons())
+        self.assertIn(['not restarted: no answer'], self.reasons())
 
     def test_what_was_not_tried_again_in_time_is_given_up_too(self):
         # Three attempts of ten seconds for each of four points, and time for one more point.

@@ -13,9 +13,9 @@
  */
 
 /*
- * What a guest does that nobody can talk to: a schedule by the wall clock came
- * with its ramdisk, and what it has done it says on its console. The first line
- * of the schedule is
+ * What a guest does that has no channel to the outside: a schedule by the wall
+ * clock came with its ramdisk, and what it has done it says on its console. The
+ * first line of the schedule is
  *
  *   calibrate                      say how fast this guest is, alone, or
  *   schedule START LENGTH SETTLE   windows of LENGTH seconds follow each other
@@ -26,7 +26,7 @@
  *
  * Consoles are cut at their beginning, so each line tells of one thing, and ends
  * with "ok" when it is whole. A window that begins while the guest still boots
- * is left out, so whoever waits for its line does not get it.
+ * is left out, so its line never comes.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -182,5 +182,5 @@ void follow(const char *path)
     }
     printf("tracon end ok\n");
     for (;;)
-        pause();                /* it is deleted by whoever has booted it */
+        pause();                /* the user who booted the guest deletes it */
 }

@@ -31,7 +31,7 @@
  *   calibrate N         answers the nanoseconds N iterations take
  *   quit                powers the guest off
  *
- * Where nobody can open a port, a schedule tells what to do; see schedule.c.
+ * Where no port can be opened, a schedule tells what to do; see schedule.c.
  *
  * A unit of an application is one whole run of it on one of its inputs, in the
  * root file system of the applications' disk: srv/NAME/run SHARD, after
@@ -507,7 +507,7 @@ int main(int argc, char **argv)
         return 1;
     for (;;) {
         if (!fgets(line, sizeof line, in)) {
-            clearerr(in);       /* nobody has the other end open */
+            clearerr(in);       /* the other end is not open */
             usleep(20000);
             continue;
         }
