@@ -15,7 +15,7 @@
 Nova and Watcher both own oslo.config's global object, so that one process cannot hold both. Nova's
 functional fixtures run it without a socket; behind this door other processes reach its API, the
 Placement beside it, its network ports, and a service catalogue to find them in, as they would in
-any cloud. Only the catalogue and the list of ports are this module's own; whoever knocks is the
+any cloud. Only the catalogue and the list of ports are this module's own; every client is the
 administrator.
 """
 
@@ -59,7 +59,7 @@ class Door:
     :param compute: Nova's API
     :param placement: Placement's API
     :param ports: returns the network ports, as Neutron's API shows them
-    :param project: whose administrator everybody is
+    :param project: whose administrator every client is
     """
 
     def __init__(self, compute: Application, placement: Application,
@@ -72,7 +72,7 @@ class Door:
         self._server = simple_server.make_server('127.0.0.1', 0, self._route, _Server, _Silent)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,),
                                         name='cloud door', daemon=True)
-        #: (service, method, path) of each request, for whoever counts them
+        #: (service, method, path) of each request, for those who count them
         self.requests: list[tuple[str, str, str]] = []
         self.url = f'http://127.0.0.1:{self._server.server_port}'
 

@@ -12,8 +12,8 @@
 
 """A Nova in a box: its real API, conductor, scheduler and Placement in this process, on SQLite.
 
-They are Nova's own functional fixtures, with Nova's fake driver in place of hypervisors. Whoever
-opens the box configures the scheduler as an operator would, by options alone.
+They are Nova's own functional fixtures, with Nova's fake driver in place of hypervisors. The user
+of the box configures the scheduler as an operator would, by options alone.
 """
 
 from __future__ import annotations
@@ -319,7 +319,7 @@ class _Cloud(integrated_helpers.ProviderUsageBaseTestCase):  # type: ignore[misc
             sys.prefix, 'etc', 'nova', 'api-paste.ini'))
         # One VM a virtual CPU: a host has two slots.
         self.flags(cpu_allocation_ratio=1.0)
-        # Half of the time would go into what tells nobody anything here: that each of the computes
+        # Half of the time would go into what is of no use here: that each of the computes
         # is alive, what it has, and that the API's answers obey its own schema.
         self.flags(report_interval=3600, service_down_time=36000, update_resources_interval=-1,
                    sync_power_state_interval=-1, heal_instance_info_cache_interval=-1)

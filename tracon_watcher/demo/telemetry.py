@@ -93,7 +93,7 @@ class Telemetry:
             history, self._version, now)
 
     def write(self, foretold: workload.Request | None = None) -> int:
-        """Write the snapshot anew and return its version."""
+        """Write a new snapshot and return its version."""
         self._version += 1
         snapshot.write(self._path, self.cluster(foretold))
         return self._version

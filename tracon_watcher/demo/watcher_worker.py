@@ -113,7 +113,7 @@ class Worker:
         return result
 
     def _refresh(self) -> None:
-        """Have the model of the cluster collected anew, as the periodic job does."""
+        """Have the model of the cluster collected again, as the periodic job does."""
         from watcher.decision_engine.model.collector import manager
         collector = manager.CollectorManager().get_cluster_model_collector('compute')
         if collector._audit_scope_handler is not None:

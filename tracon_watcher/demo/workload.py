@@ -56,7 +56,7 @@ FLAVORS = {flavor.name: flavor for flavor in (
 class Request:
     """One VM that is asked for.
 
-    :param program: what it will do, which nobody is told
+    :param program: what it will do, which is not told to any service
     :param profile: (4,) what it will demand: one measurement of that program alone
     """
 
