@@ -13,7 +13,7 @@
 """Finds out which host each judged request was given.
 
 Nova does not tell a filter. But when it takes a host it raises ``num_instances`` of the very
-HostState that it had weighed, and HostStates are made anew for each request: so a raised count
+HostState that it had weighed, and HostStates are made again for each request: so a raised count
 marks the chosen host.
 
 Between the weighing and that lies a claim in Placement, which takes long enough for others to be

@@ -163,18 +163,18 @@ def _host(captured: Captured, position: int, status: int, refused: bool, weight:
 
 def _worst(found: verdict.Assessment, row: int, residents: _Residents) -> dict[str, Any]:
     """Return who is harmed most: on a host with a breach whose limit, on others in all."""
-    everybody = {**residents, **{
+    all_vms = {**residents, **{
         (response, verdict.NEWCOMER): (0.0, float(found.exponent[response, row]))
         for response in range(len(RESPONSES))}}
     breach = found.breach(row) if found.refused[row] else None
     if breach is None:
         response, uuid = max(
-            (one for one, exponents in everybody.items() if not math.isnan(exponents[1])),
-            key=lambda one: round(everybody[one][1] - everybody[one][0], _DIGITS))
+            (one for one, exponents in all_vms.items() if not math.isnan(exponents[1])),
+            key=lambda one: round(all_vms[one][1] - all_vms[one][0], _DIGITS))
     else:
         response, uuid = RESPONSES.index(breach.response), breach.vm
     # Somebody on another host may be meant, with whom a pool is shared.
-    before, after = everybody.get((response, uuid), (math.nan, math.nan))
+    before, after = all_vms.get((response, uuid), (math.nan, math.nan))
     return {'vm': uuid, 'response': RESPONSES[response],
             'before': _response(response, before), 'after': _response(response, after),
             'bound': None if breach is None else _number(breach.bound),

@@ -61,7 +61,7 @@ class Decisions:
                  for position in (judged.rows < 0).nonzero()[0]}
         one = decision.Captured(
             str(uuids.uuid4()), getattr(request, 'request_id', None), _operation(judged, spec),
-            # HostStates are large, and made anew for each request.
+            # HostStates are large, and made again for each request.
             outcome, dataclasses.replace(judged, states=[None] * len(states), _left=None), names)
         with self._lock:
             self._captured.append(one)
@@ -89,7 +89,7 @@ class Decisions:
             self._faults.report('decisions', (
                 f'{dropped} decisions are not recorded, since there were more than {_MOST} '
                 f'before they could be looked at'), key='dropped')
-        # One by one: so many may take a while, and whoever else runs natively waits.
+        # One by one: so many may take a while, and other native work waits.
         for one in captured:
             document = self._faults.guarded(
                 functools.partial(background.natively, decision.document, one), None,

@@ -13,7 +13,7 @@
 """Placements told between the workers of nova-scheduler, through small files in a directory.
 
 Each worker appends to a file of its own, one JSON object a line, and reads what is new in the
-others'. A file that nobody has written to for long is removed by whichever worker sees it first;
+others'. A file that was not written to for long is removed by the first worker that sees it;
 so a worker leaves a file that it has not written to for half of that time, and begins another,
 whose name is new. Everything here runs in the background.
 """
@@ -88,7 +88,7 @@ class Exchange:
         return found
 
     def _natively(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        # Machines may share the directory, and whoever serves it may not answer.
+        # Machines may share the directory, and its server may not answer.
         try:
             return background.natively(function, *arguments)
         finally:
@@ -187,7 +187,7 @@ class Exchange:
             stream.seek(seen.offset - len(seen.tail))
             before, data = stream.read(len(seen.tail)), stream.read(_AT_ONCE)
             if before != seen.tail:
-                # It was cut, and maybe written anew: nothing of it is known.
+                # It was cut, and maybe written again: nothing of it is known.
                 stream.seek(0)
                 seen, data = _Reading(found.st_ino), stream.read(_AT_ONCE)
         whole = data[:data.rfind(b'\n') + 1]

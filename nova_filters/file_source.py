@@ -42,7 +42,7 @@ class FileSource:
             self._client.tried()
 
     def post(self, method: str, document: dict) -> None:
-        """Tell nobody: there is no engine."""
+        """Do nothing: there is no engine to tell."""
 
     def close(self) -> None:
         """Do nothing: there is nothing to end."""

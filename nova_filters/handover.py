@@ -33,7 +33,7 @@ def give(spec, judged: judgements.Judgement) -> None:
 
 
 def take(spec) -> judgements.Judgement | None:
-    """Return it, once: Nova filters and weighs anew for each instance of a request."""
+    """Return it, once: Nova filters and weighs again for each instance of a request."""
     with _lock:
         ref, judged = _given.pop(id(spec), (None, None))
     return judged if ref is not None and ref() is spec else None

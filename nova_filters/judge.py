@@ -213,7 +213,7 @@ class Judge:
         cluster = assessor.cluster
         row = cluster.resident_index.get(uuid)
         if row is not None:
-            # On storage that nobody could tell, it is not known on which host its I/O is felt.
+            # On storage that is not known, it is not known on which host its I/O is felt.
             found = cluster.resident_profile(row)
             return storage.felt(cluster, found, cluster.io_domain[row] < 0)
         expected = newcomer.expected(cluster.history, *operation.kind(spec))
@@ -281,7 +281,7 @@ class Judge:
         for step, what in ((lambda: self._choices.settle(now), 'Chosen hosts were not noted'),
                            (lambda: self.pending.expire(now), 'Placements were not forgotten'),
                            (self._look, 'The snapshot was not looked at'),
-                           (self.snapshots.renew, 'The snapshot was not prepared anew'),
+                           (self.snapshots.renew, 'The snapshot was not prepared again'),
                            (self._tell_engine, 'Decisions were not recorded')):
             self.faults.guarded(step, None, what)
         return self._pause(now)

@@ -49,7 +49,7 @@ class Judgement:
     :param modes: (n,) :class:`~nova_filters.policy.Mode`
     :param assessment: by which hosts are refused; None when nothing is known of the newcomer
     :param foreseen: by which hosts are weighed: the same, with the VMs of requests whose host is
-        not known yet on those that they will most likely take. Nobody is refused for these.
+        not known yet on those that they will most likely take. No host is refused for these.
     :param exempt: whether the request is a move or names its host, and is never refused
     :param circumstances: see :class:`nova_filters.decision.Circumstances`
     :param alternates: whether the instance has its host, so that Nova asks once more only for

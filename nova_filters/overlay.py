@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Assesses anew the few hosts that differ from the snapshot, or that the newcomer leaves."""
+"""Assesses again the few hosts that differ from the snapshot, or that the newcomer leaves."""
 
 from __future__ import annotations
 

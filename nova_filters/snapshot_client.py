@@ -93,7 +93,8 @@ class SnapshotClient:
         """Wait until there is a first snapshot, or it is known that there is none.
 
         The first caller waits so many seconds, those that come meanwhile for the rest of these,
-        and nobody later: while an engine is away, requests are not held up again and again.
+        and later ones not at all: while an engine is away, requests are not held up again and
+        again.
         """
         if seconds <= 0 or self._tried.is_set():
             return
@@ -105,7 +106,7 @@ class SnapshotClient:
             self._tried.wait(self._wait_until - now)
 
     def tried(self) -> None:
-        """Let nobody wait any longer."""
+        """End all waiting."""
         self._tried.set()
 
     def take(self, content: snapshot.Snapshot, source: str, often: bool = False) -> None:
@@ -129,7 +130,7 @@ class SnapshotClient:
         self._wishes = wishes
 
     def renew(self) -> None:
-        """Prepare the snapshot anew if it shall be judged by differently; in the background."""
+        """Prepare the snapshot again if it shall be judged by differently; in the background."""
         if self._wishes != self._prepared_for:
             with self._lock:
                 self._prepared_for = self._wishes
@@ -143,7 +144,7 @@ class SnapshotClient:
         self._faults.report(_KIND, f'{text}; {kept}')
 
     def mended(self) -> None:
-        """Say it anew should it come back."""
+        """Report it again should it come back."""
         self._faults.mended(_KIND)
 
     def _prepare(self, content: snapshot.Snapshot) -> None:

@@ -33,7 +33,7 @@ _latest: "Worker | None" = None
 
 
 class Worker:
-    """Makes the judge when it is first needed: after the fork, and anew in each worker."""
+    """Makes the judge when it is first needed: after the fork, in each worker."""
 
     def __init__(self) -> None:
         self._pid: int | None = None

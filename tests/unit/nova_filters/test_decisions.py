@@ -144,7 +144,7 @@ class DocumentTest(DecisionCase):
                     judged.assessment.upper)]
                 np.testing.assert_allclose(sorted(bounds), one[name], rtol=1e-4)
 
-    def test_who_suffers_most_where_nobody_is_refused(self):
+    def test_who_suffers_most_where_no_host_is_refused(self):
         self.ask(self.judge(mode='weigh'), self.spec, 'b', 'c')
         said, = self.documents()
         alone, beside = said['hosts']

@@ -64,7 +64,7 @@ class LossTest(base.JudgeCase):
         self.wait_for(lambda: self.passing(judge) == ['a', 'b'])
         self.assertIn('tracon-engine: snapshot 1 is stale', self.log.output)
 
-    def test_without_an_engine_nobody_waits_for_long_and_it_is_said(self):
+    def test_without_an_engine_no_request_waits_for_long_and_it_is_said(self):
         self.patience(0.05)
         judge = self.judge(initial_wait_seconds=0.3)
         with mock.patch.object(judge.snapshots._tried, 'wait', autospec=True) as wait:

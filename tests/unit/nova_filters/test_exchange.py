@@ -76,7 +76,7 @@ class ProcessesTest(testtools.TestCase):
         return found
 
     def idle(self, seconds):
-        """Let nobody have written for so long."""
+        """Pretend that the last write was so long ago."""
         then = time.time() - seconds
         os.utime(self.only_file(), (then, then))
 

@@ -149,7 +149,7 @@ class InFlightTest(base.JudgeCase):
         self.wait_for(lambda: 'pending_directory' in self.log.output)
         self.assertEqual(1, self.log.output.count('pending_directory'))
 
-    def test_an_instance_that_a_host_counts_but_nobody_knows(self):
+    def test_an_instance_that_a_host_counts_but_that_is_not_known(self):
         judge = self.judge()
         self.passing(judge)
         states = self.states()
@@ -202,7 +202,7 @@ class BootFromVolumeTest(base.JudgeCase):
         self.assertTrue(placed.profile.apart)
         self.assertIn('CPU alone', placed.profile.source)
 
-    def test_one_on_storage_that_nobody_could_tell_is_moved_by_its_cpu(self):
+    def test_one_on_storage_that_is_not_known_is_moved_by_its_cpu(self):
         vm = '11111111-1111-4111-8111-111111111111'
         hosts = self.hosts(cluster.LOCAL)
         hosts.append(cluster.Host('c', (cluster.Resident(vm, self.IO, io_domain=cluster.UNKNOWN),),
@@ -251,7 +251,7 @@ class ExpectedTest(base.JudgeCase):
 
     def setUp(self):
         super().setUp()
-        # Nobody is forgotten while a busy machine takes its time.
+        # No VM is forgotten while a busy machine takes its time.
         self.useFixture(fixtures.MockPatchObject(pending, '_LONGEST_CLAIM', 600.0))
         self.useFixture(fixtures.MockPatchObject(choices, '_LONGEST_REQUEST', 600.0))
         self.write({name: {} for name in 'abc'})
@@ -339,7 +339,7 @@ class ExpectedTest(base.JudgeCase):
         self.assertEqual(self.weigh(judge), self.weigh_again(judge))
         self.assertEqual([(self.specs[0].instance_uuid, 'a')], self.expected(judge))
 
-    def test_nobody_is_expected_on_a_host_that_was_refused(self):
+    def test_no_vm_is_expected_on_a_host_that_was_refused(self):
         self.write({'a': {'resident': None}, 'b': {}, 'c': {}})
         judge = self.judge()
         self.assertEqual(2, len(self.weigh(judge, self.SPECS, a=['resident'])))
@@ -365,7 +365,7 @@ class ExpectedTest(base.JudgeCase):
         self.assertLess(weights[0], weights[1])     # one has come to a, one is expected there
         self.assertEqual(weights[1], weights[2])
 
-    def test_nobody_is_refused_for_them(self):
+    def test_no_host_is_refused_for_them(self):
         judge = self.judge(on_all_refused='refuse')
         for _again in range(4):
             self.weigh(judge, self.SPECS)
@@ -630,7 +630,7 @@ class AlternatesTest(base.JudgeCase):
     def expected(self):
         return [one.uuid for one in self.found.pending.expected(self.found._clock())]
 
-    def test_nobody_is_expected_there(self):
+    def test_no_vm_is_expected_there(self):
         self.place(0)
         self.place(1)
         self.sorted()
@@ -646,7 +646,7 @@ class AlternatesTest(base.JudgeCase):
         self.assertEqual(1, said)
         self.assertEqual(1, self.log.output.count('Interference of instance vm-1'))
 
-    def test_one_that_came_to_nothing_is_judged_anew(self):
+    def test_one_that_came_to_nothing_is_judged_again(self):
         self.place(0)
         self.sorted()
         self.states[0].updated = None
@@ -680,7 +680,7 @@ class NeutralTest(base.JudgeCase):
         self.assertGreater(weights[1], weights[2])
         self.assertEqual(weights[1], weights[3])
 
-    def test_a_breach_weighs_more_than_harm_where_nobody_has_a_limit(self):
+    def test_a_breach_weighs_more_than_harm_where_no_vm_has_a_limit(self):
         self.write({'a': {'vm-a': 1.01}, 'b': {'vm-b': None, 'vm-c': None}, 'd': {}})
         judge = self.judge(mode='weigh')
         states = [base.host_state(name) for name in ('a', 'b', 'd', 'unknown')]

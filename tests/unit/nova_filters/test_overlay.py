@@ -147,7 +147,7 @@ class TestOverlay(unittest.TestCase):
         own_disk, _ = self.assess(assessor, changes={1: arrived('new', VM)})
         self.assertGreater(own_disk.exponent[0, 1], told.exponent[0, 1])
 
-    def test_one_that_came_on_storage_nobody_could_tell_makes_its_host_unknown(self):
+    def test_one_that_came_on_unknown_storage_makes_its_host_unknown(self):
         assessor = self.pool(cluster.Resident('came', VM, io_domain=cluster.UNKNOWN))
         told, _ = self.assess(assessor, changes={1: arrived('came', VM)})
         self.assertEqual([assessment.Status.UNKNOWN_STORAGE, assessment.Status.KNOWN],
@@ -192,5 +192,5 @@ class TestOverlay(unittest.TestCase):
         host = data.draw(strategies.integers(0, len(hosts) - 1))
         plain, _ = overlay.assess(assessor, 'new', waiting(vm), limits.Limits(1.5), {}, {}, 0)
         told, _ = overlay.assess(assessor, 'new', waiting(vm), limits.Limits(1.5),
-                                 {host: residency.Change(gone={'nobody'})}, {}, 0)
+                                 {host: residency.Change(gone={'missing'})}, {}, 0)
         self.assert_same(plain, told)

@@ -74,7 +74,7 @@ class TestExpiry(unittest.TestCase):
         self.assertEqual(['old', 'vm-0'], [one.uuid for one in self.pending.all()][:2])
         self.assertEqual(pending.MOST, len(self.pending.all()))
 
-    def test_what_is_expected_is_forgotten_though_nobody_asks_for_it(self):
+    def test_what_is_expected_is_forgotten_though_it_is_not_asked_for(self):
         self.pending.expire(210.0)
         self.assertEqual(['old', 'new', 'expected'], self.kept())
         self.pending.expire(211.0)

@@ -138,7 +138,7 @@ class TestOrder(unittest.TestCase):
 
     @hypothesis.given(histories(), strategies.sampled_from([0, 128]))
     @hypothesis.settings(deadline=None)
-    def test_whatever_the_order_nobody_is_left_over(self, history, window):
+    def test_whatever_the_order_no_vm_is_left_over(self, history, window):
         running, steps = history
         with mock.patch.object(residency, '_WINDOW', window):
             cloud = Cloud(running)
@@ -190,7 +190,7 @@ class TestOrder(unittest.TestCase):
         # What is built no more is forgotten.
         self.assertEqual([], cloud.unknown(PATIENCE / 2 * number + PATIENCE + 1.0))
 
-    def test_a_clock_that_is_set_back_keeps_nobody(self):
+    def test_a_clock_that_is_set_back_keeps_no_vm(self):
         cloud = Cloud({'a': [], 'b': []})
         cloud.counts(0, 1)
         self.assertEqual(1, len(cloud.unknown(1e9)))
@@ -322,7 +322,7 @@ class TestLiveMigration(unittest.TestCase):
         cloud.counts(1, 1)
         self.assertEqual(['b/unknown-0'], cloud.unknown(1.0))
 
-    def test_the_late_word_of_the_source_brings_nobody_back(self):
+    def test_the_late_word_of_the_source_brings_no_vm_back(self):
         self.cloud.lists(0, 'vm', False)
         self.count()
         self.cloud.lists(0, 'vm', True)

@@ -103,7 +103,7 @@ class WaitTest(testtools.TestCase):
         self.useFixture(fixtures.MonkeyPatch(
             'time.monotonic', lambda: self.now))
 
-    def test_whoever_comes_later_does_not_wait(self):
+    def test_a_request_that_comes_later_does_not_wait(self):
         for _request in range(5):
             self.client.wait(2.0)
             self.now += 2.0
@@ -115,7 +115,7 @@ class WaitTest(testtools.TestCase):
             self.now += 0.5
         self.assertEqual([2.0, 1.5, 1.0, 0.5], self.waited)
 
-    def test_nobody_waits_where_that_is_switched_off_or_all_is_known(self):
+    def test_no_request_waits_where_that_is_switched_off_or_all_is_known(self):
         self.client.wait(0.0)
         self.client.tried()
         self.client.wait(2.0)
