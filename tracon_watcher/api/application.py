@@ -125,7 +125,7 @@ class _Log:
     @webob.dec.wsgify
     def __call__(self, request: webob.Request) -> webob.Response:
         response, took = self._measured.around(request, self._application)
-        # Quoted, so that nobody writes lines of his own into the log.
+        # Quoted, so that no client writes lines of its own into the log.
         path = parse.quote(request.environ.get('PATH_INFO', ''), encoding='latin-1')
         query = parse.quote(request.query_string, safe='=&%:,+', encoding='latin-1')
         LOG.info('%s "%s %s%s" status: %s len: %s time: %.4f [%s]', request.remote_addr or '-',

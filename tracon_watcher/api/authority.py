@@ -24,8 +24,8 @@ from oslo_policy import policy
 from tracon_watcher.api import faults
 from tracon_watcher.api import policies
 
-#: Stands for the project of whatever has none, so that having none makes nobody its owner.
-_NOBODY = '-'
+#: Stands for the project of whatever has none, so that a caller without a project does not own it.
+_NO_PROJECT = '-'
 
 
 class Caller:
@@ -48,7 +48,7 @@ class Caller:
 
         :param project: whose the thing is
         """
-        target = {'project_id': project or _NOBODY}
+        target = {'project_id': project or _NO_PROJECT}
         try:
             return bool(self._enforcer.authorize(rule, target, self._context, do_raise=False))
         except policy.InvalidScope:

@@ -62,8 +62,8 @@ class Explanations:
         query = parameters.Query(request.GET, _PARAMETERS)
         caller.require(policies.EXPLANATIONS_SHOW, 'explanations', caller.project)
         open_to = caller.may(policies.EXPLANATIONS_NEIGHBOURS)
-        # Whoever may see everything is told what was decided even while there is no view; whose a
-        # VM is, is known from the view alone.
+        # A caller who may see everything is told what was decided even while there is no view;
+        # whose a VM is, is known from the view alone.
         state = known.present() if open_to else known.now()
         most = min(query.positive('limit') or _MOST, _MOST)
         now = query.boolean('now')
@@ -125,7 +125,7 @@ def _of_the_vm_itself(found: Document, state: states.State | None) -> Document:
 
 
 def _project(decision: Mapping[str, Any], state: states.State | None) -> str | None:
-    """Return the project of the VM of a decision; None where nobody knows."""
+    """Return the project of the VM of a decision; None where it is unknown."""
     if state is not None:
         found = state.view.vms.get(str(decision.get('vm')))
         if found is not None:

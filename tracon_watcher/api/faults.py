@@ -36,7 +36,7 @@ ROUTE = 'tracon.route'
 class Fault(errors.TraconError):
     """A request that is answered with an error.
 
-    :param detail: one sentence, fit to be shown to whoever asked
+    :param detail: one sentence, fit to be shown to the caller
     :param remedy: what to do about it
     """
 
@@ -79,7 +79,7 @@ class Forbidden(Fault):
 
 
 class NotFound(Fault):
-    """There is no such thing, or it is none of the business of whoever asks."""
+    """There is no such thing, or the caller may not know of it."""
 
     status = 404
     title = 'Not found'

@@ -140,7 +140,7 @@ class Gathering:
         try:
             work(connection)
         except Exception:
-            # Without this thread nobody would be answered any more.
+            # Without this thread no request would be answered any more.
             LOG.exception('A request could not be read; its connection is closed')
             self._give_up(connection)
 

@@ -12,7 +12,7 @@
 
 """Who may ask what: the defaults, which policy.yaml overrides rule by rule.
 
-An administrator is whoever has the role admin, as in the other services. A *global reader* is
+An administrator is a user with the role admin, as in the other services. A *global reader* is
 somebody with the role reader on the system as a whole: reader on a project is what every tenant's
 auditor has, and must not open the view on other tenants. A cloud that gives its operators another
 role overrides ``global_reader`` alone.

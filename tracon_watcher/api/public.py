@@ -62,11 +62,11 @@ class Public:
             f'{request.application_url}/v1/{name}' for name in _RESOURCES]})
 
     def _health(self, request: webob.Request) -> webob.Response:
-        """Answer as long as the process answers at all; whoever restarts it looks here."""
+        """Answer as long as the process answers at all; supervisors that restart it look here."""
         return routes.respond(self._details())
 
     def _ready(self, request: webob.Request) -> webob.Response:
-        """Answer 503 until there is something to show; whoever sends requests looks here."""
+        """Answer 503 until there is something to show; load balancers look here."""
         found = self._details()
         return routes.respond(found, 200 if found['ready'] else faults.Unavailable.status)
 

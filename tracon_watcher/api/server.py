@@ -133,7 +133,7 @@ class _Server(wsgi.Server):
 
 
 class _Adapter(builtin.BuiltinSSLAdapter):
-    """Leaves the handshake to those who wait for the request: here it would hold up everybody."""
+    """Leaves the handshake to those who wait for the request: here it would hold up all others."""
 
     def wrap(self, sock: Any) -> tuple[Any, dict[str, Any]]:
         """Return the socket, and nothing about its connection yet."""

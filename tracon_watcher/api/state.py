@@ -144,7 +144,7 @@ class State:
         self.view = view
         self.now = now
         self.assessor = view.assessor
-        #: Judges by what VMs demand at this moment: whoever asks who disturbs whom asks of now.
+        #: Judges by what VMs demand at this moment: the question who disturbs whom is about now.
         self.moment = view.moment
         self.cluster = view.assessor.cluster
         self._kept = kept
@@ -211,7 +211,7 @@ class State:
     def held_back(self) -> BoolArray:
         """Return the VMs, (n,), that limits of their own hold back, and no neighbour visibly does.
 
-        What is predicted holds for VMs that may run as they like: nobody is named a culprit.
+        What is predicted holds for VMs that may run as they like: no VM is named a culprit.
         """
         def work() -> BoolArray:
             held = np.array([uuid in self.view.held_back for uuid in self.cluster.uuids],

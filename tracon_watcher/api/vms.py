@@ -89,8 +89,8 @@ def describe(state: states.State, rows: IntArray, open_to: bool, project: str | 
              ) -> list[Document]:
     """Return what there is to say of VMs.
 
-    :param open_to: whether whoever asks may see whose the neighbours are
-    :param project: of whoever asks
+    :param open_to: whether the caller may see whose the neighbours are
+    :param project: of the caller
     """
     cluster, now, blame = state.cluster, state.present(), state.culprits()
     agreement, slow, harm = state.agreement(), state.slowdown(), state.harm()

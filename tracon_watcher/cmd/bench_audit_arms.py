@@ -167,7 +167,7 @@ class Gnocchi:
         if self._wait:
             time.sleep(self._wait)
         if self.requests % 100 == 0:
-            # All data is asked for in the first phases; how long the rest takes nobody knows.
+            # All data is asked for in the first phases; how long the rest takes is unknown.
             self.report(0.9 * min(self.requests / self._expected, 1.0))
 
 

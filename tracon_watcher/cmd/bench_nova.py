@@ -80,7 +80,7 @@ def host_states(cluster: cluster_module.ClusterState) -> list[host_manager.HostS
 
 
 def renew(states: list[host_manager.HostState]) -> None:
-    """Make anew what Nova makes anew for each request, and what is compared."""
+    """Make again what Nova makes again for each request, and what is compared."""
     for state in states:
         state.nodename = ''.join(list(state.nodename))
 

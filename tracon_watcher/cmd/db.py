@@ -61,7 +61,7 @@ class Upgrade(_Command):
     """Make the tables of the engine's database, or bring them to this release.
 
     Back the database up and stop all engines before. Run it as the user whom the engine runs as:
-    SQLite's file belongs to whoever makes it.
+    SQLite's file belongs to the user who makes it.
     """
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:

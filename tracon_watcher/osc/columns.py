@@ -80,7 +80,7 @@ def culprit(found: dict[str, Any]) -> Value:
     if one is None:
         return Value(None, NONE)
     shown = {name: one[name] for name in ('uuid', 'name', 'share')}
-    # Of next to nothing nobody is to blame.
+    # Where the slowdown is next to nothing, no VM is to blame.
     if max(found['slowdown']['predicted'] or 1, found['slowdown']['now'] or 1) < 1.01:
         return Value(shown, NONE, 0.0)
     return Value(shown, f'{one["name"] or one["uuid"]} ({share(one["share"])})', one['share'])

@@ -41,14 +41,14 @@ OWN, OTHER = 'a' * 32, 'b' * 32
 EPOCH, VERSION = 3, 7
 
 #: What the roles of the policy tests are called, and the token of each.
-ADMIN, READER, MEMBER, STRANGER, NOBODY = 'admin', 'global', 'member', 'stranger', 'nobody'
+ADMIN, READER, MEMBER, STRANGER, UNRELATED = 'admin', 'global', 'member', 'stranger', 'unrelated'
 
 
 def cloud(now, version=VERSION, learnt=None):
     """Return the view of a small cloud of two projects.
 
     On ``alpha`` a tenant's web server suffers from another tenant's batch job, on ``beta`` from
-    one of its own; of ``gamma`` no cores are known, and on ``delta`` is nobody.
+    one of its own; of ``gamma`` no cores are known, and ``delta`` is empty.
 
     :param learnt: by host type
     """
@@ -151,8 +151,8 @@ def roles():
     for name, given, project in (
             (ADMIN, ('admin', 'manager', 'member', 'reader'), 'c' * 32),
             (MEMBER, ('member', 'reader'), OWN), ('auditor', ('reader',), OWN),
-            (STRANGER, ('member', 'reader'), 'd' * 32), (NOBODY, ('unrelated',), OWN),
-            ('nobody elsewhere', ('unrelated',), 'd' * 32)):
+            (STRANGER, ('member', 'reader'), 'd' * 32), (UNRELATED, ('unrelated',), OWN),
+            ('unrelated elsewhere', ('unrelated',), 'd' * 32)):
         token = tokens.V3Token(user_id=name, project_id=project)
         for role in given:
             token.add_role(name=role)

@@ -83,7 +83,7 @@ class Log(base.ApiCase):
         self.assertIn('status: 401', self.log.output)
         self.assertRegex(self.log.output, r'time: 0\.\d{4} \[req-')
 
-    def test_nobody_writes_lines_of_his_own(self):
+    def test_no_client_writes_lines_of_its_own(self):
         self.ask('/v1/vms/%0aroot logged in')
         self.ask('/v1/vms?name=%0aroot')
         for line in self.log.output.splitlines():

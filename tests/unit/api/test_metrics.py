@@ -43,7 +43,7 @@ class Metrics(base.ApiCase):
         self.assertEqual(1.4, found['tracon_slowdown_worst', ('source', 'observed')])
         self.assertEqual(1, found['tracon_agreement', ('agreement', 'less')])
         self.assertGreater(found['tracon_harm',], 2)
-        # Without a token nobody is named.
+        # Without a token no VM or project is named.
         for secret in ('web', 'alpha', base.OWN, base.identity('web')):
             self.assertNotIn(secret, text)
 
@@ -57,7 +57,7 @@ class Metrics(base.ApiCase):
             self.assertAlmostEqual(trust, found['tracon_host_type_trust', label])
             self.assertEqual(hours, found['tracon_host_type_vm_hours', label])
         self.assertEqual(0.05, found['tracon_host_type_error_ratio', ('host_type', 'synthetic')])
-        # Of what nobody has observed no error is known.
+        # Of what was not observed no error is known.
         self.assertNotIn(('tracon_host_type_error_ratio', ('host_type', '')), found)
 
     def test_without_a_view(self):

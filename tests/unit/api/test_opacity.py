@@ -35,7 +35,7 @@ class Tenant(base.ApiCase):
         yield '/v1/vms'
         for key in ('uuid', 'name', 'slowdown', 'observed', 'predicted', 'iops_ratio', 'share'):
             yield f'/v1/vms?sort_key={key}&sort_dir=desc'
-        for name in ('web', 'db', 'cron', 'batch', 'small', 'nobody'):
+        for name in ('web', 'db', 'cron', 'batch', 'small', 'missing'):
             yield f'/v1/vms?name={name}'
             yield f'/v1/vms/{base.identity(name)}'
             yield f'/v1/explanations/{base.identity(name)}'

@@ -24,7 +24,7 @@ OWN_VM, OTHER_VM = base.identity('web'), base.identity('batch')
 #: Administrators, a global reader, a member and a reader of the project, a member of another one,
 #: people without a role that counts, tokens of a domain and one of nothing.
 ROLES = (base.ADMIN, 'system admin', base.READER, base.MEMBER, 'auditor', base.STRANGER,
-         base.NOBODY, 'nobody elsewhere', 'domain reader', 'domain admin', 'unscoped')
+         base.UNRELATED, 'unrelated elsewhere', 'domain reader', 'domain admin', 'unscoped')
 #: What each of them is answered.
 ANSWERS = {
     '/v1/hosts':
@@ -92,7 +92,7 @@ class Defaults(base.ApiCase):
                 error = self.refused(401, path, token)
                 self.assertIn('valid token', error['detail'])
 
-    def test_headers_of_ones_own_make_nobody_an_administrator(self):
+    def test_headers_of_ones_own_make_no_administrator(self):
         forged = {'X-Roles': 'admin', 'X-Project-Id': base.OTHER, 'X-Identity-Status': 'Confirmed',
                   'X-User-Id': 'admin', 'Openstack-System-Scope': 'all',
                   'X-Is-Admin-Project': 'True'}
@@ -102,12 +102,12 @@ class Defaults(base.ApiCase):
 
     def test_other_projects_vm_and_none_are_told_alike(self):
         for path in ('/v1/vms/%s', '/v1/explanations/%s'):
-            missing = base.identity('nobody')
+            missing = base.identity('missing')
             one = self.refused(404, path % OTHER_VM, base.MEMBER)['detail']
             other = self.refused(404, path % missing, base.MEMBER)['detail']
             self.assertEqual(one.replace(OTHER_VM, ''), other.replace(missing, ''))
 
-    def test_vm_of_no_project_belongs_to_nobody(self):
+    def test_vm_of_no_project_has_no_owner(self):
         vms = dict(self.view.vms)
         del vms[OWN_VM]
         object.__setattr__(self.view, 'vms', vms)
@@ -123,14 +123,14 @@ class Overrides(base.ApiCase):
     def test_own_role_for_global_readers(self):
         self.api = self.build(policy={'global_reader': 'role:unrelated'})
         for path in ('/v1/hosts', '/v1/host_types', f'/v1/vms/{OTHER_VM}', '/v1/vms?host=alpha'):
-            self.assertEqual(200, self.ask(path, base.NOBODY).status_int, path)
+            self.assertEqual(200, self.ask(path, base.UNRELATED).status_int, path)
             self.assertIn(self.ask(path, base.MEMBER).status_int, (403, 404), path)
 
     def test_one_rule_alone(self):
         self.api = self.build(policy={policies.HOST_TYPES_LIST: '@', policies.VMS_LIST: '!'})
-        self.assertEqual(200, self.ask('/v1/host_types', base.NOBODY).status_int)
+        self.assertEqual(200, self.ask('/v1/host_types', base.UNRELATED).status_int)
         self.assertEqual(403, self.ask('/v1/vms', base.ADMIN).status_int)
-        self.assertEqual(403, self.ask('/v1/hosts', base.NOBODY).status_int)
+        self.assertEqual(403, self.ask('/v1/hosts', base.UNRELATED).status_int)
 
     def test_a_changed_file_takes_effect_with_the_next_request(self):
         self.assertEqual(403, self.ask('/v1/host_types', base.MEMBER).status_int)

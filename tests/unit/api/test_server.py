@@ -151,7 +151,7 @@ class Server(unittest.TestCase):
             self.assertEqual(status, caught.exception.code)
             caught.exception.close()
 
-    def test_a_head_that_is_too_large_keeps_nobody_waiting(self):
+    def test_a_head_that_is_too_large_keeps_no_other_waiting(self):
         for tls in (False, True):
             with self.subTest(tls=tls), tempfile.TemporaryDirectory() as folder:
                 certificate, key = certify(folder) if tls else (None, None)
@@ -230,7 +230,7 @@ class Server(unittest.TestCase):
                 said += chunk
             self.assertIn(b'408', said)
 
-    def test_those_that_drip_their_requests_keep_nobody_waiting(self):
+    def test_those_that_drip_their_requests_keep_no_other_waiting(self):
         for tls in (False, True):
             with self.subTest(tls=tls), tempfile.TemporaryDirectory() as folder:
                 certificate, key = certify(folder) if tls else (None, None)
@@ -250,7 +250,7 @@ class Server(unittest.TestCase):
                                      context=trusted) as response:
                     self.assertEqual({'path': '/ready'}, json.load(response))
 
-    def test_one_that_cannot_be_read_ends_nobody_elses(self):
+    def test_one_that_cannot_be_read_ends_no_other(self):
         made = self.serve()
         real = gathering.Gathering._read
 
@@ -267,7 +267,7 @@ class Server(unittest.TestCase):
         with request.urlopen(f'http://127.0.0.1:{made.port}/', timeout=120) as response:
             self.assertEqual(200, response.status)
 
-    def test_one_that_is_closed_already_ends_nobody_elses(self):
+    def test_one_that_is_closed_already_ends_no_other(self):
         made = self.serve()
         real = gathering.Gathering._take
 

@@ -83,7 +83,7 @@ class Content(base.ApiCase):
                           {'name': 'disk reads', 'value': None, 'unit': '1/s', 'reached': None}],
                          self.held_back(1.0)['own_limits'])
 
-    def test_nobody_is_blamed_for_what_a_limit_of_its_own_does(self):
+    def test_no_vm_is_blamed_for_what_a_limit_of_the_victim_does(self):
         for observed in (1.0, np.nan):
             found = self.held_back(observed)
             self.assertEqual((None, None, []), (found['culprit'], found['joint'],
@@ -125,7 +125,7 @@ class Content(base.ApiCase):
         self.assertGreater(found['culprits'][0]['share'], 0.5)
 
     def test_missing(self):
-        self.assertIn('no VM nobody', self.refused(404, '/v1/vms/nobody')['detail'])
+        self.assertIn('no VM missing', self.refused(404, '/v1/vms/missing')['detail'])
 
 
 class Lists(base.ApiCase):

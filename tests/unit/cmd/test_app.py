@@ -40,7 +40,7 @@ class Break(command.Command):
 
 
 class Lack(command.Command):
-    """Needs a package that nobody has."""
+    """Needs a package that does not exist."""
 
     def take_action(self, parsed_args):
         import no_such_package  # noqa: F401

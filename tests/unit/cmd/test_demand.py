@@ -51,7 +51,7 @@ class TestCommands(folder.FolderCase):
     def test_changes(self):
         file = next(name for name in packaged.measurements() if 'remote-volume' in name)
         rows = {row['polls']: row for row in run(lab_demand.Demand, file, '--changes')}
-        # Nobody is believed at once, hardly anybody not the second time.
+        # No VM is believed at once, nearly all are the second time.
         self.assertLess(rows[1]['rises_seen'], 0.1)
         self.assertGreater(rows[2]['rises_seen'], 0.9)
         self.assertGreater(rows[2]['falls_seen'], 0.8)

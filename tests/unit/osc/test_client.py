@@ -39,7 +39,7 @@ class Endpoint(osc.OscCase):
                     {'environment': {'OS_INTERFERENCE_ENDPOINT': f'{self.url}/v1'}.items()}):
             self.assertEqual(6, len(self.json('vm', 'list', **how)))
 
-    def test_nobody_answers(self):
+    def test_no_engine_answers(self):
         self.identity.endpoints['interference'] = 'http://127.0.0.1:1/'
         self.assertIn('is tracon-engine running', self.fails('vm', 'list'))
 

@@ -62,12 +62,12 @@ class VMs(osc.OscCase):
 
     def test_follows_pages_up_to_the_limit(self):
         self.api = self.build(largest=2)
-        everybody = [one['Name'] for one in self.json('vm', 'list')]
-        self.assertEqual(6, len(everybody))
-        self.assertEqual(everybody[:5],
+        all_names = [one['Name'] for one in self.json('vm', 'list')]
+        self.assertEqual(6, len(all_names))
+        self.assertEqual(all_names[:5],
                          [one['Name'] for one in self.json('vm', 'list', '--limit', '5')])
         third = self.json('vm', 'list')[2]['UUID']
-        self.assertEqual(everybody[3:],
+        self.assertEqual(all_names[3:],
                          [one['Name'] for one in self.json('vm', 'list', '--marker', third)])
 
     def test_says_when_the_cloud_changes_between_pages(self):
@@ -145,7 +145,8 @@ class VMs(osc.OscCase):
         error = self.fails('vm', 'list', '--marker', 'gone')
         self.assertIn("marker='gone' is not allowed", error)
         self.assertRegex(error, r'HTTP 400, req-')
-        self.assertIn('Policy interference:vms:list', self.fails('vm', 'list', user=base.NOBODY))
+        self.assertIn('Policy interference:vms:list',
+                      self.fails('vm', 'list', user=base.UNRELATED))
 
 
 class Hosts(osc.OscCase):
@@ -232,7 +233,7 @@ class Explain(osc.OscCase):
 class Roles(osc.OscCase):
     """Every command in every role: what is answered, or the status of the refusal."""
 
-    ROLES = (base.ADMIN, base.READER, base.MEMBER, base.STRANGER, base.NOBODY)
+    ROLES = (base.ADMIN, base.READER, base.MEMBER, base.STRANGER, base.UNRELATED)
     ANSWERS = {
         ('vm', 'list'): (0, 0, 0, 0, 403), ('vm', 'show', WEB): (0, 0, 0, 404, 403),
         ('vm', 'show', BATCH): (0, 0, 404, 404, 403),
