@@ -59,11 +59,11 @@ class Fields:
     def raw(self, name: str) -> Any:
         """Return the field as it stands."""
         if name not in self._content:
-            self.refuse(name, None, 'the field is missing; write the document anew')
+            self.refuse(name, None, 'the field is missing; write the document again')
         return self._content[name]
 
     def only(self, known: Sequence[str]) -> None:
-        """Refuse fields that nobody would read, such as misspelt ones."""
+        """Refuse fields that are not read, such as misspelt ones."""
         for name in self._content:
             if name not in known:
                 self.refuse(name, self._content[name],
@@ -141,7 +141,7 @@ def parse(text: str, source: str) -> Fields:
     except (ValueError, RecursionError) as error:
         raise errors.InvalidDocument(
             source, 'the text', text[-40:], f'no valid JSON ({error}): truncated or edited? '
-            'write the document anew') from None
+            'write the document again') from None
     return Fields(source, content)
 
 

@@ -258,7 +258,7 @@ class SourceTestCase(unittest.TestCase):
                     self.assertIn(path, listed, module.name)
                     self.assertIn(module.room, listed[path], path)
                     seen.add(path)
-        self.assertEqual(set(listed), seen, 'the table has what nobody reads any more')
+        self.assertEqual(set(listed), seen, 'the table has what is not read any more')
 
     def test_every_file_of_a_host_is_listed(self):
         listed = tuple(row.what.strip('/') for row in self.table if row.source == 'kernel')

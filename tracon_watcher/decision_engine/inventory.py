@@ -54,7 +54,7 @@ class Server:
     :param host: of its compute service, None where it has none
     :param extra_specs: of its flavor, as they were when it got it
     :param image_properties: of its image, or of the one that its boot volume was made of; None
-        where nobody could tell
+        where it could not be found out
     :param pinned_zone: the availability zone it was requested for, None for any
     """
 
@@ -102,8 +102,8 @@ class Inventory:
 
     :param servers: by uuid
     :param services: by host
-    :param moved_at: by uuid, when a VM's latest migration, whoever ordered it, last changed,
-        seconds since the epoch
+    :param moved_at: by uuid, when a VM's latest migration last changed, regardless of who ordered
+        it, seconds since the epoch
     :param direct_ports: by uuid, the vNIC type of a port that is not an ordinary one
     :param moves: by uuid, how many migrations there were of late
     :param arriving: by host, the uuid of a VM that somebody is moving to it
@@ -168,7 +168,7 @@ def _room(placement: listing.Service) -> dict[str, constraints.Room]:
     """Return what Placement says is left of each compute node that has any memory left.
 
     It knows of allocations that no VM on the host stands for: those of migrations under way, on
-    both hosts, and of resizes that nobody has confirmed.
+    both hosts, and of resizes that are not confirmed.
     """
     body = placement.get('/allocation_candidates', 'provider_summaries',
                          {'resources': 'MEMORY_MB:1'})

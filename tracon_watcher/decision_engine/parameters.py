@@ -46,10 +46,10 @@ SCHEMA: dict[str, Any] = {
                            'feign. Larger where telemetry is coarse; 0 where it is exact.',
             'type': 'number', 'minimum': 0, 'maximum': 1, 'default': 0.1},
         'cooldown_seconds': {
-            'description': 'Seconds for which a VM stays where it is after a migration, whoever '
-                           'ordered that one, and after one of Watcher\'s that failed. Each '
-                           'further migration within a day doubles them, '
-                           'up to six hours.',
+            'description': 'Seconds for which a VM stays where it is after a migration, '
+                           'regardless of who ordered it, and after a migration of '
+                           'Watcher\'s that failed. Each further migration within a day '
+                           'doubles them, up to six hours.',
             'type': 'number', 'minimum': 0, 'maximum': 2592000, 'default': cooldown.FIRST},
         'excluded_projects': {
             'description': 'Ids of projects whose VMs stay where they are.',

@@ -26,7 +26,7 @@ class DependencyPlanner(weight.WeightPlanner):
     """Orders live migrations by what they depend on.
 
     Watcher's weight planner runs two migrations at a time whatever they are, and its workload
-    stabilization planner all of them, so that states would occur that nobody assessed. Here a
+    stabilization planner all of them, so that states would occur that were not assessed. Here a
     migration waits for the earlier ones that share a host or a server group with it;
     others may run beside it, and one that fails does not hold them up.
     """

@@ -36,8 +36,8 @@ class Wishes:
 
     :param excluded_projects: ids of projects whose VMs stay
     :param opt_out_key: a VM with this key in its metadata stays, unless it says false
-    :param cooldown_seconds: after a migration, whoever ordered it; doubled by each further one
-        within a day, up to six hours
+    :param cooldown_seconds: after a migration, regardless of who ordered it; doubled by each
+        further one within a day, up to six hours
     """
 
     excluded_projects: frozenset[str]

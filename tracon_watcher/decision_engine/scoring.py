@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Scoring engines: what a VM suffers beside others on a host, for whoever asks Watcher."""
+"""Scoring engines: what a VM suffers beside others on a host, for users who ask Watcher."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class InterferenceStrategy(base.BaseStrategy):
     def _without_shares(cloud: connection.Connection, state: cluster_module.ClusterState,
                         allowed: constraints.Constraints,
                         planned: Callable[[constraints.Constraints], plan.Plan]) -> plan.Plan:
-        """Return a plan that moves nobody who has shares of Manila's.
+        """Return a plan that moves no VM that has shares of Manila's.
 
         Nova tells VM by VM alone, so that it is asked for those that would be moved. Where one
         of them has shares, it is asked for its neighbours as well, which may go in its place.

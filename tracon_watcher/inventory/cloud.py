@@ -158,7 +158,7 @@ def collect(connection: Any, clock: Callable[[], float] = time.time,
     """Ask Nova and, where there is one, Cinder.
 
     :param connection: ``openstack.connection.Connection``
-    :param volume_limits: learns what volumes are limited to; None: nobody asks for it
+    :param volume_limits: learns what volumes are limited to; None: it is not asked for
     :raises tracon_watcher.inventory.listing.CloudUnavailable: when one of them does not answer
     """
     began = clock()

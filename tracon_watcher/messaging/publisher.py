@@ -39,7 +39,7 @@ Give = Callable[[], dict[str, Any]]
 
 
 def _unheard(_documents: list[dict[str, Any]]) -> None:
-    """Take what nobody wants."""
+    """Drop what is not wanted."""
 
 
 def _nothing_learnt() -> dict[str, Any]:
@@ -120,7 +120,7 @@ class Publisher:
                 None if made is None or current is None else [(current.identity, made)]))
 
     def statistics(self) -> dict[str, int]:
-        """Return numbers for whoever watches the engine."""
+        """Return numbers for those who watch the engine."""
         return {**self._endpoint.counts, 'unannounced': self._unannounced,
                 'listeners': len(self._endpoint.listeners())}
 

@@ -13,7 +13,7 @@
 """An engine that does not lead listens to the one that does.
 
 When it takes the lead, it begins from what the other one has told last: who listens needs a delta
-instead of a whole snapshot, and demands that have not changed are not told anew.
+instead of a whole snapshot, and demands that have not changed are not told again.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Subscriber:
     """Fetches snapshots in a thread of its own, which starts with :meth:`start`.
 
     It may be made before a process forks: nothing is shared with the parent but what it is given,
-    and in the child it starts anew when it is first used there. Under eventlet's monkey patching
+    and in the child it starts again when it is first used there. Under eventlet's monkey patching
     the thread is a green one.
 
     :param connect: see :func:`tracon_watcher.messaging.protocol.connector`
@@ -74,7 +74,7 @@ class Subscriber:
     :param report: called with a text when something keeps snapshots from coming, once and after
         an hour again
     :param mended: called when all is well again
-    :param run: calls a function with arguments where computing holds nobody up
+    :param run: calls a function with arguments where computing holds up no other work
     :param period: seconds without news after which the engine is asked
     :param note: called with a text when anything else is wrong, in the same way; None: ``report``
     """
@@ -125,7 +125,7 @@ class Subscriber:
             session.wanted.set()
 
     def forked(self) -> None:
-        """Begin anew in a child process."""
+        """Start again in a child process."""
         # What the parent's connections are is kept: closing them would end the parent's.
         _inherited.append(self._session)
         self._session = None
@@ -398,7 +398,7 @@ class _Session:
         try:
             tell(text)
         except Exception:
-            # Whoever is told must not end what tells.
+            # An error in the receiver must not end this thread.
             LOG.exception('This could not be reported: %s', text)
 
 

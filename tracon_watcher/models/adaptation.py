@@ -60,7 +60,7 @@ class Drift:
         self._window, self._shift, self._surge = window, shift, surge
 
     def update(self, error: float) -> bool:
-        """Take one error; say whether there is drift. After an alarm the window fills anew."""
+        """Take one error; say whether there is drift. After an alarm a new window starts."""
         self._last.append((error - self._mean) / self._deviation)
         if len(self._last) < self._window:
             return False

@@ -47,7 +47,7 @@ Terms = Callable[[FloatArray], FloatArray]
 def compressed(settings: FloatArray) -> FloatArray:
     """Return terms of degree one and two, of CPU as it is and of compressed reads and writes.
 
-    There is no constant, since nobody beside it does nothing.
+    There is no constant, since a VM without neighbours is not disturbed.
     """
     values = settings.copy()
     values[:, 1:] = np.log1p(_COMPRESSION * settings[:, 1:]) / np.log1p(_COMPRESSION)

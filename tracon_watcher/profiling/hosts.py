@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Which hosts are measured: one of each type, and nobody else is on it."""
+"""Which hosts are measured: one of each type, without other VMs on it."""
 
 from __future__ import annotations
 

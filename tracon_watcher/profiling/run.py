@@ -33,7 +33,7 @@ from tracon_watcher.profiling import schedule
 from tracon_watcher.profiling import site as sites
 from tracon_watcher.telemetry import readings
 
-#: Rounds in which windows are taken that did not come out; each boots its VMs anew.
+#: Rounds in which windows are taken that did not come out; each boots its VMs again.
 ROUNDS = 3
 #: Windows given up one after the other, from which on it is no accident.
 IN_A_ROW = 8

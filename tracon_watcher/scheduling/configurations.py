@@ -75,7 +75,7 @@ class Configurations:
 
     def name(self, index: int) -> str:
         """Return who runs in a configuration, as people read it."""
-        return ' + '.join(self.classes[task] for task in self.members[index]) or 'nobody'
+        return ' + '.join(self.classes[task] for task in self.members[index]) or 'none'
 
     def _check(self) -> None:
         if not self.classes:

@@ -89,7 +89,7 @@ class ResourceList:
         """Go on with a full listing by so many pages; say whether it has ended."""
         listing = self._listing or _Listing(
             self._search({'=': {'ended_at': None}}), {}, self._last_revision)
-        # One that breaks off begins anew the next time.
+        # One that breaks off starts again the next time.
         self._listing = None
         count = 0
         for found in itertools.islice(listing.pages, most):

@@ -31,8 +31,8 @@ def read(root: pathlib.Path = pathlib.Path('/'), ticks_per_second: int | None = 
          monotonic: Callable[[], int] = time.monotonic_ns) -> dict[str, int]:
     """Return the host's counters by the name of their meter; what is unknown is not there.
 
-    The kernel's idle and iowait may fall a little; the times of a disk's requests start anew
-    after 2³² ms.
+    The kernel's idle and iowait may fall a little; the times of a disk's requests start again from
+    zero after 2³² ms.
 
     :param root: of the filesystem that has /proc and /sys
     :param ticks_per_second: of /proc/stat (default: this system's)

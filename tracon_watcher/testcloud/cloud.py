@@ -152,7 +152,7 @@ class TestCloud:
         """Run one more process, which is stopped with the others.
 
         :param ready: tells whether it is up
-        :param reads: files that it reads at its start; when they have changed it starts anew
+        :param reads: files that it reads at its start; when they have changed it is restarted
         :param host: the compute host on which it runs
         """
         if host is None:

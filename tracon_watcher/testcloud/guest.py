@@ -12,8 +12,8 @@
 
 """The tenant's side of a guest: starts its program and asks how far it has come.
 
-The guest's second serial line is a socket on its host's address. Whoever plays the tenant speaks
-through it; this product's own services never do.
+The guest's second serial line is a socket on its host's address. The code that plays the tenant
+speaks through it; this product's own services never do.
 """
 
 from __future__ import annotations

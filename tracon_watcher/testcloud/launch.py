@@ -25,7 +25,7 @@ from tracon_watcher.testcloud import seed
 from tracon_watcher.testcloud import services as services_module
 from tracon_watcher.testcloud import steps
 
-#: Go last, when nobody has anything to tell any more.
+#: Go last, when no other service has anything to tell any more.
 _FIRST = ('mariadb', 'rabbitmq', 'memcached')
 _REPORT_PATIENCE = 120.0
 

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Processes that outlive whoever started them, and are known again without doubt."""
+"""Processes that outlive the one that started them, and are known again without doubt."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@
 
 Everything is real: libvirt's VMs, Nova, Ceilometer, Gnocchi, RabbitMQ, Watcher. What the operator
 sees comes from the commands that operators have. What the tenants feel is asked of the programs
-in their guests, by the story and by nobody else.
+in their guests, by the story alone.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Story:
         try:
             return self._play(patience)
         finally:
-            # Nobody wants a machine that goes on hammering.
+            # No machine shall go on hammering.
             for one in self._guests.values():
                 with contextlib.suppress(lab_errors.GuestError):
                     one.end()
@@ -344,7 +344,7 @@ class Story:
 
 
 def _named(sight: Sight) -> bool:
-    """Say whether the operator is told of the culprit: of next to nothing nobody is to blame."""
+    """Say whether the operator is told of the culprit; a slowdown of next to nothing has none."""
     return (sight.culprit == CULPRIT and (sight.observed or 0.0) >= NOTABLE
             and (sight.predicted or 0.0) >= NOTABLE)
 

@@ -37,7 +37,7 @@ _OPEN_FILES = 65536
 class Status:
     """What is seen of a service.
 
-    :param state: `running`, `stopped`, or `died` when nobody has stopped it
+    :param state: `running`, `stopped`, or `died` when it ended without being stopped
     :param resident_bytes: of the process and its children, what they share counted for each
     """
 
@@ -82,7 +82,7 @@ class Supervisor:
         """Start a service unless it runs as it should; return whether it had to be started.
 
         One that runs with another command, or has read files that say something else by now, is
-        started anew.
+        restarted.
         """
         mark = service.mark
         before = self.recorded(service.name)

@@ -47,7 +47,7 @@ class LearntTest(unittest.TestCase):
         self.assertEqual('is locked', found.immovable['heavy'])
         self.assertIn(f'moves of the kind "{KIND}" are suspended', found.immovable['hurt'])
 
-    def test_a_suspension_that_is_over_holds_nobody(self):
+    def test_a_suspension_that_is_over_holds_no_vm(self):
         found = learnt.heeded(constraints.Constraints(), learnt.Standing({KIND: NOW}), state(),
                               NOW)
         self.assertEqual({}, dict(found.immovable))

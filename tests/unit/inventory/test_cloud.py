@@ -103,7 +103,7 @@ class CollectTest(unittest.TestCase):
         self.assertEqual({'h1': (48, 2), 'h2': (None, 1)},
                          {name: (one.cores, one.threads) for name, one in found.items()})
 
-    def test_a_cpu_that_nobody_describes_has_a_thread_a_core(self):
+    def test_a_cpu_without_a_description_has_a_thread_a_core(self):
         for described in (None, '', {}, {'topology': None}, {'topology': {'threads': 0}},
                           {'topology': {'threads': 'two'}}):
             found = cloud.collect(Cloud({**answers(), '/os-hypervisors/detail': {'hypervisors': [

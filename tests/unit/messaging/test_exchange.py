@@ -180,7 +180,7 @@ class LeadTest(base.MessagingCase):
                 self.wait_for(lambda version=version:
                               listener.identities()[-1:] == [(2, version)])
         self.assertEqual([(2, 10), (2, 20), (2, 30)], listener.identities())
-        # It is asked, as nobody else is left, and its answer is passed over as well.
+        # It is asked, as no other is left, and its answer is passed over as well.
         asked = first.statistics()['head']
         second.stop()
         self.ask(listener)
@@ -336,7 +336,7 @@ class DamageTest(base.MessagingCase):
 
 
 class LossTest(base.MessagingCase):
-    """Nobody answers."""
+    """No engine answers."""
 
     def test_it_is_said_once_and_the_last_snapshot_kept(self):
         engine = self.engine()

@@ -75,7 +75,7 @@ class TestParcel(unittest.TestCase):
             changed += data.draw(strategies.binary(min_size=1))
         with self.assertRaises(errors.InvalidDocument):
             list(parcel.lines(made.label, bytes(changed), 'it'))
-        # Where whoever changed it has stated what fits to it: some bits mean nothing.
+        # Where the label was changed to fit the changed content: some bits mean nothing.
         stated = dataclasses.replace(made.label, packed=len(changed),
                                      sha256=parcel.hashlib.sha256(changed).hexdigest())
         try:

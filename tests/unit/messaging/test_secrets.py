@@ -41,7 +41,7 @@ class TestSecrets(unittest.TestCase):
 
     def test_a_broker_that_is_not_there(self):
         with socket.socket() as taken:
-            # Bound and not listening: whoever calls is refused.
+            # Bound and not listening: every call is refused.
             taken.bind(('127.0.0.1', 0))
             port = taken.getsockname()[1]
             # Some of the driver's options are in no other.

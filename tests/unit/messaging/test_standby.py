@@ -47,7 +47,7 @@ class TestStandby(base.MessagingCase):
         second.publish(state((2, 1), b1=3 * VM))
         self.wait_for(lambda: listener.identities()[-1:] == [(2, 1)])
         snapshots.same(self, state((2, 1), b1=3 * VM), listener.current)
-        # Nobody had to fetch the whole.
+        # No listener had to fetch the whole.
         self.assertEqual(0, second.statistics()['chunk'])
 
     def test_nothing_was_heard(self):

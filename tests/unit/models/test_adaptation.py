@@ -40,7 +40,7 @@ class TestDrift(unittest.TestCase):
         errors_[100:] *= 6.0
         self.assertTrue(100 <= alarms(adaptation.Drift(NORMAL), errors_)[0] <= 115)
 
-    def test_after_an_alarm_its_window_fills_anew(self):
+    def test_after_an_alarm_a_new_window_starts(self):
         self.assertEqual([19, 39], alarms(adaptation.Drift(NORMAL), [5.0] * 45))
 
     def test_what_residuals_had_already_is_no_drift(self):

@@ -44,7 +44,7 @@ class TestChosen(unittest.TestCase):
         self.assertEqual([('b', 'fast'), ('d', 'slow'), ('c', 'usual')], self.chosen(
             (), 'usual', aggregates=(('fast', 'ab'), ('slow', 'd')), down='a'))
 
-    def test_leftovers_of_our_own_are_nobody(self):
+    def test_leftovers_of_our_own_do_not_count(self):
         vm = hosts.prefix('a') + 'target'
         self.assertEqual([('a', 'fast')], self.chosen(['a'], vms=[(vm, 'ours', 'a')]))
         for name, project in ((vm, 'theirs'), (hosts.prefix('b') + 'target', 'ours')):

@@ -150,7 +150,7 @@ class TestRun(RunTestCase):
         self.cloud.sleep = later
         with self.assertRaisesRegex(errors.HostNotEmpty, r'host cmp1 has 1 other VMs: db \(x\)'):
             self.measure(6)
-        # Nobody has touched it, and what was measured before is kept.
+        # It was not touched, and what was measured before is kept.
         self.assertEqual({'x'}, set(self.cloud.servers))
         self.assertTrue(dataset.read(self.path).text['kind'].size)
 

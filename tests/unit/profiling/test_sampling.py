@@ -68,8 +68,8 @@ class TestSampling(unittest.TestCase):
         self.assertIsNone(self.seen(103.0, 120.0))
         self.assertIsNone(self.seen(500.0, 900.0))
         samples = sampling.Sampler(Reader(), 10.0).read(0.0, 50.0)
-        self.assertIsNone(samples.seen('nobody', 0.0, 50.0))
-        self.assertEqual((0, 5), (samples.count('nobody'), samples.count('vm')))
+        self.assertIsNone(samples.seen('missing', 0.0, 50.0))
+        self.assertEqual((0, 5), (samples.count('missing'), samples.count('vm')))
 
     def test_half_a_sample_is_none(self):
         found = self.seen(110.0, 150.0, Reader(missing=(120.0,)))

@@ -273,7 +273,7 @@ class NewcomerTest(unittest.TestCase):
         own = network.Prepared(self.hosts, self.vms).with_newcomer(network.Newcomer(4, 0.9))[0]
         self.assertEqual([False, True, False], (own < 1.0 + 1e-12).tolist())
 
-    def test_without_one_that_leaves_nobody_else(self):
+    def test_without_the_only_one(self):
         prepared = network.Prepared(self.hosts, self.vms, self.uses)
         found = prepared.without(0)
         # Its own vCPUs wait at the disk for each other, nearly as often as before.

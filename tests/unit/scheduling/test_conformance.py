@@ -178,7 +178,7 @@ class TestWhatEachPrefers(unittest.TestCase):
         pool.add(0, 2)
         self.assertEqual([(0, 1)], scheduler.schedule([1], pool))
 
-    def test_mibs_takes_the_first_then_whoever_suffers_least_beside_it(self):
+    def test_mibs_takes_the_first_then_the_one_that_suffers_least_beside_it(self):
         # Beside loud: calm 1.2, loud 2.0, touchy 6.0.
         placed = self.place('MIBS_8', [1, 2, 1, 0], [[], [], [], []])
         self.assertEqual([0, 3, 1, 2], [position for position, _host in placed])

@@ -186,7 +186,7 @@ class TestPhysics(unittest.TestCase):
             self.assertEqual((300, 300, 300), (found.arrived, found.started,
                                                int(found.completed.sum())), name)
 
-    def test_one_task_that_nobody_wants_is_not_left_for_ever(self):
+    def test_one_unwanted_task_is_not_left_for_ever(self):
         performance = synthetic.harmful()
         times = np.arange(0, 40000.0, 12.0).tolist()
         classes = [TOUCHY] * len(times)
@@ -219,9 +219,9 @@ class TestPhysics(unittest.TestCase):
     def test_an_overloaded_queue_counts_all_arrivals_and_overtaking(self):
         performance = synthetic.harmful()
         source = self.source(5.0, 1000.0)
-        everybody = sum(len(chunk.times) for chunk in source.chunks())
+        all_tasks = sum(len(chunk.times) for chunk in source.chunks())
         fifo = run(performance, [0], 'FIFO-packed', source, 1000.0)
-        self.assertEqual(everybody, fifo.arrived)
+        self.assertEqual(all_tasks, fifo.arrived)
         self.assertEqual(0, fifo.overtaken)
         self.assertGreater(run(performance, [0], 'MIX_8-eager', source, 1000.0).overtaken, 0)
 

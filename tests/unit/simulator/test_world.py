@@ -142,7 +142,7 @@ class TestWorld(unittest.TestCase):
                     for name in space.classes]
         np.testing.assert_allclose(ratio, expected, rtol=ROUNDED)
 
-    def test_capacity_is_what_slots_complete_where_nobody_interferes(self):
+    def test_capacity_is_what_slots_complete_without_interference(self):
         both = world.build(self.data, [HOST_TYPE, 'shared-slow-device'], [2, 3], model='truth')
         mix = np.full(8, 1 / 8)
         expected = sum(slots * hosts / seconds.mean() for slots, hosts, seconds in zip(

@@ -132,7 +132,7 @@ def serving(answer):
 
 
 def unused_port(case):
-    """A port on which nobody listens, nor can while the test runs."""
+    """A port on which no program listens, nor can while the test runs."""
     holder = socket.socket()
     case.addCleanup(holder.close)
     holder.bind(('127.0.0.1', 0))

@@ -106,7 +106,7 @@ class ThrottledTimesTestCase(unittest.TestCase):
                     vcpu0=2)
         self.assertEqual({}, self.read())
 
-    def test_a_domain_that_is_started_anew_is_sought_anew(self):
+    def test_a_domain_that_is_restarted_is_sought_again(self):
         self.groups(V1, V1_STAT, vcpu0=1)
         self.read()
         again = V1.replace('qemu-7', 'qemu-8')

@@ -192,7 +192,7 @@ class TestDomains(unittest.TestCase):
                                   (1_060_000_000, 1_040_000_000))]
         self.assertEqual([10_000_000, 10_000_000, 20_000_000], seen)
 
-    def test_host_cpu_starts_anew_with_the_process(self):
+    def test_host_cpu_starts_from_zero_with_the_process(self):
         stats = {'cpu.time': 9_000_000_000, 'vcpu.current': 1, 'vcpu.maximum': 1,
                  'vcpu.0.time': 4_000_000_000, 'block.count': 0}
         self.poll(stats)

@@ -364,7 +364,7 @@ class TestGnocchiReader(unittest.TestCase):
         self.assertEqual(4 + 3 * 2, len(answered))
         self.assertEqual((36, 36), (reader.last.failed, reader.last.unread))
         self.assertEqual(1, len(logs.output))
-        # Nobody is to blame for it: the next round asks for the same pages.
+        # No resource is to blame for it: the next round asks for the same pages.
         self.gnocchi.spoil = lambda request: None
         self.assertEqual(40, len(self.read(reader).resources))
 

@@ -113,7 +113,7 @@ class TestSource(unittest.TestCase):
     def test_no_domains(self):
         self.assertEqual({}, self.source(replay.Connection([])).poll())
 
-    def test_a_connection_that_has_died_is_opened_anew_in_the_same_poll(self):
+    def test_a_connection_that_has_died_is_reopened_in_the_same_poll(self):
         first = replay.Connection(replay.polls()[0], replay.failure('end of file'))
         source = self.source(first, replay.Connection(replay.polls()[1]))
         source.poll()

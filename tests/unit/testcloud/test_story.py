@@ -40,7 +40,7 @@ class TestOutcome(unittest.TestCase):
         self.assertEqual('batch was not named', told[0])
         self.assertEqual('the audit recommends no move', told[-1])
 
-    def test_nobody_is_named_for_next_to_nothing(self):
+    def test_no_culprit_is_named_for_next_to_nothing(self):
         self.assertTrue(story._named(SEEN))
         for change in ({'observed': 1.1}, {'predicted': 1.1}, {'observed': None},
                        {'predicted': None}, {'culprit': 'archive'}, {'culprit': ''}):

@@ -45,7 +45,7 @@ class TestSupervisor(unittest.TestCase):
     def python(self, text, **more):
         return service.Service('it', (sys.executable, '-u', '-c', text), **more)
 
-    def test_it_is_started_once_by_whoever_comes(self):
+    def test_it_is_started_once_by_all_supervisors(self):
         sleeper = service.Service('it', ('sleep', '600'))
         self.assertTrue(self.supervisor.start(sleeper))
         pid = self.supervisor.recorded('it').pid
@@ -63,7 +63,7 @@ class TestSupervisor(unittest.TestCase):
         self.assertFalse(self.supervisor.running('it'))
         self.assertEqual('stopped', self.supervisor.status(['it'])[0].state)
 
-    def test_with_other_files_it_is_started_anew(self):
+    def test_with_other_files_it_is_restarted(self):
         path = self.folder / 'it.conf'
         path.write_text('a')
         made = service.Service('it', ('sleep', '600'), reads=(path,))

@@ -21,6 +21,6 @@ from tracon_watcher.testcloud import settings as settings_module
 
 
 def write(settings: settings_module.Settings) -> None:
-    """Write every configuration file anew."""
+    """Write all configuration files, whether they exist or not."""
     for part in (companions, nova, telemetry, watcher, libvirt):
         part.write(settings)

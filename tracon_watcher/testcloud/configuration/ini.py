@@ -75,7 +75,7 @@ def database(settings: settings_module.Settings, name: str) -> dict[str, object]
 
 
 def messaging() -> dict[str, object]:
-    """Return the options of oslo.messaging for RabbitMQ, the same for whoever shares an exchange.
+    """Return the options of oslo.messaging for RabbitMQ, the same for all that share an exchange.
 
     Quorum queues are what clouds are deployed with, since they outlive a broker's host.
     """

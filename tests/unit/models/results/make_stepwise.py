@@ -16,7 +16,7 @@ Run in an environment that has statsmodels (0.15.0 made the file beside this scr
 
     python make_stepwise.py > stepwise.json
 
-The search here is the plain one: every neighbour of a model is fitted anew by statsmodels' OLS,
+The search here is the plain one: every neighbour of a model is fitted again by statsmodels' OLS,
 and its own AIC decides. statsmodels leaves the variance out of its count of parameters, which
 shifts all its values by the same 2.
 """
