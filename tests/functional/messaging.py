@@ -153,7 +153,7 @@ class RabbitMQ(fixtures.Fixture):
 
     @staticmethod
     def _end(process, number):
-        # Its session is its own, so nobody else is in its group.
+        # Its session is its own, so no other process is in its group.
         try:
             os.killpg(process.pid, number)
         except ProcessLookupError:

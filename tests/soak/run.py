@@ -53,7 +53,7 @@ class Plan:
     :param vms: small VMs for each host
     :param hours: of simulated time
     :param warm_up: hours of simulated time before these, at the end of which caches are as full
-        as they become, and everybody has been through most of what can go wrong
+        as they become, and all services have been through most of what can go wrong
     :param creations: and as many deletions, an hour of simulated time
     :param minutes: that it is to take, but for the warm-up
     :param candidates: hosts that Placement offers for a request
@@ -123,7 +123,7 @@ class Soak:
         self.plan = plan
         self.rows: list[dict[str, Any]] = []
         self.events: list[dict[str, Any]] = []
-        #: What must not be: requests that were refused a quiet host, and moves that help nobody.
+        #: What must not be: requests that were refused a quiet host, and moves that help no VM.
         self.wrong: list[str] = []
         #: What was known of moves among these.
         self.details: list[dict[str, Any]] = []
@@ -151,7 +151,7 @@ class Soak:
         return self._totals['created'] / self.plan.creations - self.plan.warm_up
 
     def prepare(self) -> None:
-        """Wait until everybody knows the cloud."""
+        """Wait until all services know the cloud."""
         cloud = self._cloud
         self._say('waiting for an engine that leads')
         cloud.wait('an engine that leads', cloud.leader)

@@ -56,7 +56,7 @@ class Scheduler:
         self._names = [f'compute-{number:04}' for number in range(hosts)]
         self._instances: list[dict[str, objects.Instance]] = [{} for _name in self._names]
         self._states = [_state(name, {}) for name in self._names]
-        # One for all: nobody looks at it.
+        # One for all: it is not looked at.
         self._instance = objects.Instance(uuid='00000000-0000-4000-8000-000000000000')
         self._filter = interference_filter.InterferenceFilter()
         self._weigher = interference_weigher.InterferenceWeigher()
@@ -97,10 +97,10 @@ class Scheduler:
         return None if prepared is None else time.time() - prepared.content.cluster.generated_at
 
     def _renew(self, host: int) -> None:
-        """Make a HostState anew.
+        """Make a new HostState.
 
-        Nova makes all of them anew for each request; who is not changed need not be, and half of
-        this process's time would go there.
+        Nova makes all of them again for each request; those without a change need not be, and half
+        of this process's time would go there.
         """
         self._states[host] = _state(self._names[host], self._instances[host])
 

@@ -152,7 +152,7 @@ class Services:
     def _placement(self, path: str, _query: dict[str, str]) -> Any:
         if path != 'allocation_candidates':
             raise KeyError(path)
-        # There is room for everybody everywhere.
+        # There is room for all VMs everywhere.
         return {'allocation_requests': [], 'provider_summaries': {
             node_uuid(number): {'resources': {
                 name: {'capacity': capacity, 'used': 0} for name, capacity in (

@@ -14,7 +14,7 @@
 
 VMs do what their kind does, all the time, and what the law of queueing predicts becomes of it, so
 that predictions and counters agree. On a few hosts, the *hot* ones, large VMs tolerate each other
-and nobody else; on those without large VMs, the *quiet* ones, everybody is welcome as long as they
+and no others; on those without large VMs, the *quiet* ones, all VMs are welcome as long as they
 are few. Audits may move large VMs, and change which are which.
 """
 
@@ -39,7 +39,7 @@ from tracon_watcher.telemetry import meters
 METERS = tuple(one.name for one in (
     meters.CLOCK, meters.CPU_GUEST, meters.CPU_DELAY, meters.CPU_HOST, meters.READ_REQUESTS,
     meters.WRITE_REQUESTS, meters.READ_TIME, meters.WRITE_TIME, meters.CPU_THROTTLED))
-#: VMs with which a quiet host is still one that nobody may be refused on.
+#: VMs with which a quiet host is still one that no VM may be refused on.
 FEW = 10
 #: Large VMs on a hot host.
 LARGE = 3
@@ -171,13 +171,13 @@ class World:
             return changes
 
     def quiet(self) -> np.ndarray:
-        """Return on which hosts nobody may be refused, (h,)."""
+        """Return on which hosts no VM may be refused, (h,)."""
         with self.lock:
             found: np.ndarray = (self._large == 0) & (self._counts <= FEW)
             return found
 
     def hot(self) -> np.ndarray:
-        """Return on which hosts large VMs tolerate nobody else, (h,)."""
+        """Return on which hosts large VMs tolerate no others, (h,)."""
         with self.lock:
             found: np.ndarray = self._large >= LARGE
             return found

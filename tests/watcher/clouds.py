@@ -210,7 +210,7 @@ class Cloud:
         if self.where[uuid] == destination or uuid in self.going:
             raise Refused(f'{uuid} is there or on its way already')
         if not (host.enabled and host.up):
-            raise Refused(f'{destination} takes nobody')
+            raise Refused(f'{destination} takes no VMs')
         if vm.zone not in (None, host.zone):
             raise Refused(f'{uuid} is bound to zone {vm.zone}')
         for group in self.world.groups:

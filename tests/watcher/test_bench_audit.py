@@ -60,7 +60,7 @@ class Clock:
 
 
 class Endless(Clock):
-    """Has whoever sleeps do so until it is ended."""
+    """Sleeps until the process is ended."""
 
     def sleep(self, seconds):
         threading.Event().wait()

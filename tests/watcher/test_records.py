@@ -37,7 +37,7 @@ class RecordsTestCase(testtools.TestCase):
         super().setUp()
         objects.register_all()
         self.useFixture(db.WatcherDatabase())
-        # There is nobody to notify.
+        # There is no service to notify.
         self.useFixture(fixtures.MockPatchObject(notifications_base.NotificationBase, 'emit'))
         self.context = context.make_context()
         goal = self.create(objects.Goal, name='goal', display_name='goal',
@@ -100,7 +100,7 @@ class RecordsTestCase(testtools.TestCase):
         self.action(self.plan('RECOMMENDED'), 'PENDING', resource_id='c',
                     source_node='h4', destination_node='h5')
         self.action(self.plan('SUCCEEDED'), 'PENDING', resource_id='d')
-        # Whoever carried it out has gone for good.
+        # The process that carried it out has gone for good.
         with self.at(2 * DAY):
             forgotten = self.plan('ONGOING')
         self.action(forgotten, 'PENDING', resource_id='e')
@@ -125,7 +125,7 @@ class RulesTestCase(test_residency.ReconcileCase):
         self.assertEqual({'a': 5000.0 + 2400, 'left': 100.0 + 600}, found.cooldown_until)
         self.assertEqual({'a': 1000.0 + 600}, self.build(records.Records()).cooldown_until)
 
-    def test_who_another_plan_acts_on_stays_and_nobody_goes_there(self):
+    def test_a_vm_that_another_plan_acts_on_stays_and_no_vm_goes_there(self):
         found = self.build(records.Records({}, {'a': 'plan-1'}, {'h1': 'plan-1', 'far': 'plan-1'}))
         self.assertIn('action plan plan-1, which is under way', found.immovable['a'])
         self.assertIn('action plan plan-1', found.closed['h1'])

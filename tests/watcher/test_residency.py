@@ -109,7 +109,7 @@ class ReconcileTestCase(ReconcileCase):
         self.assertEqual({'a': 0.4}, {
             uuid: wait for uuid, wait in zip(self.state.uuids, self.state.own_wait) if wait})
 
-    def test_vms_that_run_nowhere_make_nobody_unknown(self):
+    def test_vms_that_run_nowhere_make_no_host_unknown(self):
         for state in ('error', 'building'):
             servers = {**self.found.servers, 'broken': server('broken', 'far', vm_state=state)}
             found = dataclasses.replace(self.found, servers=servers)

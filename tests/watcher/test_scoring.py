@@ -67,7 +67,7 @@ class ScoringTestCase(unittest.TestCase):
             self.assertLess(found['lower'], found['score'])
             self.assertLess(found['score'], found['upper'])
 
-    def test_who_has_cores_enough_or_nobody_beside_it_suffers_nothing(self):
+    def test_a_vm_with_cores_enough_or_without_neighbours_suffers_nothing(self):
         alone = {'score': 1.0, 'lower': 1.0, 'upper': 1.0}
         for engine in self.engines:
             self.assertEqual(alone, self.ask(engine, HEAVY))

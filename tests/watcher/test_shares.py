@@ -94,7 +94,7 @@ class SharesTestCase(unittest.TestCase):
 
     def test_where_nearly_all_have_some_the_few_others_move(self):
         free = {'4-3', '7-1', '9-9'}
-        # Of the last host nobody asks any more.
+        # The last host is not asked any more.
         self.assertEqual(['4-3', '7-1'], self.made(set(self.state.uuids) - free))
         self.assertEqual(strategy._MOST_PLANS + 1, self.plans)
 

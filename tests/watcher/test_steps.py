@@ -119,7 +119,7 @@ class StepsTestCase(unittest.TestCase):
         self.check_soft_groups(world, audit._plan.moves)
 
     def check_who_moves(self, world, moves):
-        """Nobody who must stay is moved, and nobody comes to where nobody may."""
+        """No VM that must stay is moved, and no VM comes to where none may."""
         for uuid, (source, destination) in moves.items():
             vm, host = world.vms[uuid], world.hosts[destination]
             self.assertEqual(vm.host, source)

@@ -13,7 +13,7 @@
 """Audits of real guests that wait at their own limits, then beside neighbours as well.
 
 Nova limits the guests as their flavors say, Ceilometer counts, and Watcher audits. They are on one
-host each, or both on one, with an empty host to which an audit can move whoever it takes for a
+host each, or both on one, with an empty host to which an audit can move what it takes for a
 victim. ``TRACON_AUDITS`` says how many audits are made while own limits are the only cause, each
 on the data of another poll.
 """
@@ -111,7 +111,7 @@ class LimitedGuests(base.ProductCase):
                 for wanted in [action['input_parameters']] if 'destination_node' in wanted]
 
     def audit_own_limits(self):
-        """Audit while own limits are the only cause; nobody is to be moved or blamed."""
+        """Audit while own limits are the only cause; no VM is to be moved or blamed."""
         self.wait('both limits being reached', self.limits)
         moved, predicted, judged_at = [], [], None
         for _number in range(AUDITS):
@@ -136,7 +136,7 @@ class ApartTestCase(LimitedGuests):
     port_base = 29800
     places = {'capped': 0, 'throttled': 1}
 
-    def test_own_limits_move_nobody_and_a_neighbour_does(self):
+    def test_own_limits_move_no_vm_and_a_neighbour_does(self):
         self.audit_own_limits()
         # Two more want all of the core, and have no limit of their own.
         for name in NEIGHBOURS:
@@ -153,5 +153,5 @@ class TogetherTestCase(LimitedGuests):
     port_base = 30100
     places = {'capped': 0, 'throttled': 0}
 
-    def test_own_limits_move_nobody(self):
+    def test_own_limits_move_no_vm(self):
         self.audit_own_limits()

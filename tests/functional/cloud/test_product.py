@@ -67,7 +67,7 @@ class TestProduct(base.ProductCase):
         self.addCleanup(self.run_openstack, 'optimize', 'audit', 'delete', made)
         return made
 
-    def test_everybody_sees_what_is_theirs(self):
+    def test_all_users_see_what_is_theirs(self):
         rows = self.wait('the slowdown of both', self.known)
         self.assertEqual({self.cloud.settings.hosts[0]}, {row['Host'] for row in rows.values()})
         for row in rows.values():

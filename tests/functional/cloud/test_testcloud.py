@@ -179,7 +179,7 @@ class TestTestCloud(base.CloudCase):
         self.wait('its end', lambda: {one.name: one.state for one in other.status()}[
             'more'] == 'died')
 
-    def test_a_service_with_other_settings_is_started_anew(self):
+    def test_a_service_with_other_settings_is_restarted(self):
         def pid(name):
             return {one.name: one.pid for one in self.cloud.status()}[name]
         before = {name: pid(name) for name in ('nova-scheduler', 'nova-conductor')}

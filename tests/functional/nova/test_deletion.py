@@ -47,7 +47,7 @@ class DeletionTest(base.InterferenceTestCase):
         info = self.scheduler_service.manager.host_manager._instance_info
         return len(info['host1']['instances'])
 
-    def test_two_at_once_leave_nobody_behind(self):
+    def test_two_at_once_leave_no_vm_behind(self):
         told = []
         tell = manager.ComputeManager._delete_scheduler_instance_info
         with mock.patch.object(manager.ComputeManager, '_delete_scheduler_instance_info',

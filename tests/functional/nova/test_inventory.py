@@ -119,7 +119,7 @@ class InventoryTest(base.InterferenceTestCase):
             self.assertEqual({}, listed.servers)
             self.assertEqual({(name, False, False) for name in self.hosts}, {
                 (one.host, one.up, one.reachable) for one in listed.services.values()})
-        # It is back; of one VM that went meanwhile nobody told.
+        # It is back; no message came of one VM that went meanwhile.
         self._delete_server(servers[0])
         self.assertEqual(1, seen.replace(cloud.collect(self.connection)))
         self.assertEqual({servers[1]['id']}, set(seen.current().servers))

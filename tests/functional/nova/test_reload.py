@@ -74,7 +74,7 @@ class ReloadTest(unittest.TestCase):
         return process
 
     def wait_for(self, process, *expected):
-        """Wait until two workers judge like this, and nobody differently; return who they are."""
+        """Wait until two workers judge like this, and none differently; return who they are."""
         end = time.monotonic() + 90
         place = (self.folder / 'output').stat().st_size
         while True:

@@ -90,7 +90,7 @@ class UnexpectedTest(base.InterferenceTestCase):
         self.write_snapshot(*(base.host(name) for name in self.hosts))
         self.boot()
         judge, = self.judges()
-        # A state that cannot be: what nobody foresaw looks much like this.
+        # A state that cannot be: what was not foreseen looks much like this.
         judge.snapshots.current = object()
         for _again in range(3):
             self.boot()

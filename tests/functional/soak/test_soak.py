@@ -40,7 +40,7 @@ class TestSoak(unittest.TestCase):
         cls.record = command.soak(cls.plan)
         cls.rows = cls.record['rows']
 
-    def test_nobody_is_refused_or_moved_who_should_not_be(self):
+    def test_no_vm_is_refused_or_moved_that_should_not_be(self):
         self.assertEqual([], self.record['wrong'])
         self.assertEqual({}, self.record['failed'])
 
@@ -57,7 +57,7 @@ class TestSoak(unittest.TestCase):
         self.assertEqual(0.0, statistics.median(row['missed'] for row in trusted))
         self.assertEqual(0.0, statistics.median(
             abs(row['refused'] - row['hot']) for row in trusted))
-        # Nobody was placed there but by force, and audits found a way out.
+        # No VM was placed there but by force, and audits found a way out.
         self.assertEqual(0, last.get('on_hot', 0))
         self.assertGreater(last['forced'], 0)
         self.assertGreater(last['moves'], 0)

@@ -210,4 +210,4 @@ class TestNodesThatEnd(GaleraCase):
         for number in (1, 2):
             self.cluster.nodes[number].recover()
         self.cluster.wait()
-        self.assertTrue(engine.poll(), 'nobody else led meanwhile')
+        self.assertTrue(engine.poll(), 'no other engine led meanwhile')

@@ -62,7 +62,7 @@ class ServerCase:
         with self.assertRaises(errors.NoLongerLeader):
             leader.term()
         self.server.restart()
-        self.assertTrue(leader.poll(), 'nobody else led meanwhile')
+        self.assertTrue(leader.poll(), 'no other engine led meanwhile')
         self.assertEqual((2, 2), self.storage.lease.next_version(leader.term()))
         self.assertEqual([decision.id], [one.id for one in self.storage.decisions.find()])
 

@@ -201,7 +201,7 @@ class TestRealPrometheus(unittest.TestCase):
         self.assertEqual(set(self.vms), set(self.read(reader).resources))
         self.assertEqual((), self.read(self.reader(only={'vm_instance': 'nowhere'})).resources)
 
-    def test_what_nobody_exports_is_unknown(self):
+    def test_what_is_not_exported_is_unknown(self):
         found = self.read(meters=('tracon.clock', 'tracon.perf.cycles'))
         self.assertTrue(np.isnan(found.values[:, 1]).all())
         self.assertEqual((), self.read(meters=('tracon.perf.cycles',)).resources)

@@ -129,7 +129,7 @@ class StayTestCase(base.WatcherTestCase):
         passed = [line for line in outcome.log if 'Passed over' in line and reason in line]
         self.assertEqual(2, len(passed), outcome.log)
 
-    def test_whoever_must_stay_does(self) -> None:
+    def test_a_vm_that_must_stay_does(self) -> None:
         self.assert_moves()
         project = self.api.get_server(self.pair[0])['tenant_id']
         self.assert_stay('is excluded', excluded_projects=[project])

@@ -135,7 +135,7 @@ class TestEngines(base.StorageCase):
         raise AssertionError(f'{what}: not within {seconds} seconds')
 
     def test_exactly_one_leads(self):
-        """Three contend; whoever leads is stopped, killed or left alone, as chance has it."""
+        """Three contend; the one that leads is stopped, killed or left alone, as chance has it."""
         rng = random.Random(3)
         engines = [Engine(self, claim) for _turn in range(3)]
         claims = []

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A fenced write holds up whoever wants the lead."""
+"""A fenced write holds up engines that want the lead."""
 
 import threading
 import time
