@@ -10,13 +10,18 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Reading stored JSON documents so that every fault is named: file, field, value and remedy."""
+"""Reads, writes and checks stored JSON documents, which are sealed by a checksum.
+
+Every fault of one that is read is named: file, field, value and remedy.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+import os
+import pathlib
 import sys
 from typing import Any, Mapping, NoReturn, Sequence
 
@@ -113,6 +118,16 @@ class Fields:
         return [Fields(self.source, item, f'{self._where(name)}[{index}]')
                 for index, item in enumerate(value)]
 
+    def check_seal(self, remedy: str) -> None:
+        """Refuse a document whose ``checksum`` is not that of its content.
+
+        It comes after the fields' own checks, so that an edited value is named where it can be.
+        """
+        found = self.string('checksum')
+        if found != checksum(self._content):
+            self.refuse('checksum', found,
+                        f'the content was changed after it was written; {remedy}')
+
     def _where(self, name: str) -> str:
         return f'{self.path}.{name}' if self.path else name
 
@@ -145,22 +160,39 @@ def parse(text: str, source: str) -> Fields:
     return Fields(source, content)
 
 
+def read(path: str | os.PathLike[str], command: str) -> Fields:
+    """Read a JSON file.
+
+    :param command: which writes such files
+    :raises tracon_watcher.errors.InvalidDocument: naming the file
+    """
+    source = os.fspath(path)
+    try:
+        text = pathlib.Path(source).read_text(encoding='utf-8')
+    except (OSError, UnicodeDecodeError) as error:
+        raise errors.InvalidDocument(source, 'the file', str(error),
+                                     f'cannot be read; write it with `{command}`') from None
+    return parse(text, source)
+
+
+def write(document: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write a JSON file, atomically: a reader sees the old file or the new one."""
+    target = pathlib.Path(path)
+    scratch = target.with_name(f'.{target.name}.{os.getpid()}')
+    scratch.write_text(json.dumps(document, indent=1, allow_nan=False) + '\n', encoding='utf-8')
+    scratch.replace(target)
+
+
+def sealed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document with its ``checksum``."""
+    return {**document, 'checksum': checksum(document)}
+
+
 def checksum(document: Mapping[str, Any]) -> str:
     """Return the SHA-256 of a document without its ``checksum`` field, in canonical JSON."""
     body = {name: value for name, value in document.items() if name != 'checksum'}
     canonical = json.dumps(body, sort_keys=True, separators=(',', ':'), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def check_seal(fields: Fields, document: Mapping[str, Any], remedy: str) -> None:
-    """Refuse a document whose ``checksum`` is not that of its content.
-
-    It comes after the fields' own checks, so that an edited value is named where it can be.
-    """
-    found = fields.string('checksum')
-    if found != checksum(document):
-        fields.refuse('checksum', found,
-                      f'the content was changed after it was written; {remedy}')
 
 
 def _range(minimum: float, maximum: float) -> str:

@@ -20,9 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.resources
-import json
 import os
-import pathlib
 from typing import Any, Mapping
 
 import numpy as np
@@ -30,7 +28,6 @@ import numpy as np
 from tracon_watcher.characteristics import COUNT, FloatArray, NAMES
 from tracon_watcher.contention import curve as curves
 from tracon_watcher import document
-from tracon_watcher import errors
 
 SCHEMA = 'tracon-calibration/1'
 _FIELDS = ('schema', 'characteristics', 'curve', 'slowdown_width', 'demand_width', 'slack',
@@ -79,7 +76,7 @@ class Calibrated:
 
     def to_document(self) -> dict[str, Any]:
         """Return the sealed JSON form."""
-        content: dict[str, Any] = {
+        return document.sealed({
             'schema': SCHEMA, 'characteristics': list(NAMES),
             'curve': {'signal': self.curve.signal.tolist(),
                       'slowdown': self.curve.slowdown.tolist(), 'error': self.curve.error},
@@ -87,17 +84,14 @@ class Calibrated:
             'demand_width': self.of_demand.tolist(), 'slack': self.slack,
             'self_delay': self.self_delay.tolist(),
             'standing_host_cpu': self.standing_host_cpu, 'training': dict(self.training),
-            'errors': dict(self.errors)}
-        content['checksum'] = document.checksum(content)
-        return content
+            'errors': dict(self.errors)})
 
 
-def from_content(content: Any, source: str) -> Calibrated:
+def from_fields(fields: document.Fields) -> Calibrated:
     """Read the JSON form.
 
     :raises tracon_watcher.errors.InvalidDocument: naming the offending field
     """
-    fields = document.Fields(source, content)
     fields.only(_FIELDS)
     fields.string('schema', (SCHEMA,))
     if fields.strings('characteristics') != list(NAMES):
@@ -112,7 +106,7 @@ def from_content(content: Any, source: str) -> Calibrated:
         fields.array('self_delay', (2,), 0.0, 10.0),
         fields.number('standing_host_cpu', minimum=0.0, maximum=1.0),
         dict(fields.raw('training')), dict(fields.raw('errors')))
-    document.check_seal(fields, content, _REMEDY)
+    fields.check_seal(_REMEDY)
     return found
 
 
@@ -132,14 +126,7 @@ def load(path: str | os.PathLike[str]) -> Calibrated:
 
     :raises tracon_watcher.errors.InvalidDocument: naming file, field and value
     """
-    source = os.fspath(path)
-    try:
-        text = pathlib.Path(source).read_text(encoding='utf-8')
-    except (OSError, UnicodeDecodeError) as error:
-        raise errors.InvalidDocument(
-            source, 'the file', str(error),
-            'cannot be read; write it with `tracon model calibrate`') from None
-    return loads(text, source)
+    return from_fields(document.read(path, 'tracon model calibrate'))
 
 
 def loads(text: str, source: str) -> Calibrated:
@@ -147,8 +134,7 @@ def loads(text: str, source: str) -> Calibrated:
 
     :raises tracon_watcher.errors.InvalidDocument: naming source, field and value
     """
-    document.parse(text, source)
-    return from_content(json.loads(text), source)
+    return from_fields(document.parse(text, source))
 
 
 def packaged() -> Calibrated:
@@ -158,9 +144,5 @@ def packaged() -> Calibrated:
 
 
 def save(found: Calibrated, path: str | os.PathLike[str]) -> None:
-    """Write a calibration, atomically: a reader sees the old file or the new one."""
-    target = pathlib.Path(path)
-    scratch = target.with_name(f'.{target.name}.{os.getpid()}')
-    scratch.write_text(json.dumps(found.to_document(), indent=1, allow_nan=False) + '\n',
-                       encoding='utf-8')
-    scratch.replace(target)
+    """Write a calibration, atomically."""
+    document.write(found.to_document(), path)

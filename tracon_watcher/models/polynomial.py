@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -55,14 +55,13 @@ class PolynomialModel:
 
     def to_document(self) -> dict[str, Any]:
         """Return the sealed JSON form."""
-        content = {**self.head.to_document(self.form), 'scale': self.scale.tolist(),
-                   'powers': self.powers.astype(int).tolist(),
-                   'coefficients': self.coefficients.tolist(), 'intercept': self.intercept}
-        content['checksum'] = document.checksum(content)
-        return content
+        return document.sealed({
+            **self.head.to_document(self.form), 'scale': self.scale.tolist(),
+            'powers': self.powers.astype(int).tolist(),
+            'coefficients': self.coefficients.tolist(), 'intercept': self.intercept})
 
     @classmethod
-    def from_fields(cls, fields: document.Fields, content: Mapping[str, Any]) -> PolynomialModel:
+    def from_fields(cls, fields: document.Fields) -> PolynomialModel:
         """Read the JSON form.
 
         :raises tracon_watcher.errors.InvalidDocument: naming the offending field
@@ -77,5 +76,5 @@ class PolynomialModel:
                               'expected whole exponents with a sum of 1 or 2')
         model = cls(head, fields.array('scale', (_WIDTH,), minimum=1e-12), powers, coefficients,
                     fields.number('intercept'))
-        document.check_seal(fields, content, 'run `tracon model fit` again')
+        fields.check_seal('run `tracon model fit` again')
         return model

@@ -14,12 +14,9 @@
 
 from __future__ import annotations
 
-import json
 import os
-import pathlib
 
 from tracon_watcher import document
-from tracon_watcher import errors
 from tracon_watcher.models import application
 from tracon_watcher.models import polynomial
 from tracon_watcher.models import weighted_mean
@@ -34,21 +31,11 @@ def load(path: str | os.PathLike[str]) -> Model:
 
     :raises tracon_watcher.errors.InvalidDocument: naming file, field and value
     """
-    source = os.fspath(path)
-    try:
-        text = pathlib.Path(source).read_text(encoding='utf-8')
-    except (OSError, UnicodeDecodeError) as error:
-        raise errors.InvalidDocument(source, 'the file', str(error),
-                                     'cannot be read; write it with `tracon model fit`') from None
-    fields = document.parse(text, source)
+    fields = document.read(path, 'tracon model fit')
     fields.string('schema', (application.SCHEMA,))
-    return _FORMS[fields.string('form', tuple(_FORMS))].from_fields(fields, json.loads(text))
+    return _FORMS[fields.string('form', tuple(_FORMS))].from_fields(fields)
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write one model, atomically: a reader sees the old file or the new one."""
-    target = pathlib.Path(path)
-    scratch = target.with_name(f'.{target.name}.{os.getpid()}')
-    scratch.write_text(json.dumps(model.to_document(), indent=1, allow_nan=False) + '\n',
-                       encoding='utf-8')
-    scratch.replace(target)
+    """Write one model, atomically."""
+    document.write(model.to_document(), path)

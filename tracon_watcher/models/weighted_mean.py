@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -84,12 +84,10 @@ class WeightedMeanModel:
         content = {**self.head.to_document(self.form), 'neighbours': self.neighbours,
                    **{name: getattr(self, name).tolist() for name in _ARRAYS}}
         content['scale'] = np.where(np.isinf(self.scale), 0.0, self.scale).tolist()
-        content['checksum'] = document.checksum(content)
-        return content
+        return document.sealed(content)
 
     @classmethod
-    def from_fields(cls, fields: document.Fields,
-                    content: Mapping[str, Any]) -> WeightedMeanModel:
+    def from_fields(cls, fields: document.Fields) -> WeightedMeanModel:
         """Read the JSON form.
 
         :raises tracon_watcher.errors.InvalidDocument: naming the offending field
@@ -105,5 +103,5 @@ class WeightedMeanModel:
         model = cls(head, fields.array('mean', (_WIDTH,)), np.where(scale > 0, scale, np.inf),
                     components, fields.array('points', (len(responses), len(components))),
                     responses, int(neighbours))
-        document.check_seal(fields, content, 'run `tracon model fit` again')
+        fields.check_seal('run `tracon model fit` again')
         return model

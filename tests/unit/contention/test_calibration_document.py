@@ -49,7 +49,7 @@ class TestDocument(folder.FolderCase):
             place[parts[-1]] = value
         content['checksum'] = document.checksum(content)
         with self.assertRaisesRegex(errors.InvalidDocument, pattern):
-            documents.from_content(content, 'given')
+            documents.from_fields(document.Fields('given', content))
 
     def test_what_is_wrong_is_named(self):
         self.refused('given: schema is .*calibration/9', schema='tracon-calibration/9')
@@ -69,7 +69,7 @@ class TestDocument(folder.FolderCase):
     def test_an_edited_one_is_refused(self):
         self.content['slack'] = 0.3
         with self.assertRaisesRegex(errors.InvalidDocument, 'checksum.*model calibrate'):
-            documents.from_content(self.content, 'given')
+            documents.from_fields(document.Fields('given', self.content))
 
     def test_an_unreadable_one_is_refused(self):
         with self.assertRaisesRegex(errors.InvalidDocument, 'cannot be read'):
