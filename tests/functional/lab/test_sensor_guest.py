@@ -13,8 +13,10 @@
 """A sensor that boots on this machine, answers, and leaves nothing behind."""
 
 import dataclasses
+import os
 import pathlib
 import shutil
+import subprocess
 import tempfile
 import unittest
 from unittest import mock
@@ -27,19 +29,9 @@ from tracon_watcher.lab import sensor_image
 INTEGERS = 5_000_000
 
 
-def left_behind():
-    """Sensors that run, their network interfaces, and their folders."""
-    running = [path.parent for path in pathlib.Path('/proc').glob('[0-9]*/cmdline')
-               if b'guest=tracon-sensor-' in contents(path)]
-    return [*running, *pathlib.Path('/sys/class/net').glob('sensor-*'),
-            *image.default_cache().glob('sensor-*/')]
-
-
-def contents(path):
-    try:
-        return path.read_bytes()
-    except OSError:         # a process that has just ended
-        return b''
+def addresses():
+    return subprocess.run(['ip', '-4', '-o', 'address'], check=True, capture_output=True,
+                          text=True).stdout
 
 
 class TestSensorGuest(unittest.TestCase):
@@ -53,15 +45,33 @@ class TestSensorGuest(unittest.TestCase):
             self.skipTest(reason)
         from tracon_watcher.lab import sensor_guest
         self.sensor_guest = sensor_guest
-        self.before = left_behind()
-        self.addCleanup(lambda: self.assertEqual(self.before, left_behind()))
+        image.default_cache().mkdir(parents=True, exist_ok=True)
+        folder = tempfile.TemporaryDirectory(dir=image.default_cache(), prefix='test-')
+        self.addCleanup(folder.cleanup)
+        self.cache = pathlib.Path(folder.name)
+        self.cache.chmod(0o755)
 
     def booted(self):
-        return self.sensor_guest.booted(image.default_cache(), '0')
+        return self.sensor_guest.booted(self.cache, '0')
+
+    def running(self):
+        """Processes of guests whose files are in the cache."""
+        found = []
+        for path in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
+            try:
+                command = path.read_bytes()
+            except OSError:     # a process that has just ended
+                continue
+            if command.startswith(b'/usr/bin/qemu') and os.fsencode(self.cache) in command:
+                found.append(path.parent.name)
+        return found
 
     def test_it_does_every_piece_of_work_in_80_mib(self):
         with self.booted() as sensor:
-            self.assertEqual(len(self.before) + 3, len(left_behind()))
+            self.assertEqual(1, len(self.running()))
+            network, _dot, last = sensor.address.rpartition('.')
+            host = f' {network}.{int(last) - 1}/30 '
+            self.assertIn(host, addresses())
             for kind, counts in (('about', {}), ('connection', {'work': 20_000}),
                                  ('memory', {'integers': INTEGERS}), ('read', {'blocks': 50}),
                                  ('write', {'blocks': 50})):
@@ -72,12 +82,13 @@ class TestSensorGuest(unittest.TestCase):
             stranger = dataclasses.replace(sensor, secret=sensor.secret[::-1])
             with self.assertRaisesRegex(errors.TestbedError, 'not signed by the sensor'):
                 stranger.ask('about')
+        self.assertEqual([], self.running())
+        self.assertNotIn(host, addresses())
+        self.assertEqual([], list(self.cache.glob('sensor-*/')))
 
     def test_what_it_boots_is_small(self):
-        with tempfile.TemporaryDirectory() as cache:
-            built = sensor_image.build(pathlib.Path(cache))
-            sizes = [path.stat().st_size
-                     for path in (built.kernel, built.initramfs, built.disk)]
+        built = sensor_image.build(self.cache)
+        sizes = [path.stat().st_size for path in (built.kernel, built.initramfs, built.disk)]
         self.assertLess(sizes[1], 2 << 20)
         self.assertLess(sum(sizes), 64 << 20)
 
@@ -86,3 +97,4 @@ class TestSensorGuest(unittest.TestCase):
             with self.assertRaisesRegex(errors.TestbedError, 'does not answer.*console ends'):
                 with self.booted():
                     pass
+        self.assertEqual([], self.running())
