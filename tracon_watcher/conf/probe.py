@@ -21,7 +21,7 @@ OPTIONS = [
         'sensors_file', default='/etc/tracon/sensors.json',
         help='List of the sensors; it is read again when it changes.'),
     cfg.StrOpt(
-        'secret_file', default='/etc/tracon/probe.secret',
+        'secret_file', default='/etc/tracon/probe.secret', secret=True,
         help='Secret that is shared with the sensors, 64 hexadecimal digits. No other user may '
              'read it.'),
     cfg.StrOpt(

@@ -22,11 +22,9 @@ mean was known.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
-import pathlib
-from typing import Any, Mapping, Sequence
+from typing import Mapping, Sequence
 
 import numpy as np
 from scipy import stats
@@ -37,7 +35,7 @@ from tracon_watcher.probe import phases
 from tracon_watcher.probe import readings
 
 SCHEMA = 'tracon-probe-baselines/1'
-_REMEDY = 'run `tracon probe baseline` again'
+_COMMAND = 'tracon probe baseline'
 _FIELDS = ('host_type', 'phase', 'rate', 'seconds', 'amount', 'mean', 'half', 'deviation',
            'readings', 'at')
 
@@ -94,13 +92,7 @@ def load(path: str | os.PathLike[str]) -> dict[tuple[str, str], Baseline]:
 
     :raises tracon_watcher.errors.InvalidDocument: naming file, field and value
     """
-    source = os.fspath(path)
-    try:
-        text = pathlib.Path(source).read_text(encoding='utf-8')
-    except (OSError, UnicodeDecodeError) as error:
-        raise errors.InvalidDocument(source, 'the file', str(error), f'cannot be read; {_REMEDY}'
-                                     ) from None
-    fields = document.parse(text, source)
+    fields = document.read(path, _COMMAND)
     fields.only(('schema', 'baselines', 'checksum'))
     fields.string('schema', (SCHEMA,))
     found: dict[tuple[str, str], Baseline] = {}
@@ -110,7 +102,7 @@ def load(path: str | os.PathLike[str]) -> dict[tuple[str, str], Baseline]:
         if key in found:
             one.refuse('phase', baseline.phase, f'{baseline.host_type} has two; remove one')
         found[key] = baseline
-    document.check_seal(fields, json.loads(text), _REMEDY)
+    fields.check_seal(f'run `{_COMMAND}` again')
     return found
 
 
@@ -133,13 +125,8 @@ def _read(fields: document.Fields) -> Baseline:
 
 
 def save(found: Baselines, path: str | os.PathLike[str]) -> None:
-    """Write baselines, atomically: a reader sees the old file or the new one."""
-    content: dict[str, Any] = {'schema': SCHEMA, 'baselines': [
+    """Write baselines, atomically."""
+    document.write(document.sealed({'schema': SCHEMA, 'baselines': [
         {'host_type': one.host_type, 'phase': one.phase, **dataclasses.asdict(one.setting),
          **{name: getattr(one, name) for name in _FIELDS[5:]}}
-        for _, one in sorted(found.items())]}
-    content['checksum'] = document.checksum(content)
-    target = pathlib.Path(path)
-    scratch = target.with_name(f'.{target.name}.{os.getpid()}')
-    scratch.write_text(json.dumps(content, indent=1, allow_nan=False) + '\n', encoding='utf-8')
-    scratch.replace(target)
+        for _, one in sorted(found.items())]}), path)

@@ -24,7 +24,6 @@ import asyncio
 import dataclasses
 import logging
 import os
-import pathlib
 import random
 import time
 from typing import Any, Callable, Iterator, Mapping
@@ -69,13 +68,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Sensor]:
 
     :raises tracon_watcher.errors.InvalidDocument: naming file, field and value
     """
-    source = os.fspath(path)
-    try:
-        text = pathlib.Path(source).read_text(encoding='utf-8')
-    except (OSError, UnicodeDecodeError) as error:
-        raise errors.InvalidDocument(source, 'the file', str(error), 'cannot be read; it lists '
-                                     'the sensors, see the page on probe VMs') from None
-    fields = document.parse(text, source)
+    fields = document.read(path, 'tracon probe deploy')
     fields.only(('schema', 'sensors'))
     fields.string('schema', (SENSORS,))
     found: dict[str, Sensor] = {}
