@@ -42,6 +42,11 @@ class Sensor:
     address: str
     port: int
     secret: bytes
+    domain: libvirt.virDomain
+
+    def cpu_seconds(self) -> float:
+        """The time that its threads have run since it booted."""
+        return float(self.domain.info()[4]) * 1e-9
 
     def ask(self, kind: str, timeout: float = 60.0, **counts: int) -> float:
         """Have it do a piece of work, as in ``ask('memory', integers=4096)``; return the seconds.
@@ -88,10 +93,10 @@ def booted(cache: pathlib.Path, cpuset: str, memory: int = sensor_image.MEMORY_M
         # one of the networks of four addresses that are for links
         network = '169.254.%d.' % (1 + secrets.randbelow(254))
         first = 4 * secrets.randbelow(64)
-        sensor = Sensor(network + str(first + 2), answers.PORT, secrets.token_bytes(32))
+        address, secret = network + str(first + 2), secrets.token_bytes(32)
         drive, disk, console = (folder / part for part in ('config.iso', 'disk', 'console'))
         sensor_image.config_drive(
-            drive, f'secret={sensor.secret.hex()}\naddress={sensor.address}/30\n')
+            drive, f'secret={secret.hex()}\naddress={address}/30\n')
         shutil.copy(built.disk, disk)
         os.truncate(disk, sensor_image.DISK_BYTES)
         disk.chmod(0o666)
@@ -110,11 +115,12 @@ def booted(cache: pathlib.Path, cpuset: str, memory: int = sensor_image.MEMORY_M
         with interruption.signals.held():
             defined = connection.createXML(xml, libvirt.VIR_DOMAIN_START_AUTODESTROY)
             stack.callback(_destroy, defined)
-        _wait(sensor, defined, console)
+        sensor = Sensor(address, answers.PORT, secret, defined)
+        _wait(sensor, console)
         yield sensor
 
 
-def _wait(sensor: Sensor, defined: libvirt.virDomain, console: pathlib.Path) -> None:
+def _wait(sensor: Sensor, console: pathlib.Path) -> None:
     deadline = time.monotonic() + BOOT_TIMEOUT
     while True:
         try:
@@ -122,7 +128,7 @@ def _wait(sensor: Sensor, defined: libvirt.virDomain, console: pathlib.Path) -> 
             return
         except OSError as exc:
             why = str(exc)
-        if time.monotonic() > deadline or not _runs(defined):
+        if time.monotonic() > deadline or not _runs(sensor.domain):
             raise errors.TestbedError('the sensor does not answer at %s (%s); its console ends '
                                       'with: %s' % (sensor.address, why, _tail(console)))
         time.sleep(0.1)

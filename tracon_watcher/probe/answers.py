@@ -120,8 +120,9 @@ def check(secret: bytes, asked: str, status: int, body: bytes, signature: str,
     :raises BadAnswer: when the answer does not count
     """
     if not hmac.compare_digest(signature.encode(), sign(secret, body).encode()):
-        raise BadAnswer('unsigned', 'an answer without the signature of the shared secret: '
-                                    'another program listens there, or the secrets differ')
+        raise BadAnswer('unsigned', f'the answer {status} {body[:80]!r} has not the signature of '
+                                    f'the shared secret: another program listens there, or the '
+                                    f'secrets differ')
     if status != 200:
         raise BadAnswer('refused', f'the sensor answers {status}: '
                                    f'{body[:200].decode("utf-8", "replace").strip()}')

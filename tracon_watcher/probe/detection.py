@@ -71,16 +71,21 @@ def compare(reading: readings.Reading, baseline: baselines.Baseline) -> Felt:
         raise readings.NoReading(
             'baseline', f'the {reading.phase} phase was read with {reading.setting}, and the '
                         f'baseline of {baseline.host_type} is for {baseline.setting}')
-    half = 0.0 if math.isnan(reading.half) else reading.half
-    below, above = baseline.mean - baseline.reach, baseline.mean + baseline.reach
-    felt = Felt(reading.mean / baseline.mean, max(reading.mean - half, 0.0) / above,
-                (reading.mean + half) / below if below > 0 else math.inf)
+    felt = ratio(reading, baseline)
     if felt.high < 1.0 and felt.ratio < _FASTER:
         raise readings.NoReading(
             'baseline', f'the {reading.phase} phase took {felt.ratio:.0%} of the baseline of '
                         f'{baseline.host_type}: this host is of another type, or has changed; '
                         f'run `tracon probe baseline`')
     return felt
+
+
+def ratio(reading: readings.Reading, baseline: baselines.Baseline) -> Felt:
+    """Return a reading over its baseline, with the interval that both of theirs make."""
+    half = 0.0 if math.isnan(reading.half) else reading.half
+    below, above = baseline.mean - baseline.reach, baseline.mean + baseline.reach
+    return Felt(reading.mean / baseline.mean, max(reading.mean - half, 0.0) / above,
+                (reading.mean + half) / below if below > 0 else math.inf)
 
 
 class Detector:

@@ -56,7 +56,8 @@ class TestPolling(unittest.TestCase):
         self.assertFalse(ours.support_meter('cpu'))
 
     def test_probes_are_asked_of_their_service(self):
-        probes = self.sources['tracon_probe']
+        source, = load(FILES / 'probe_polling.yaml')['sources']
+        probes = manager.PollingSource(source)
         self.assertTrue(probes.support_meter('tracon.probe'))
         self.assertFalse(probes.support_meter('tracon.host'))
         self.assertEqual(['http://127.0.0.1:8641'], probes.resources)

@@ -1,0 +1,90 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Commands that measure probes beside real guests."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import shlex
+import sys
+from typing import Any
+
+from cliff import command
+from cliff import lister
+
+
+class Measure(command.Command):
+    """Measure readings of a sensor in quiet, contended and control windows, into a CSV file.
+
+    Needs root, libvirt, QEMU and genisoimage, and the machine to itself.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        from tracon_watcher.probe import phases
+
+        parser = super().get_parser(prog_name)
+        add = parser.add_argument
+        add('--output', required=True, metavar='FILE', type=pathlib.Path)
+        add('--phase', action='append', choices=tuple(phases.PHASES), help='(default: all)')
+        add('--windows', type=int, default=30, metavar='N',
+            help='of each phase and scene (default: %(default)s)')
+        add('--seed', type=int, default=1, metavar='N', help='(default: %(default)s)')
+        add('--cache', type=pathlib.Path, metavar='DIR', help='where images are kept')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        from tracon_watcher.cmd import arguments
+        from tracon_watcher.lab import interruption
+        from tracon_watcher.lab import probe_windows
+        from tracon_watcher.probe import phases
+        from tracon_watcher import progress
+
+        arguments.require_at_least(parsed_args, windows=1, seed=0)
+        interruption.signals.install()
+        bar = progress.Progress(1.0)
+        probe_windows.measure(
+            parsed_args.output, parsed_args.phase or list(phases.PHASES), parsed_args.windows,
+            parsed_args.seed, 'tracon ' + shlex.join(sys.argv[1:]).replace(
+                str(parsed_args.output), parsed_args.output.name), parsed_args.cache,
+            lambda text, share: bar.report(text.partition(',')[0], share))
+
+
+class Show(lister.Lister):
+    """Show how often readings of windows are flagged, or with --costs what they cost."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('file', metavar='FILE', nargs='?', type=pathlib.Path,
+                            help='of windows (CSV); by default what comes with the package')
+        parser.add_argument('--costs', action='store_true',
+                            help='what the sensor takes of a core, and what neighbours lose')
+        parser.add_argument('--interval', type=float, default=300.0, metavar='SECONDS',
+                            help='between two readings of a phase, for the averages of --costs '
+                                 '(default: %(default)g)')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[
+            tuple[str, ...], list[tuple[Any, ...]]]:
+        from tracon_watcher.cmd import arguments
+        from tracon_watcher.cmd import packaged
+        from tracon_watcher.lab import probe_windows
+
+        arguments.require_at_least(parsed_args, interval=1)
+        windows = probe_windows.read(parsed_args.file or
+                                     probe_windows.PACKAGED / 'two-cores.csv')
+        names, rows = (probe_windows.COSTS, probe_windows.costs(windows, parsed_args.interval)
+                       ) if parsed_args.costs else (probe_windows.TABLE,
+                                                    probe_windows.table(windows))
+        return names, [tuple(packaged.shown(value, parsed_args) for value in row)
+                       for row in rows]
