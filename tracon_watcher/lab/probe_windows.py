@@ -91,7 +91,8 @@ def measure(output: pathlib.Path, wanted: Sequence[str], count: int, seed: int, 
     :raises tracon_watcher.lab.errors.TestbedError: when guests do not boot
     """
     with open(output, 'w', encoding='utf-8', newline='') as out:
-        out.write(f'# {command}\n# {datetime.date.today()}, {len(os.sched_getaffinity(0))} cores\n')
+        out.write(f'# {command}\n')
+        out.write(f'# {datetime.date.today()}, {len(os.sched_getaffinity(0))} cores\n')
         for name in wanted:
             one = settings[name]
             out.write(f'# {name}: rate {one.rate:g}, seconds {one.seconds:g}, '
