@@ -13,23 +13,25 @@
 """A sensor and neighbours whose load is known, as guests of this machine.
 
 The neighbours are sensors as well, which drivers keep busy: one on the sensor's own core, one on
-another. A driver is a process on the other core, so that the generator of the readings has its
-core for itself and the sensor.
+another; or processes, where an emulated guest is too slow to contend. A driver is a process on
+the other core; the generator of the readings is on the sensor's.
 """
 
 from __future__ import annotations
 
 import collections.abc
 import contextlib
-import ctypes
 import dataclasses
+import fcntl
+import mmap
 import multiprocessing
 import os
 import pathlib
+import tempfile
 import time
-from typing import Any
 
 import aiohttp
+import numpy as np
 
 from tracon_watcher.lab import errors
 from tracon_watcher.lab import sensor_guest
@@ -39,6 +41,10 @@ from tracon_watcher.probe import readings
 
 QUIET, CONTENDED, CONTROL = 'quiet', 'contended', 'control'
 _SETTLE = 0.5
+# Bytes, many times what caches hold.
+_COPIED = 256 << 20
+# Bytes of a write, and of the file.
+_BLOCK, _WRITTEN = 1 << 20, 256 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,11 +54,13 @@ class Load:
     :param beside: whether it shares the sensor's core; otherwise it has one of its own
     :param work: path, parameter and amount of requests, which take turns
     :param rate: requests a second; 0 for one after the other
+    :param process: instead of a guest, what a process of this machine does: memory or disk
     """
 
     beside: bool
-    work: tuple[tuple[str, str, int], ...]
+    work: tuple[tuple[str, str, int], ...] = ()
     rate: float = 0.0
+    process: str = ''
 
 
 #: A neighbour that computes in its first cache and needs nothing but a core.
@@ -60,12 +68,34 @@ BURNER = Load(False, (('connection', 'work', 500_000),))
 #: By phase: the neighbour that contends for what the phase feels, and the control, which uses as
 #: much of a core without contending.
 LOADS: dict[str, dict[str, Load]] = {
-    'connection': {CONTENDED: Load(True, (('connection', 'work', 20_000),), 200.0),
+    'connection': {CONTENDED: Load(True, (('connection', 'work', 400_000),), 150.0),
                    CONTROL: BURNER},
-    'memory': {CONTENDED: Load(False, (('memory', 'integers', 5_000_000),)), CONTROL: BURNER},
-    'storage': {CONTENDED: Load(False, (('write', 'blocks', 64), ('read', 'blocks', 256))),
-                CONTROL: BURNER},
+    # With an emulated processor a guest is too slow for memory or a disk to be its bottleneck.
+    'memory': {CONTENDED: Load(False, process='memory'), CONTROL: BURNER},
+    'storage': {CONTENDED: Load(False, process='disk'), CONTROL: BURNER},
 }
+
+
+class Done:
+    """What a driver has done so far, in memory that it shares."""
+
+    def __init__(self) -> None:
+        self._numbers = multiprocessing.Array('d', 2, lock=False)
+
+    @property
+    def requests(self) -> float:
+        """Return how many were answered."""
+        return float(self._numbers[0])
+
+    @property
+    def seconds(self) -> float:
+        """Return how long these took, from when they were due, where that is stated."""
+        return float(self._numbers[1])
+
+    def add(self, seconds: float) -> None:
+        """Count one."""
+        self._numbers[0] += 1
+        self._numbers[1] += seconds
 
 
 @dataclasses.dataclass
@@ -80,18 +110,19 @@ class Scene:
     away: sensor_guest.Sensor
     core: int
     other: int
+    folder: pathlib.Path
 
     @contextlib.contextmanager
-    def loaded(self, load: Load | None) -> collections.abc.Iterator[Any]:
-        """Keep a neighbour busy; yields what counts its requests, or None without a load."""
+    def loaded(self, load: Load | None) -> collections.abc.Iterator[Done]:
+        """Keep a neighbour busy; yields what it has done."""
         if load is None:
             time.sleep(_SETTLE)
-            yield None
+            yield Done()
             return
         neighbour = self.beside if load.beside else self.away
-        done = multiprocessing.Value(ctypes.c_ulonglong, 0)
+        done = Done()
         driver = multiprocessing.Process(
-            target=_drive, args=(neighbour, load, self.other, done), daemon=True)
+            target=_drive, args=(neighbour, load, self.other, done, self.folder), daemon=True)
         driver.start()
         try:
             time.sleep(_SETTLE)
@@ -101,8 +132,9 @@ class Scene:
         finally:
             driver.kill()
             driver.join()
-            # What it asked for last is still under way.
-            neighbour.ask('about')
+            if not load.process:
+                # What it asked for last is still under way.
+                neighbour.ask('about')
 
     async def read(self, client: aiohttp.ClientSession, phase: phases.Phase,
                    setting: phases.Setting) -> readings.Reading:
@@ -130,18 +162,41 @@ def built(cache: pathlib.Path) -> collections.abc.Iterator[Scene]:
         # After the guests, whose threads would inherit it.
         os.sched_setaffinity(0, {core})
         stack.callback(os.sched_setaffinity, 0, before)
-        yield Scene(sensor, beside, away, core, other)
+        yield Scene(sensor, beside, away, core, other, cache)
 
 
-def _drive(neighbour: sensor_guest.Sensor, load: Load, core: int, done: Any) -> None:
+def _drive(neighbour: sensor_guest.Sensor, load: Load, core: int, done: Done,
+           folder: pathlib.Path) -> None:
     os.sched_setaffinity(0, {core})
+    if load.process:
+        for _ in {'memory': _copy, 'disk': lambda: _hammer(folder)}[load.process]():
+            done.add(0.0)
     due = time.monotonic()
     while True:
         for kind, parameter, amount in load.work:
-            if load.rate:
-                due += 1 / load.rate
-                time.sleep(max(due - time.monotonic(), 0.0))
+            due = due + 1 / load.rate if load.rate else time.monotonic()
+            time.sleep(max(due - time.monotonic(), 0.0))
             # A neighbour that is starved may lose a connection.
             with contextlib.suppress(OSError):
                 neighbour.ask(kind, **{parameter: amount})
-                done.value += 1
+                done.add(time.monotonic() - due)
+
+
+def _copy() -> collections.abc.Iterator[None]:
+    """Copy more memory than caches hold, again and again."""
+    source, target = np.ones((2, _COPIED // 8))
+    while True:
+        np.copyto(target, source)
+        yield
+
+
+def _hammer(folder: pathlib.Path) -> collections.abc.Iterator[None]:
+    """Write a file past the page cache, again and again; the file has no name."""
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+        fcntl.fcntl(file, fcntl.F_SETFL, os.O_DIRECT)
+        block = mmap.mmap(-1, _BLOCK)
+        while True:
+            for place in range(0, _WRITTEN, _BLOCK):
+                os.pwrite(file.fileno(), block, place)
+                yield
+            os.fdatasync(file.fileno())

@@ -48,10 +48,10 @@ PACKAGED = pathlib.Path(__file__).parent / 'data' / 'probe'
 BASELINE = 'baseline'
 SCENES = (probe_scene.QUIET, probe_scene.CONTENDED, probe_scene.CONTROL)
 #: For hosts whose processor is emulated, on which all is slower.
-SETTINGS = {'connection': phases.Setting(24.0, 5.0, 20_000),
-            'memory': phases.Setting(10.0, 5.0, 500_000),
-            'storage': phases.Setting(8.0, 5.0, 4)}
-_REST = 2.0
+SETTINGS = {'connection': phases.Setting(24.0, 3.0, 20_000),
+            'memory': phases.Setting(5.0, 3.0, 5_000_000),
+            'storage': phases.Setting(8.0, 3.0, 4)}
+_REST = 1.0
 _HOST_TYPE = 'this'
 
 
@@ -63,7 +63,8 @@ class Window:
     :param mean: of the reading, seconds, and ``half``; NaN without
     :param seconds: that the reading took
     :param cpu: seconds that the sensor ran meanwhile
-    :param before: requests a second that the neighbour did without the reading, ``during`` with it
+    :param before: seconds that each request of the neighbour takes without the reading, and
+        ``during`` with it
     :param reason: why there is no reading
     """
 
@@ -121,28 +122,29 @@ def _windows(scene: probe_scene.Scene, wanted: Sequence[str], count: int, rng: r
 def _window(scene: probe_scene.Scene, phase: phases.Phase, kind: str,
             setting: phases.Setting) -> Window:
     with scene.loaded(probe_scene.LOADS[phase.name].get(kind)) as done:
-        def rate(begun: float, counted: int) -> float:
-            return (done.value - counted) / (time.monotonic() - begun)
-
-        before = during = math.nan
-        if done is not None:
-            begun, counted = time.monotonic(), done.value
-            time.sleep(_REST)
-            before = rate(begun, counted)
-            counted = done.value
+        before = _each(done, lambda: time.sleep(_REST))
         begun, ran = time.monotonic(), scene.sensor.cpu_seconds()
-        mean = half = math.nan
-        reason = ''
-        try:
-            found = asyncio.run(_read(scene, phase, setting))
-            mean, half = found.mean, found.half
-        except readings.NoReading as error:
-            reason = error.reason
+        found: list[readings.Reading] = []
+        reasons: list[str] = []
+
+        def take() -> None:
+            try:
+                found.append(asyncio.run(_read(scene, phase, setting)))
+            except readings.NoReading as error:
+                reasons.append(error.reason)
+        during = _each(done, take)
         seconds = time.monotonic() - begun
-        if done is not None:
-            during = rate(begun, counted)
-        return Window(phase.name, kind, mean, half, seconds, scene.sensor.cpu_seconds() - ran,
-                      before, during, reason)
+        return Window(phase.name, kind, *((found[0].mean, found[0].half) if found else
+                                          (math.nan, math.nan)),
+                      seconds, scene.sensor.cpu_seconds() - ran, before, during, *reasons or [''])
+
+
+def _each(done: probe_scene.Done, work: Callable[[], None]) -> float:
+    """Return how long each request of a neighbour takes meanwhile; NaN without one."""
+    requests, seconds = done.requests, done.seconds
+    work()
+    count = done.requests - requests
+    return (done.seconds - seconds) / count if count else math.nan
 
 
 async def _read(scene: probe_scene.Scene, phase: phases.Phase, setting: phases.Setting
@@ -194,7 +196,7 @@ def table(windows: Sequence[Window]) -> list[tuple[Any, ...]]:
     return rows
 
 
-COSTS = ('Phase', 'Sensor\'s share of a core meanwhile', 'On average', 'Neighbour', 'Loses',
+COSTS = ('Phase', 'Sensor\'s share of a core meanwhile', 'On average', 'Neighbour', 'Slower by',
          '95 % ±', 'On average')
 
 
@@ -208,7 +210,8 @@ def costs(windows: Sequence[Window], interval: float) -> list[tuple[Any, ...]]:
         for scene in SCENES[1:]:
             found = [one for one in windows if (one.phase, one.scene) == (phase, scene)
                      and not one.reason]
-            lost, half = readings.interval([1 - one.during / one.before for one in found])
+            lost, half = readings.interval([one.during / one.before - 1 for one in found
+                                            if one.before > 0 and one.during > 0])
             duty = float(np.mean([one.seconds for one in found])) / interval
             busy = float(np.mean([one.cpu / one.seconds for one in found]))
             rows.append((phase, busy, busy * duty, scene, lost, half, lost * duty))

@@ -25,6 +25,9 @@ from tracon_watcher import errors
 from tracon_watcher.probe import phases
 
 
+SCHEMA = 'tracon-probe-tuning/1'
+
+
 class TuningFailed(errors.TraconError):
     """No setting does what a probe has to do."""
 
