@@ -68,7 +68,7 @@ def measure(parsed_args: argparse.Namespace, report: Callable[[str], None]) -> b
 
     _check(parsed_args)
     conf = _configuration(parsed_args)
-    connection = _connection(parsed_args.os_cloud)
+    connection = connect(parsed_args.os_cloud)
     built = image.build((parsed_args.cache or image.default_cache()).absolute())
     size = site.Size(parsed_args.memory_mib, parsed_args.disk_gib, parsed_args.flavor)
     found = hosts.chosen(_inventory(connection), parsed_args.host, connection.current_project_id,
@@ -85,7 +85,8 @@ def measure(parsed_args: argparse.Namespace, report: Callable[[str], None]) -> b
     return finished
 
 
-def _connection(name: str | None) -> Any:
+def connect(name: str | None) -> Any:
+    """Return a connection to a cloud of clouds.yaml, or to that of OS_* without a name."""
     from keystoneauth1 import exceptions as keystone_errors
     import openstack
     from openstack import exceptions as sdk_errors

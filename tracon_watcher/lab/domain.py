@@ -18,6 +18,8 @@ import typing
 from xml.sax import saxutils
 
 MEMORY_MIB = 512
+#: Of every guest's kernel.
+COMMAND_LINE = 'console=ttyS0 quiet panic=-1 mitigations=off'
 PORT = 'org.tracon.workload'
 #: Guests by what they are for; a run has the first two of them at least.
 SIDES = ('target', *(f'background{number or ""}' for number in (0, *range(2, 8))))
@@ -62,7 +64,7 @@ def definition(name: str, accelerator: str, cpuset: str, kernel: pathlib.Path,
     <type arch="x86_64" machine="pc">hvm</type>
     <kernel>{_text(kernel)}</kernel>
     <initrd>{_text(initramfs)}</initrd>
-    <cmdline>console=ttyS0 quiet panic=-1 mitigations=off {options}</cmdline>
+    <cmdline>{COMMAND_LINE} {options}</cmdline>
   </os>
   <perf>{''.join(f'<event name="{name}" enabled="yes"/>' for name in events)}</perf>
   <features><acpi/></features>

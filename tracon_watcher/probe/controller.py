@@ -26,7 +26,7 @@ import logging
 import os
 import random
 import time
-from typing import Any, Callable, Iterator, Mapping
+from typing import Any, Callable, Iterable, Iterator, Mapping
 
 import aiohttp
 
@@ -79,6 +79,12 @@ def load(path: str | os.PathLike[str]) -> dict[str, Sensor]:
             one.refuse('host', sensor.host, 'two sensors are on this host; remove one')
         found[sensor.host] = sensor
     return found
+
+
+def save(sensors: Iterable[Sensor], path: str | os.PathLike[str]) -> None:
+    """Write the list of sensors, atomically."""
+    document.write({'schema': SENSORS, 'sensors': [dataclasses.asdict(one) for one in sensors]},
+                   path)
 
 
 @dataclasses.dataclass

@@ -86,7 +86,7 @@ class TestMeasure(unittest.TestCase):
                 return points == 5
 
         built = synthetic.built(self.folder)
-        with mock.patch.object(lab_cloud, '_connection', lambda name: connection), \
+        with mock.patch.object(lab_cloud, 'connect', lambda name: connection), \
                 mock.patch.object(lab_cloud, '_inventory', lambda asked: inventory), \
                 mock.patch.object(image, 'build', lambda cache: built), \
                 mock.patch('tracon_watcher.profiling.run.Run', Worker):
