@@ -47,6 +47,7 @@ SPEAKERS = {
     'messaging': {'oslo_messaging'},
     'nova_filters': {'nova'},
     'osc': {'keystoneauth1', 'osc_lib'},
+    'probe': {'keystoneauth1', 'openstack'},
     'telemetry': {'ceilometer', 'keystoneauth1', 'libvirt', 'requests', 'urllib3'},
 }
 #: Calls that reach into a guest, its memory, its disks, or what its tenant keeps in it; libvirt's,

@@ -25,6 +25,8 @@ from tracon_watcher.placement import constraints
 from tracon_watcher.placement import cooldown
 
 _PINNING = ('dedicated', 'mixed')
+#: Metadata of a sensor, as `tracon probe deploy` makes it.
+PROBE = 'tracon:probe'
 #: Extra specs, and image properties, that tie a VM to one host's devices whatever their value.
 _DEVICE_SPECS = ('pci_passthrough:alias', 'accel:device_profile', 'hw:pmem')
 _DEVICE_CLASSES = ('VGPU', 'PCPU', 'PCI_DEVICE', 'SRIOV_NET_VF', 'FPGA', 'PGPU')
@@ -140,6 +142,8 @@ def obstacle(found: inventory.Inventory, uuid: str, host: str, wishes: Wishes) -
         return 'is locked'
     if server.project in wishes.excluded_projects:
         return f'its project {server.project} is excluded'
+    if PROBE in server.metadata:
+        return f'is a sensor, of this host alone: its metadata has {PROBE}'
     if wishes.opt_out_key in server.metadata and opted_out(server.metadata[wishes.opt_out_key]):
         return (f'its metadata says {wishes.opt_out_key}='
                 f'{server.metadata[wishes.opt_out_key]}')

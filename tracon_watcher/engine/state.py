@@ -32,6 +32,8 @@ from tracon_watcher.placement import newcomer
 #: Metadata of a host aggregate.
 HOST_TYPE = 'tracon:host_type'
 STORAGE = 'tracon:storage'
+#: Of sensors (`tracon probe deploy`), which no limits hold for.
+PROBE_FLAVOR = 'tracon-probe'
 # A project's or an image's key says more than its flavor's when it stands for several VMs; and
 # without this there may be as many keys as VMs.
 _LEAST_OF_A_KIND = 2
@@ -127,7 +129,8 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
         key = tuple(sorted(server.extra_specs.items()))
         if key not in flavors:
             flavors[key] = _limits(f'flavor {server.flavor}', server.extra_specs, report)
-        stated = flavors[key].or_else(rules[server.host].limits).or_else(defaults.limits)
+        stated = limits_module.NONE if server.flavor == PROBE_FLAVOR else (
+            flavors[key].or_else(rules[server.host].limits).or_else(defaults.limits))
         profile, own_wait, storage_wait = _profile(server, row, demand, history)
         residents[server.host].append(cluster.Resident(
             uuid, profile, stated, _known(_backend(server, inventory.backends), lost), own_wait,

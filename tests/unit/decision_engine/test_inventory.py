@@ -224,6 +224,19 @@ class TiedTestCase(unittest.TestCase):
                       {'hw:tpm_version': '2.0', 'hw:tpm_secret_security': 'host'}):
             self.assertIsNone(rules.tied(specs, {}))
 
+    def test_a_sensor_stays_on_its_host(self):
+        made = Connection()
+        server, = made.compute.answers['/servers/detail'][1]
+        server['image'] = {'id': 'i1', 'properties': {}}
+        wishes = rules.Wishes(frozenset(), 'tracon:exclude', 60.0)
+
+        def obstacle():
+            found = dataclasses.replace(inventory.collect(made, 0.0), direct_ports={})
+            return rules.obstacle(found, server['id'], 'host1', wishes)
+        self.assertIsNone(obstacle())
+        server['metadata'] = {rules.PROBE: 'host1'}
+        self.assertIn('is a sensor', obstacle())
+
     def test_every_value_opts_out_but_a_plain_no(self):
         self.assertEqual([True, True, True, False, False], [
             rules.opted_out(value) for value in ('true', '', 'please', 'False', '0')])

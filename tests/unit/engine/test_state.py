@@ -170,6 +170,15 @@ class StateTest(unittest.TestCase):
         self.assertEqual([4.0, 1.8, 9.0], found.max_slowdown.tolist())
         self.assertEqual([0.1, 0.1, 0.1], found.min_iops_ratio.tolist())
 
+    def test_no_limit_holds_for_a_sensor(self):
+        self.aggregates = [
+            cloud.Aggregate('one', frozenset(['h1']), {limits.MAX_SLOWDOWN: '2.5'})]
+        found = self.build(dataclasses.replace(server('a'), flavor=state.PROBE_FLAVOR),
+                           server('b'), defaults=state.Defaults(
+                               'type', 'local', limits.Limits(9.0, 0.1)))
+        self.assertEqual([math.inf, 2.5], found.max_slowdown.tolist())
+        self.assertEqual([0.0, 0.1], found.min_iops_ratio.tolist())
+
     def test_a_limit_that_is_none_counts_as_unset_and_is_told(self):
         found = self.build(server('a', specs={limits.MAX_SLOWDOWN: 'fast'}))
         self.assertEqual([math.inf], found.max_slowdown.tolist())
