@@ -180,8 +180,8 @@ class Project:
         :raises DeploymentError: when they cannot be listed
         """
         with _asking('ports'):
-            return {one.device_id: f'{ip}:{answers.PORT}' for one in self._neutron.ports(
-                description=MARK, project_id=self._project) for ip, _subnet in _fixed(one)}
+            return {one.device_id: f'{ip}:{answers.PORT}' for one in self._ports()
+                    for ip, _subnet in _fixed(one)}
 
     def host_types(self) -> dict[str, str]:
         """Return by host what its aggregates state, the first by name as the engine does.
@@ -221,12 +221,12 @@ class Project:
 
     def _rest(self, everything: bool) -> Iterator[tuple[str, Callable[[], None]]]:
         with _asking('ports, images, flavors and security groups'):
-            for port in self._neutron.ports(description=MARK, project_id=self._project):
+            for port in self._ports():
                 yield f'port {port.name}', lambda one=port: self._neutron.delete_port(one)
             if not everything:
                 return
             for image in self._glance.images(owner=self._project):
-                if image.name.startswith(f'{NAME}-'):
+                if (image.name or '').startswith(f'{NAME}-'):
                     yield f'image {image.name}', lambda one=image: self._glance.delete_image(one)
             for flavor in self._flavors():
                 yield f'flavor {NAME}', lambda one=flavor: self._nova.delete_flavor(one)
@@ -241,14 +241,15 @@ class Project:
         return list(self._neutron.security_groups(name=NAME, project_id=self._project))
 
     def _delete(self, server: Any) -> None:
+        # Afterwards Neutron does not know whose they were.
+        ports = self._ports(device_id=server.id)
         self._nova.delete_server(server)
         self._nova.wait_for_delete(server, interval=1, wait=self._patience)
-        self._delete_ports(server.name)
-
-    def _delete_ports(self, name: str) -> None:
-        for one in list(self._neutron.ports(name=name, description=MARK,
-                                            project_id=self._project)):
+        for one in ports:
             self._neutron.delete_port(one)
+
+    def _ports(self, **query: str) -> list[Any]:
+        return list(self._neutron.ports(description=MARK, project_id=self._project, **query))
 
 
 class Deployment(Project):
@@ -370,7 +371,8 @@ class Deployment(Project):
             row.why, f'{left:.0f} MiB stay free, {self._wishes.headroom_mb} of them as headroom')))
         image = self._once('image', self._images)
         # What a run that was stopped has left.
-        self._delete_ports(row.server)
+        for one in self._ports(name=row.server):
+            self._neutron.delete_port(one)
         port = self._neutron.create_port(
             name=row.server, network_id=self._network.id, description=MARK,
             security_groups=[self._made['group']])

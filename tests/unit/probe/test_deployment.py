@@ -448,12 +448,13 @@ class TestDeploy(DeploymentTestCase):
         self.deploy(hosts=('a',))
         one = self.cloud.on('a')
         self.cloud.servers['twin'] = server.Server(
-            id='twin', name='tracon-probe-twin', metadata=dict(one.metadata), status='ACTIVE',
+            id='twin', name=one.name, metadata=dict(one.metadata), status='ACTIVE',
             compute_host='a')
-        self.cloud.network.create_port(name='tracon-probe-twin', device_id='twin',
+        self.cloud.network.create_port(name=one.name, device_id='twin',
                                        description=deployment.MARK)
         self.assertEqual({'a': ('kept', 'was there twice')}, self.deploy(hosts=('a',)))
-        self.assertEqual(([one.id], 1), (list(self.cloud.servers), len(self.cloud.ports)))
+        self.assertEqual(([one.id], [one.id]), (
+            list(self.cloud.servers), [found.device_id for found in self.cloud.ports.values()]))
         self.cloud.servers.clear()
         self.deploy(hosts=('a',))
         self.assertEqual(1, len(self.cloud.ports))
