@@ -55,8 +55,10 @@ def hosts(largest: int = 4, storage: tuple[str | None, ...] = (cluster.LOCAL,),
         profiles(), tolerances, own, waits, strategies.integers(1, 4),
         strategies.floats(0.0, 0.9) | strategies.just(math.nan),
         strategies.sampled_from((1.0, 0.25, 4.0, 0.0))), max_size=3)
+    felt = strategies.none() | strategies.tuples(
+        *[strategies.floats(0.0, 1.0).map(lambda value: round(value, 2))] * 4)
     one = strategies.tuples(residents, strategies.sampled_from(storage),
-                            strategies.sampled_from(CORES), strategies.integers(1, 2))
+                            strategies.sampled_from(CORES), strategies.integers(1, 2), felt)
     return strategies.lists(one, min_size=1, max_size=largest).map(_named)
 
 
@@ -68,5 +70,5 @@ def _named(drawn: list) -> list[cluster.Host]:
                                min(vcpus, cores), storage_wait, weight)
               for row, (profile, tolerance, own, wait, vcpus, storage_wait, weight)
               in enumerate(residents)),
-        HOST_TYPE, storage, 1000.0, cores, threads)
-        for place, (residents, storage, cores, threads) in enumerate(drawn)]
+        HOST_TYPE, storage, 1000.0, cores, threads, *felt)
+        for place, (residents, storage, cores, threads, *felt) in enumerate(drawn)]

@@ -57,7 +57,7 @@ class Measure(command.Command):
             parsed_args.output, parsed_args.phase or list(phases.PHASES), parsed_args.windows,
             parsed_args.seed, 'tracon ' + shlex.join(sys.argv[1:]).replace(
                 str(parsed_args.output), parsed_args.output.name), parsed_args.cache,
-            lambda text, share: bar.report(text.partition(',')[0], share))
+            lambda text, share: bar.report('windows', share))
 
 
 class Show(lister.Lister):

@@ -110,7 +110,8 @@ class Checking:
         """Learn of a cycle; one host type is checked, the one whose turn is longest overdue."""
         self._companies = _together(view, self._companies)
         self._check_pools(view)
-        cluster = view.moment.cluster
+        # Counters, which predictions are compared with, do not show what probes feel.
+        cluster = dataclasses.replace(view.moment.cluster, contention=None)
         by_type: dict[str, list[int]] = {}
         # That a type suits the law again is seen only if the type is looked at.
         for host in np.flatnonzero(np.isin(view.moment.status, (

@@ -317,8 +317,13 @@ class Engine:
         now = self._clock()
         collected = self._collector.collect(inventory, now)
         epoch, version = self._parts.lease.next_version(self._parts.leadership.term())
+        probes = self._parts.probes
+        felt = {} if probes is None else probes.collect(tuple(inventory.hypervisors), now)
+        contention = ({} if self.view is None else
+                      probes_module.contention(felt, self.view.assessor))
         cluster = publication.settled(self._told, state.build(
-            inventory, collected.demand, self._settings.defaults, version, now, self.reports))
+            inventory, collected.demand, self._settings.defaults, version, now, self.reports,
+            contention))
         self.reports.end()
         learnt, pools = self._checking.learnt, self._checking.pools
         self._publisher.publish(snapshot.Snapshot(
@@ -327,8 +332,6 @@ class Engine:
         self.collected = collected
         assessor = assessment.Assessor(
             cluster, dataclasses.replace(self._settings.judging, learnt=learnt, pools=pools))
-        probes = self._parts.probes
-        felt = {} if probes is None else probes.collect(tuple(inventory.hypervisors), now)
         self.view = viewing.look(epoch, assessor, inventory, collected, now, felt)
         self._checking.take(self.view)
         if now >= self._saved_at + _SAVING or now < self._saved_at:

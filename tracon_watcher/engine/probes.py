@@ -10,16 +10,30 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Contention that probe VMs feel, as telemetry has it."""
+"""Contention that probe VMs feel, as telemetry has it, and what it means for a host's VMs.
+
+The law of queueing says by how much a host's own VMs slow a sensor down. What it feels beyond that
+is contention that no counter shows. With ρ the ratio of a reading to its baseline and p what the
+law predicts, f = ln ρ − p counts when the lower end of ρ lies above the upper end of p. A sensor
+does nothing but what the contention is for; how much of a VM's work is so is not known, and any
+part between none and all is as likely. So each VM of the host, and each newcomer, is slower by a
+factor with the logarithm f / 2 ± √(f² / 12 + (σ² + τ²) / 4), where σ and τ are the standard
+deviations of ln ρ and p.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 from typing import Mapping, Sequence
 
 import numpy as np
 
+from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import queues
 from tracon_watcher.telemetry import meters
 from tracon_watcher.telemetry import readings
 
@@ -28,6 +42,14 @@ LOG = logging.getLogger(__name__)
 QUIET, CONTENDED, UNKNOWN = 'quiet', 'contended', 'unknown'
 # Seconds by which a reading may be of the future.
 _AHEAD = 60.0
+# Of two-sided 95 % intervals.
+_QUANTILE, _UPPER = 1.96, 0.975
+# What a sensor does while it works: it computes, or waits for its disk.
+_SENSORS = {'connection': newcomer.own(np.array([0.0, 0.0, 0.05, 0.01])),
+            'memory': newcomer.own(np.array([0.0, 0.0, 0.05, 0.01])),
+            'storage': newcomer.own(np.array([10.0, 10.0, 0.01, 0.02]))}
+# A contention that changes by less is not told again.
+_DIGITS = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,3 +121,51 @@ class Probes:
     def _fresh(self, of: Mapping[str, Felt], now: float) -> dict[str, Felt]:
         return {phase: felt for phase, felt in of.items()
                 if felt.at is not None and now - self._maximum_age <= felt.at <= now + _AHEAD}
+
+
+def contention(felt: Mapping[str, Mapping[str, Felt]], assessor: assessment.Assessor
+               ) -> dict[str, tuple[float, ...]]:
+    """Return by host what is felt beyond what its own VMs explain.
+
+    :param assessor: what is known of these hosts; of one of which too little is known, nothing is
+        said
+    :returns: as :attr:`tracon_watcher.placement.cluster.ClusterState.contention` has it
+    """
+    law = assessor.law
+    place = {assessor.cluster.hosts[host]: index for index, host in enumerate(law.hosts)}
+    predicted: dict[str, tuple[FloatArray, FloatArray]] = {}
+    found: dict[str, tuple[float, ...]] = {}
+    for host, phases in felt.items():
+        most = (0.0, 0.0)
+        storage = (0.0, 0.0)
+        for phase, one in phases.items():
+            if one.state != CONTENDED or one.ratio is None or one.low is None \
+                    or host not in place:
+                continue
+            if phase not in predicted:
+                predicted[phase] = _predicted(law, assessor.cluster.felt[law.hosts], phase)
+            mean, upper = (float(values[place[host]]) for values in predicted[phase])
+            beyond = math.log(one.ratio) - mean
+            if math.log(one.low) <= upper or beyond <= 0.0:
+                continue
+            spread = math.hypot(math.log(one.ratio / one.low), upper - mean) / _QUANTILE
+            share = beyond / 2, math.hypot(beyond / math.sqrt(12), spread / 2)
+            most = max(most, share)
+            if phase == 'storage':
+                storage = share
+        if most[0]:
+            found[host] = tuple(round(value, _DIGITS) for value in (*most, *storage))
+    return found
+
+
+def _predicted(law: queues.Queues, told: FloatArray, phase: str) -> tuple[FloatArray, FloatArray]:
+    """Return what a sensor should feel on each host, (g,) log slowdown, and its upper end.
+
+    :param told: (g, 4) contention that predictions have in them already
+    """
+    own, _others = law.beside(queues.Coming(_SENSORS[phase]))
+    bare = own - told.T[::2]
+    upper = queues.bound(bare, _UPPER, law.law_spread)
+    # While it waits for its disk, that is all it does.
+    response = 1 if phase == 'storage' else 0
+    return bare[response], upper[response]

@@ -96,10 +96,12 @@ class _Rules:
 
 
 def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, version: int,
-          now: float, report: Callable[[str, str], None]) -> cluster.ClusterState:
+          now: float, report: Callable[[str, str], None],
+          contention: Mapping[str, tuple[float, ...]] = {}) -> cluster.ClusterState:
     """Return the state.
 
     :param now: seconds since the epoch
+    :param contention: that is felt, by host
     :param report: called with a kind and a text for each thing that is not as it should be
     """
     history = _history(inventory, demand)
@@ -142,7 +144,7 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
                      # is to know, unless Nova does not know either who is there.
                      latest[host] if host in running or not inventory.hypervisors[host].reachable
                      else now, inventory.hypervisors[host].cores,
-                     inventory.hypervisors[host].threads)
+                     inventory.hypervisors[host].threads, contention.get(host))
         for host, vms in residents.items()], history, version, now)
 
 

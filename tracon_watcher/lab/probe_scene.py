@@ -14,7 +14,7 @@
 
 The neighbours are sensors as well, which drivers keep busy: one on the sensor's own core, one on
 another; or processes, where an emulated guest is too slow to contend. A driver is a process on
-the other core; the generator of the readings is on the sensor's.
+the other core, and so is the generator of the readings, before all others there.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ from tracon_watcher.probe import readings
 
 QUIET, CONTENDED, CONTROL = 'quiet', 'contended', 'control'
 _SETTLE = 0.5
+# Before all others, as priorities of processes go.
+_FIRST = -20
 # Bytes, many times what caches hold.
 _COPIED = 256 << 20
 # Bytes of a write, and of the file.
@@ -68,7 +70,7 @@ BURNER = Load(False, (('connection', 'work', 500_000),))
 #: By phase: the neighbour that contends for what the phase feels, and the control, which uses as
 #: much of a core without contending.
 LOADS: dict[str, dict[str, Load]] = {
-    'connection': {CONTENDED: Load(True, (('connection', 'work', 400_000),), 150.0),
+    'connection': {CONTENDED: Load(True, (('connection', 'work', 20_000),), 200.0),
                    CONTROL: BURNER},
     # With an emulated processor a guest is too slow for memory or a disk to be its bottleneck.
     'memory': {CONTENDED: Load(False, process='memory'), CONTROL: BURNER},
@@ -159,15 +161,20 @@ def built(cache: pathlib.Path) -> collections.abc.Iterator[Scene]:
     with contextlib.ExitStack() as stack:
         sensor, beside, away = (stack.enter_context(sensor_guest.booted(cache, str(cpu)))
                                 for cpu in (core, core, other))
-        # After the guests, whose threads would inherit it.
-        os.sched_setaffinity(0, {core})
+        # After the guests, whose threads would inherit it. In a cloud the generator is on another
+        # machine, where it waits for no neighbour.
+        nice = os.getpriority(os.PRIO_PROCESS, 0)
+        os.sched_setaffinity(0, {other})
         stack.callback(os.sched_setaffinity, 0, before)
+        os.setpriority(os.PRIO_PROCESS, 0, _FIRST)
+        stack.callback(os.setpriority, os.PRIO_PROCESS, 0, nice)
         yield Scene(sensor, beside, away, core, other, cache)
 
 
 def _drive(neighbour: sensor_guest.Sensor, load: Load, core: int, done: Done,
            folder: pathlib.Path) -> None:
     os.sched_setaffinity(0, {core})
+    os.setpriority(os.PRIO_PROCESS, 0, 0)
     if load.process:
         for _ in {'memory': _copy, 'disk': lambda: _hammer(folder)}[load.process]():
             done.add(0.0)

@@ -196,8 +196,8 @@ def table(windows: Sequence[Window]) -> list[tuple[Any, ...]]:
     return rows
 
 
-COSTS = ('Phase', 'Sensor\'s share of a core meanwhile', 'On average', 'Neighbour', 'Slower by',
-         '95 % ±', 'On average')
+COSTS = ('Phase', 'Core meanwhile', 'Core on average', 'Neighbour', 'Slower meanwhile by',
+         '95 % ±', 'Slower on average by')
 
 
 def costs(windows: Sequence[Window], interval: float) -> list[tuple[Any, ...]]:

@@ -50,6 +50,7 @@ def copies(part: cluster_module.ClusterState) -> cluster_module.ClusterState:
         host_io_domain=np.where(own >= 0, own + np.arange(count) * len(used), -1).astype(np.intp),
         updated_at=np.repeat(part.updated_at, count), cores=np.repeat(part.cores, count),
         threads=np.repeat(part.threads, count),
+        contention=np.repeat(part.felt, count, axis=0),
         uuids=tuple(part.uuids[row] for row in rows), host=host.astype(np.intp),
         io_domain=np.where(stays >= 0, stays + host * len(used), -1).astype(np.intp),
         profiles=part.profiles[rows], max_slowdown=part.max_slowdown[rows],

@@ -167,7 +167,7 @@ class Assessor:
         spread = law.spread(coming, own)
 
         def bounds(level: float) -> FloatArray:
-            return queues.bound(own, level, law.law_spread, spread)
+            return law.newcomer_bound(level, coming, own, spread)
         responses = [0]
         if newcomer.mean[IO].sum() >= characteristics.MINIMUM_IOPS:
             responses.append(1)
@@ -204,8 +204,7 @@ class Assessor:
         law = self.law
         found: FloatArray = np.where(
             self._breached(), self.settings.least_rise,
-            queues.allowed(law.limit, self.settings.confidence, law.law_spread[law.place])
-            - law.exponent)
+            law.allowed(self.settings.confidence) - law.exponent)
         return found
 
     def _assess_pools(self, coming: queues.Coming, stale: BoolArray,

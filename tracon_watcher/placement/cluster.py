@@ -56,6 +56,10 @@ class Resident:
     cpu_weight: float = 1.0
 
 
+#: Of a host on which nothing is felt, as in :attr:`ClusterState.contention`.
+NO_CONTENTION = (0.0,) * 4
+
+
 @dataclasses.dataclass(frozen=True)
 class Host:
     """A compute host.
@@ -66,6 +70,7 @@ class Host:
     :param updated_at: when its data was taken, seconds since the epoch
     :param cores: threads of its CPU that VMs share, None where unknown
     :param threads: of each core of its CPU
+    :param contention: that its probe VM feels, as in :class:`ClusterState`; None for none known
     """
 
     name: str
@@ -75,6 +80,7 @@ class Host:
     updated_at: float = 0.0
     cores: int | None = None
     threads: int = 1
+    contention: tuple[float, ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +113,9 @@ class ClusterState:
     :param rate_elsewhere: (d,) requests per second on each storage backend by VMs that are not in
         this state, NaN where unknown; None where all are
     :param request_seconds: that a request takes in the mean; None: see :attr:`mean_request`
+    :param contention: (h, 4) of what probe VMs feel beyond what the VMs of each host explain: mean
+        and standard deviation of a log slowdown that all its VMs have as well, then of a −log IOPS
+        ratio; 0 where nothing is felt, or nothing known; None where that is so everywhere
     """
 
     hosts: tuple[str, ...]
@@ -131,6 +140,12 @@ class ClusterState:
     generated_at: float = 0.0
     rate_elsewhere: FloatArray | None = None
     request_seconds: float | None = None
+    contention: FloatArray | None = None
+
+    @property
+    def felt(self) -> FloatArray:
+        """Return :attr:`contention`, (h, 4), zeros where there is none."""
+        return (np.zeros((len(self.hosts), 4)) if self.contention is None else self.contention)
 
     @functools.cached_property
     def host_index(self) -> Mapping[str, int]:
@@ -297,7 +312,8 @@ class ClusterState:
             hosts=tuple(self.hosts[index] for index in chosen),
             host_type=tuple(self.host_type[index] for index in chosen),
             updated_at=self.updated_at[chosen], cores=self.cores[chosen],
-            threads=self.threads[chosen])
+            threads=self.threads[chosen],
+            contention=None if self.contention is None else self.contention[chosen])
 
     def with_resident(self, host_index: int, uuid: str, profile: FloatArray,
                       limits: limits_module.Limits = limits_module.NONE) -> ClusterState:
@@ -389,9 +405,15 @@ def build(hosts: Iterable[Host], history: Mapping[str, newcomer.Profile] | None 
         np.array([vm.vcpus for _place, _host, vm in everyone], dtype=np.intp),
         np.array([vm.storage_wait for _place, _host, vm in everyone], dtype=np.float64),
         np.array([vm.cpu_weight for _place, _host, vm in everyone], dtype=np.float64),
-        tuple(domains), dict(history or {}), version, generated_at)
+        tuple(domains), dict(history or {}), version, generated_at, contention=told_contention(
+            np.array([host.contention or NO_CONTENTION for host in listed], dtype=np.float64)))
     check_names(state)
     return state
+
+
+def told_contention(values: FloatArray) -> FloatArray | None:
+    """Return :attr:`ClusterState.contention` of (h, 4) values; None where all are 0."""
+    return values if values.any() else None
 
 
 def check_names(state: ClusterState) -> None:

@@ -35,6 +35,7 @@ _LARGEST = sys.float_info.max
 #: Virtual CPUs of a VM, or cores of a host.
 MOST = 65536
 _UNKNOWN = [math.nan] * COUNT
+_NO_CONTENTION = np.array(cluster_module.NO_CONTENTION)
 
 
 class Columns:
@@ -47,6 +48,7 @@ class Columns:
         self._updated_at: list[float] = []
         self._cores: list[float] = []
         self._threads: list[int] = []
+        self._contention: list[FloatArray] = []
         self._uuids: list[str] = []
         self._counts: list[int] = []
         self._vm_domains: list[int] = []
@@ -84,6 +86,8 @@ class Columns:
         self._updated_at.append(fields.number('updated_at', 0))
         self._cores.append(_whole(fields, 'cores') if fields.has('cores') else math.nan)
         self._threads.append(_whole(fields, 'threads') if fields.has('threads') else 1)
+        self._contention.append(fields.array('contention', (4,), 0.0, 100.0)
+                                if fields.has('contention') else _NO_CONTENTION)
         self._counts.append(len(vms))
 
     def state(self, history: Mapping[str, newcomer.Profile] | None = None, version: int = 0,
@@ -105,7 +109,8 @@ class Columns:
             np.array(self._vcpus, dtype=np.intp),
             np.array(self._storage_waits, dtype=np.float64),
             np.array(self._weights, dtype=np.float64), names, dict(history or {}), version,
-            generated_at)
+            generated_at, contention=cluster_module.told_contention(
+                np.array(self._contention).reshape(-1, 4)))
 
     def _domain(self, name: str | None, host: str) -> int:
         if name is None or name == cluster_module.UNKNOWN:

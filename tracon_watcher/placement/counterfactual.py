@@ -33,7 +33,6 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer as newcomers
-from tracon_watcher.placement import queues
 from tracon_watcher.placement import storage
 from tracon_watcher.placement import verdict
 from tracon_watcher import tie_breaking
@@ -286,8 +285,8 @@ class Trials:
         cluster, law = self._assessor.cluster, self._assessor.law
         rows = np.flatnonzero(law.domain == domain)
         after = law.with_requests(rows, float(self._profile.mean[IO].sum()))
-        excess = queues.bound(after, 1 - self._assessor.settings.confidence,
-                              law.law_spread[law.place[rows]]) - law.limit[:, rows]
+        excess = law.bound(1 - self._assessor.settings.confidence, after, rows
+                           ) - law.limit[:, rows]
         most = np.nan_to_num(excess, nan=-np.inf).max(axis=0, initial=-np.inf)
         worst: dict[int, float] = {}
         for place in np.flatnonzero(most > 0):

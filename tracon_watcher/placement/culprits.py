@@ -63,8 +63,8 @@ def find(assessor: assessment.Assessor) -> Culprits:
 def _of_law(law: queues.Queues) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return the worst culprit of each resident, -1 for none, its share, and each one's harm."""
     parts = law.parts()
-    suffered = np.nan_to_num(law.exponent).sum(axis=0)
-    something = np.expm1(law.exponent[0]) > _NOTHING
+    suffered = np.nan_to_num(law.by_neighbours).sum(axis=0)
+    something = np.expm1(law.by_neighbours[0]) > _NOTHING
     harm = np.zeros(len(suffered))
     others = []
     for part in parts:

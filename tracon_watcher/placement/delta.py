@@ -101,7 +101,8 @@ def changed_hosts(old: cluster_module.ClusterState,
     differs = (_objects(old.host_type)[was] != _objects(new.host_type)[kept]) | (
         old_domains[old.host_io_domain[was]] != new_domains[new.host_io_domain[kept]]) | (
         _differ(old.cores[was], new.cores[kept])) | (
-        old.threads[was] != new.threads[kept])
+        old.threads[was] != new.threads[kept]) | (
+        old.felt[was] != new.felt[kept]).any(axis=1)
     counts = np.diff(new.first)[kept]
     differs |= np.diff(old.first)[was] != counts
     changed[kept] = differs

@@ -20,7 +20,6 @@ import numpy as np
 
 from tracon_watcher.characteristics import FloatArray, IntArray
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import queues
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,9 +47,8 @@ def departures(assessor: assessment.Assessor, host: int) -> Departures:
     before = law.exponent[:, rows]
     relief = np.nansum(before, axis=(0, 1)) - np.nansum(after, axis=(0, 2))
     level, limit = 1 - assessor.settings.confidence, law.limit[:, rows]
-    spread = law.law_spread[law.place[rows]]
-    breached = queues.bound(before, level, spread) > limit
-    still = queues.bound(after, level, spread) > limit[:, np.newaxis, :]
+    breached = law.bound(level, before, rows) > limit
+    still = law.bound(level, after, rows) > limit[:, np.newaxis, :]
     for one in still:
         np.fill_diagonal(one, False)
     ended: IntArray = (breached.any(axis=0) & ~still.any(axis=0)).sum(axis=1)

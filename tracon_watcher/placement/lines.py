@@ -142,7 +142,9 @@ def of_host(cluster: cluster_module.ClusterState, index: int) -> dict[str, Any]:
         cores['threads'] = int(cluster.threads[index])
     return {'host': name, 'type': cluster.host_type[index],
             'storage': _storage(cluster, own, name),
-            'updated_at': float(cluster.updated_at[index]), **cores, 'vms': vms}
+            'updated_at': float(cluster.updated_at[index]), **cores,
+            **({'contention': cluster.felt[index].tolist()} if cluster.felt[index].any() else {}),
+            'vms': vms}
 
 
 def of_history(key: str, profile: newcomer.Profile) -> dict[str, Any]:

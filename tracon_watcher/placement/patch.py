@@ -67,7 +67,8 @@ def patched(state: cluster_module.ClusterState, fresh: cluster_module.ClusterSta
         vcpus=both.joined('vcpus')[rows], storage_wait=both.joined('storage_wait')[rows],
         cpu_weight=both.joined('cpu_weight')[rows],
         io_domains=io_domains,
-        rate_elsewhere=None, request_seconds=None)
+        rate_elsewhere=None, request_seconds=None,
+        contention=cluster_module.told_contention(both.joined('felt')[source]))
 
 
 def ranges(starts: IntArray, counts: IntArray) -> IntArray:

@@ -262,6 +262,12 @@ class Queues:
                                   *capacity.disks(disk))
         self._has_disk = local[self._host_domain]
         self._request = cluster.mean_request
+        felt = cluster.felt[hosts].T
+        # (2, g) mean and standard deviation, by response. Those that do nothing suffer nothing.
+        self._contention, self._contention_spread = felt[::2], felt[1::2]
+        active = (busy > 0.0) | (self._rate > 0.0)
+        self._felt, self._felt_spread = (one[:, self.place] * active for one in (
+            self._contention, self._contention_spread))
         self._prepared = network.Prepared(self._on, self._vms, self._uses)
         self._whole = self._prepared.effects.slowdown
         self.exponent = self._exponents(self._whole, self._longer)
@@ -360,13 +366,41 @@ class Queues:
         stretches[again(self._uses.vm, count), 1] = found.resource_stretch
         return stretches.reshape(times, count, 2)
 
-    def bound(self, level: float, exponent: FloatArray | None = None) -> FloatArray:
-        """Return confidence bounds of residents' exponents, (…, n).
+    def bound(self, level: float, exponent: FloatArray | None = None,
+              rows: IntArray | slice = slice(None)) -> FloatArray:
+        """Return confidence bounds of residents' exponents, (2, …, m).
 
-        :param exponent: (…, n), what they suffer now by default
+        :param exponent: (2, …, m), what they suffer now by default
+        :param rows: (m,) places in ``residents``
         """
-        return bound(self.exponent if exponent is None else exponent, level,
-                     self.law_spread[self.place])
+        exponent = self.exponent[:, rows] if exponent is None else exponent
+        between = tuple(range(1, exponent.ndim - 1))
+        return _with_contention(
+            exponent, level, self.law_spread[self.place[rows]], 0.0,
+            *(np.expand_dims(one[:, rows], between) for one in (self._felt, self._felt_spread)))
+
+    def newcomer_bound(self, level: float, coming: Coming, exponent: FloatArray,
+                       spread: FloatArray | float) -> FloatArray:
+        """Return confidence bounds of a newcomer's exponents on each host, (2, g).
+
+        :param exponent: (2, g)
+        :param spread: (2, g) standard deviation due to an uncertain profile
+        """
+        active = float(coming.newcomer.mean.any())
+        return _with_contention(exponent, level, self.law_spread, spread,
+                                active * self._contention, active * self._contention_spread)
+
+    def allowed(self, confidence: float) -> FloatArray:
+        """Return the residents' exponents whose lower bounds are just their limits, (2, n)."""
+        quantile = statistics.NormalDist().inv_cdf(confidence)
+        felt = np.maximum(self._felt - quantile * self._felt_spread, 0.0)
+        return self._felt + allowed(np.maximum(self.limit - felt, 0.0), confidence,
+                                    self.law_spread[self.place])
+
+    @property
+    def by_neighbours(self) -> FloatArray:
+        """Return what residents suffer without what probes feel, (2, n)."""
+        return self.exponent - self._felt
 
     def without(self, host: int, gone: bool = False) -> tuple[IntArray, FloatArray]:
         """Say what the residents of a host suffer without each one of them.
@@ -439,7 +473,7 @@ class Queues:
         whole = own_waits.felt(np.log(own * longer), newcomer.own_wait or None)
         guessed = np.full(len(own), rate >= characteristics.MINIMUM_IOPS and math.isnan(share))
         work = _of_work(whole, _busy(np.full(len(own), busy), waited, guessed))
-        return (np.stack([work, whole]),
+        return (np.stack([work, whole]) + float(mean.any()) * self._contention,
                 np.fmax(self._exponents(others, residents_longer), self.exponent))
 
     def _exponents(self, whole: FloatArray, longer: FloatArray,
@@ -451,8 +485,9 @@ class Queues:
         :param rows: (m,) places in ``residents``
         """
         exponent = own_waits.felt(np.log(whole * longer), self._own_wait[rows])
-        return np.stack([_of_work(exponent, self._busy[rows]),
-                         np.where(self._does_io[rows], exponent, np.nan)])
+        felt = self._felt[:, rows]
+        return np.stack([_of_work(exponent, self._busy[rows]) + felt[0],
+                         np.where(self._does_io[rows], exponent + felt[1], np.nan)])
 
 
 def _busy(used: FloatArray, waits: FloatArray, guessed: BoolArray) -> FloatArray:
@@ -490,6 +525,17 @@ def bound(exponent: FloatArray, level: float, of_law: FloatArray | float,
     found: FloatArray = np.maximum(
         exponent + math.copysign(1.0, quantile) * np.hypot(off, quantile * spread), 0.0)
     return found
+
+
+def _with_contention(exponent: FloatArray, level: float, of_law: FloatArray,
+                     spread: FloatArray | float, mean: FloatArray, deviation: FloatArray
+                     ) -> FloatArray:
+    """Return the bounds of the law's part of exponents, plus those of the contention in them.
+
+    :param mean: of the contention, and ``deviation``, its standard deviation
+    """
+    felt = np.maximum(mean + statistics.NormalDist().inv_cdf(level) * deviation, 0.0)
+    return bound(exponent - mean, level, of_law, spread) + felt
 
 
 def allowed(limit: FloatArray, confidence: float, of_law: FloatArray | float) -> FloatArray:

@@ -19,8 +19,10 @@ Then duration goes down, beside neighbours in trouble, as far as the probe still
 from __future__ import annotations
 
 import dataclasses
+import os
 from typing import Any, Callable, Protocol, Sequence
 
+from tracon_watcher import document
 from tracon_watcher import errors
 from tracon_watcher.probe import phases
 
@@ -44,6 +46,18 @@ class Trial:
     harmed: bool
     detected: bool
     evidence: str = ''
+
+
+def load(path: str | os.PathLike[str]) -> tuple[str, phases.Setting]:
+    """Read the setting that a tuning has found, and the name of its phase.
+
+    :raises tracon_watcher.errors.InvalidDocument: naming file, field and value
+    """
+    fields = document.read(path, 'tracon probe tune')
+    fields.string('schema', (SCHEMA,))
+    setting = phases.Setting(fields.number('rate'), fields.number('seconds'),
+                             int(fields.number('amount')))
+    return fields.string('phase', tuple(phases.PHASES)), setting
 
 
 @dataclasses.dataclass(frozen=True)

@@ -72,7 +72,7 @@ class EngineCase(base.StorageCase):
         self.published = []
         self.engine = self.make()
 
-    def make(self, make_standby=None):
+    def make(self, make_standby=None, probes=None):
         parts = engine.Parts(
             leadership.Leadership(self.storage.lease, str(uuid.uuid4()), LEASE,
                                   lambda: self.monotonic),
@@ -80,7 +80,7 @@ class EngineCase(base.StorageCase):
             residency.Residency(),
             lambda: collector.Collector(
                 self.source, demands.Demands(calibration_document.packaged()), 60.0, 1800.0),
-            self.make_publisher, Listener, make_standby=make_standby)
+            self.make_publisher, Listener, make_standby=make_standby, probes=probes)
         return engine.Engine(parts, engine.Settings(
             judging=assessment.Settings(maximum_age=900.0),
             defaults=state.Defaults(synthetic.HOST_TYPE)), lambda: self.source.now)

@@ -11,6 +11,7 @@
 # under the License.
 
 import dataclasses
+import math
 import threading
 from unittest import mock
 
@@ -20,6 +21,7 @@ from tests import synthetic
 from tests.unit.engine import engines
 from tracon_watcher.engine import engine
 from tracon_watcher.engine import listening
+from tracon_watcher.engine import probes
 from tracon_watcher.engine import residency
 from tracon_watcher.inventory import cloud
 from tracon_watcher.inventory import listing
@@ -169,6 +171,32 @@ class EngineTest(engines.EngineCase):
         self.assertIs(published.cluster, view.assessor.cluster)
         self.assertEqual(('vm b', 'h1'), (view.vms['b'].name, view.vms['b'].host))
         self.assertTrue((view.observed >= 1).all())
+
+    def test_contention_that_a_probe_feels_is_published_and_shown(self):
+        class Reader:
+            resolution = 60.0
+
+            def read(inner, since, until, names):
+                return readings.Readings(
+                    ('h1',), tuple(names), np.array([0]), np.array([self.source.now]),
+                    np.array([[1.0, 1.0, 1.8, 1.6, 1.0, 1.0]]))
+        self.engine = self.make(probes=probes.Probes(Reader(), 900.0))
+        for vm in 'abc':
+            self.source.vm(vm, guest=0.1)
+        self.lead()
+        self.source.run(5)
+        self.engine.collect()
+        self.assertEqual(probes.CONTENDED, self.engine.view.felt['h1']['memory'].state)
+        # What the host's own VMs explain of it is known from the next time on.
+        self.assertIsNone(self.published[-1].cluster.contention)
+        self.source.run(1)
+        self.engine.collect()
+        cluster = self.published[-1].cluster
+        felt = dict(zip(cluster.hosts, cluster.felt[:, 0]))
+        self.assertEqual(0.0, felt['h2'])
+        self.assertAlmostEqual(math.log(1.8) / 2, felt['h1'], delta=0.05)
+        slow = dict(zip(cluster.uuids, self.engine.view.assessor.exponents()[0]))
+        self.assertGreater(slow['a'], slow['c'] + 0.2)
 
     def test_versions_rise_and_small_changes_are_not_told(self):
         self.source.vm('a', reads=100.0, guest=0.2)

@@ -18,6 +18,8 @@ import unittest
 import numpy as np
 
 from tracon_watcher.engine import probes
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster
 from tracon_watcher.telemetry import meters
 from tracon_watcher.telemetry import readings
 
@@ -102,3 +104,57 @@ class ProbesTest(unittest.TestCase):
             self.collect(NOW + 120)
         self.assertEqual(1, len(logs.output))
         self.assertEqual({}, self.collect(NOW + 901))
+
+
+def felt(state=probes.CONTENDED, ratio=1.8, low=1.6):
+    """Return what a sensor felt in one phase."""
+    return probes.Felt(state, NOW, ratio, low)
+
+
+class ContentionTest(unittest.TestCase):
+    """What is felt beyond what a host's own VMs explain (synthetic)."""
+
+    def assessor(self, busy=0.0, vms=4, contention=None):
+        """Return two hosts of two cores, of which VMs keep the second one busy."""
+        return assessment.Assessor(cluster.build([
+            cluster.Host('idle', cores=2, contention=contention),
+            cluster.Host('busy', tuple(
+                cluster.Resident(str(index), np.array([0.0, 0.0, busy, 0.0]))
+                for index in range(vms)), cores=2),
+            cluster.Host('strange', cores=None)]))
+
+    def found(self, assessor=None, host='idle', **phases):
+        return probes.contention({host: {**probes.SILENT, **phases}},
+                                 assessor or self.assessor()).get(host)
+
+    def test_half_of_what_is_felt(self):
+        mean, deviation, *ratio = self.found(memory=felt())
+        self.assertAlmostEqual(math.log(1.8) / 2, mean, delta=0.01)
+        # Any part of it between none and all is as likely.
+        self.assertAlmostEqual(math.log(1.8) / math.sqrt(12), deviation, delta=0.02)
+        self.assertEqual([0.0, 0.0], ratio)
+
+    def test_storage_counts_for_requests_as_well(self):
+        slow, _, ratio, _ = self.found(storage=felt())
+        self.assertEqual(slow, ratio)
+        slow, _, ratio, _ = self.found(storage=felt(), memory=felt(ratio=3.0, low=2.8))
+        self.assertGreater(slow, ratio)
+        self.assertGreater(ratio, 0.0)
+
+    def test_what_the_hosts_own_vms_explain_is_none(self):
+        self.assertIsNotNone(self.found(self.assessor(0.9), 'idle', connection=felt()))
+        self.assertIsNone(self.found(self.assessor(0.9), 'busy', connection=felt()))
+        whole, part = (self.found(self.assessor(busy), 'busy', connection=felt(ratio=8.0, low=7.0))
+                       for busy in (0.0, 0.5))
+        self.assertLess(part[0], whole[0])
+
+    def test_what_was_told_already_is_not_taken_for_explained(self):
+        told = self.found(self.assessor(contention=(0.3, 0.17, 0.0, 0.0)), memory=felt())
+        self.assertEqual(self.found(memory=felt()), told)
+
+    def test_quiet_unknown_and_strange_hosts(self):
+        self.assertIsNone(self.found(memory=felt(probes.QUIET, 1.02, 1.0)))
+        self.assertIsNone(self.found(memory=felt(probes.UNKNOWN, 3.0, None)))
+        self.assertIsNone(self.found())
+        self.assertIsNone(self.found(host='strange', memory=felt()))
+        self.assertIsNone(self.found(host='gone', memory=felt()))

@@ -210,12 +210,17 @@ class AllAtOnce(unittest.TestCase):
     def test_shares_are_parts_and_all_harm_is_somebodys(self, hosts):
         state = told(hosts)
         assessor = judge(state)
-        found, suffered = culprits.find(assessor), np.nan_to_num(assessor.exponents()).sum(axis=0)
+        # What a probe feels beside them is no VM's.
+        found, suffered = culprits.find(assessor), np.nan_to_num(
+            assessor.law.by_neighbours).sum(axis=0)
         self.assertTrue(((found.share >= 0) & (found.share <= 1)).all())
         self.assertTrue((found.harm >= 0).all())
         self.assertTrue((found.culprit != np.arange(len(state.uuids))).all())
         np.testing.assert_array_equal(found.culprit >= 0, found.share > 0)
-        self.assertAlmostEqual(suffered.sum(), found.harm.sum(), delta=1e-3)
+        # One whose virtual CPUs share the threads of a core waits for itself as well.
+        self.assertLess(found.harm.sum(), suffered.sum() + 1e-3)
+        if (state.threads == 1).all():
+            self.assertAlmostEqual(suffered.sum(), found.harm.sum(), delta=1e-3)
         for row in np.flatnonzero(found.culprit >= 0):
             other = found.culprit[row]
             self.assertTrue(state.host[other] == state.host[row]

@@ -16,8 +16,12 @@ The tables' bold marks are lost; what is flagged comes from the prose around eac
 readings are published as means alone: each is given the interval of its baseline here.
 """
 
+import json
+import pathlib
+import tempfile
 import unittest
 
+from tracon_watcher import errors
 from tracon_watcher.probe import baselines
 from tracon_watcher.probe import detection
 from tracon_watcher.probe import phases
@@ -188,3 +192,15 @@ class TuningTest(unittest.TestCase):
                 return tuning.Trial(False, False)
         with self.assertRaisesRegex(tuning.TuningFailed, 'does not feel'):
             tuning.tune(phases.Setting(1, 25, 10), 'amount', (10, 5), (15,), Numb())
+
+    def test_what_was_found_is_read_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'tuning.json'
+            path.write_text(json.dumps({'schema': tuning.SCHEMA, 'phase': 'connection',
+                                        'rate': 24.0, 'seconds': 15.0, 'amount': 20_000,
+                                        'steps': []}))
+            self.assertEqual(('connection', TUNED), tuning.load(path))
+            path.write_text(json.dumps({'schema': tuning.SCHEMA, 'phase': 'x', 'rate': 1.0,
+                                        'seconds': 1.0, 'amount': 1}))
+            with self.assertRaisesRegex(errors.InvalidDocument, 'phase'):
+                tuning.load(path)
