@@ -35,9 +35,9 @@ OPTIONS = [
         'deadline_seconds', default=10.0, min=0.1,
         help='Time that a sensor has for one answer.'),
     cfg.IntOpt(
-        'at_once', default=16, min=1, max=1000,
-        help='Phases that run at the same time. One core sends about a thousand requests a '
-             'second, and a connection phase sends 24 by default.'),
+        'at_once', default=100, min=1, max=1000,
+        help='Phases that run at the same time; others wait. See "tracon bench probe" for how '
+             'many requests a core sends.'),
     cfg.HostAddressOpt(
         'listen_host', default='127.0.0.1',
         help='Address on which Ceilometer\'s polling agent asks for readings. They are no '

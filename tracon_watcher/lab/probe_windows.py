@@ -203,6 +203,8 @@ COSTS = ('Phase', 'Core meanwhile', 'Core on average', 'Neighbour', 'Slower mean
 def costs(windows: Sequence[Window], interval: float) -> list[tuple[Any, ...]]:
     """Return what readings cost: the sensor's share of a core, and what neighbours lose.
 
+    Averages are those of the default settings: a request costs what it cost in the windows.
+
     :param interval: seconds between two readings of a phase, for the averages
     """
     rows: list[tuple[Any, ...]] = []
@@ -212,9 +214,10 @@ def costs(windows: Sequence[Window], interval: float) -> list[tuple[Any, ...]]:
                      and not one.reason]
             lost, half = readings.interval([one.during / one.before - 1 for one in found
                                             if one.before > 0 and one.during > 0])
-            duty = float(np.mean([one.seconds for one in found])) / interval
             busy = float(np.mean([one.cpu / one.seconds for one in found]))
-            rows.append((phase, busy, busy * duty, scene, lost, half, lost * duty))
+            each = float(np.mean([one.cpu for one in found])) / SETTINGS[phase].requests
+            average = each * phases.DEFAULT[phase].requests / interval
+            rows.append((phase, busy, average, scene, lost, half, lost * average / busy))
     return rows
 
 

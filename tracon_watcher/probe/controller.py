@@ -42,7 +42,7 @@ LOG = logging.getLogger(__name__)
 
 SENSORS, STATES = 'tracon-sensors/1', 'tracon-probe-states/1'
 # Phases at the same time, whose requests one core can send in time (tracon bench probe).
-_AT_ONCE = 16
+_AT_ONCE = 100
 # Intervals differ from each other by this share.
 _JITTER = 0.2
 # Intervals after which a state is none any more.
