@@ -25,6 +25,7 @@ from tracon_watcher import progress
 
 _DIRECTORY = pathlib.Path('/var/tmp/tracon-cloud')
 COLUMNS = ('after', 'vm', 'host', 'measured', 'observed', 'predicted', 'culprit', 'share')
+HIDDEN_COLUMNS = ('after', 'host', 'state', 'ratio', 'low', 'observed', 'predicted')
 
 
 class Demo(lister.Lister):
@@ -35,6 +36,10 @@ class Demo(lister.Lister):
     four VMs run, and one of them begins to read as much as it can. The table has what was seen
     of each VM when: the slowdown that the program in the guest measured, and beside it what
     "openstack interference vm list" shows.
+
+    With --hidden another story: a process of a host, which no counter of a VM shows, is found by
+    the host's sensor, and the next VM is put elsewhere. The table has what "openstack interference
+    host show" and "vm list" show.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -44,6 +49,8 @@ class Demo(lister.Lister):
             help='where everything of the cloud is kept (default: %(default)s)')
         add('--output', type=pathlib.Path, default=pathlib.Path('tracon-cloud-demo'),
             metavar='DIR', help='folder for the outcome and its plot (default: %(default)s)')
+        add('--hidden', action='store_true',
+            help='play how contention that no counter shows is found by a sensor, and avoided')
         add('--keep', action='store_true', help='leave the cloud running afterwards')
         add('--patience', type=float, default=300.0, metavar='SECONDS',
             help='how long anything is waited for (default: %(default)g)')
@@ -52,6 +59,7 @@ class Demo(lister.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
         from tracon_watcher.testcloud import cloud
         from tracon_watcher.testcloud import errors as cloud_errors
+        from tracon_watcher.testcloud import hidden
         from tracon_watcher.testcloud import product
         from tracon_watcher.testcloud import settings as settings_module
         from tracon_watcher.testcloud import story
@@ -67,8 +75,9 @@ class Demo(lister.Lister):
         ran = made.up
         try:
             made.start()
-            product.start_engine(made)
-            outcome = story.Story(made, told.say).play(parsed_args.patience)
+            product.start_engine(made, probes=parsed_args.hidden)
+            kind = hidden.Hidden if parsed_args.hidden else story.Story
+            outcome = kind(made, told.say).play(parsed_args.patience)
         finally:
             if not (ran or parsed_args.keep):
                 told.say('stopping the cloud')
@@ -81,6 +90,11 @@ class Demo(lister.Lister):
         for line in outcome.told():
             told.say(line)
         digits = parsed_args.formatter == 'table'
+        if parsed_args.hidden:
+            return HIDDEN_COLUMNS, [[
+                round(one.after, 1), one.host, one.state,
+                *(_shown(value, digits) for value in (one.ratio, one.low, one.observed,
+                                                      one.predicted))] for one in outcome.looks]
         return COLUMNS, [[
             round(one.after, 1), one.name, one.host,
             *(_shown(value, digits) for value in (one.measured, one.observed, one.predicted)),
@@ -98,4 +112,5 @@ def _draw(outcome: Any, path: pathlib.Path) -> None:
         from tracon_watcher.cmd import cloud_plot
     except ImportError:
         return
-    cloud_plot.draw(outcome).savefig(path, dpi=120)
+    draw = cloud_plot.draw_hidden if hasattr(outcome, 'looks') else cloud_plot.draw
+    draw(outcome).savefig(path, dpi=120)

@@ -51,3 +51,37 @@ def draw(outcome: Any) -> matplotlib.figure.Figure:
     drawing.legend(*axes[0].get_legend_handles_labels(), loc='outside lower center', ncols=4,
                    fontsize='small', frameon=False)
     return drawing
+
+
+def draw_hidden(outcome: Any) -> matplotlib.figure.Figure:
+    """Return the plot: a panel a host, factors over seconds since the process began.
+
+    :param outcome: ``tracon_watcher.testcloud.hidden.Outcome``
+    """
+    hosts = list(dict.fromkeys(one.host for one in outcome.looks))
+    drawing = matplotlib.figure.Figure(figsize=(5.0 * len(hosts), 3.4), layout='constrained')
+    axes = drawing.subplots(1, len(hosts), squeeze=False, sharey=True)[0]
+    for axis, host in zip(axes, hosts):
+        own = [one for one in outcome.looks if one.host == host]
+        after = [one.after for one in own]
+        for label, colour, style, values in (
+                ('sensor, times as long as undisturbed', _MEASURED, 'o-',
+                 [one.ratio for one in own]),
+                ('its VM: slowdown observed by counters', _OBSERVED, 's-',
+                 [one.observed for one in own]),
+                ('its VM: slowdown predicted', _PREDICTED, '^--', [one.predicted for one in own])):
+            axis.plot(after, [math.nan if value is None else value for value in values], style,
+                      color=colour, label=label, markersize=4, linewidth=1.2)
+        axis.axvline(0, color=_MARK, linewidth=0.8)
+        if outcome.found_after is not None:
+            axis.axvline(outcome.found_after, color=_MARK, linewidth=0.8, linestyle=':',
+                         label='contention found')
+        axis.set_title(host + (', with the process' if host == outcome.host else ''), loc='left',
+                       fontsize=10, fontweight='bold')
+        axis.set_xlabel('seconds since the process began')
+        axis.grid(color='#e6e8eb', linewidth=0.6)
+        axis.spines[['top', 'right']].set_visible(False)
+    axes[0].set_ylabel('factor')
+    drawing.legend(*axes[0].get_legend_handles_labels(), loc='outside lower center', ncols=4,
+                   fontsize='small', frameon=False)
+    return drawing

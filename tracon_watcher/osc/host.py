@@ -92,14 +92,18 @@ def _contention(found: dict[str, Any]) -> str:
     phases = found['phases']
     if all(one['updated_at'] is None for one in phases.values()):
         return 'unknown: no reading of a probe VM'
-    return '\n'.join([found['state'], *(f'{phase}: {_felt(one)}' for phase, one in phases.items()
-                                        if one['state'] != 'quiet')])
+    if found['state'] == 'quiet':
+        return 'quiet'
+    return '\n'.join([found['state'],
+                      *(f'{phase}: {_felt(one)}' for phase, one in phases.items())])
 
 
 def _felt(one: dict[str, Any]) -> str:
     if one['state'] == 'contended':
         return (f'{columns.number(one["ratio"]).human_readable()} times as long as undisturbed, '
                 f'at least {columns.number(one["low"]).human_readable()}')
+    if one['state'] == 'quiet':
+        return 'quiet'
     return 'unknown, ' + ('no reading' if one['updated_at'] is None else
                           'one reading so far, and two are needed')
 

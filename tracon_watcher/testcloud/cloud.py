@@ -141,6 +141,10 @@ class TestCloud:
         """Signal a service's process; :meth:`restart` brings it back."""
         self._services.supervisor.kill(name, number)
 
+    def end(self, name: str) -> None:
+        """Stop one service for good, unless another is started in its place."""
+        self._services.supervisor.stop(name, self._services.find(name).stop_patience)
+
     def log(self, name: str) -> pathlib.Path:
         """Return the path of a service's log."""
         return self._services.supervisor.log(name)

@@ -20,6 +20,7 @@ import openstack
 
 from tracon_watcher.testcloud import access
 from tracon_watcher.testcloud import images
+from tracon_watcher.testcloud import network
 from tracon_watcher.testcloud import schemas
 from tracon_watcher.testcloud import seed
 from tracon_watcher.testcloud import services as services_module
@@ -60,6 +61,7 @@ class Launch:
         add('nova-conductor', 'rabbitmq', 'placement', 'accounts')
         add('glance-api', 'schemas')
         add('neutron-api', 'schemas', 'rabbitmq')
+        make(steps.Step('network', self._network, ('neutron-api', 'accounts'), 1.0))
         for name, host in hosts.items():
             make(steps.Step(f'{name} prepared', host.prepare, ('schemas',), 0.1))
             add(name, f'{name} prepared', weight=0.3)
@@ -97,6 +99,8 @@ class Launch:
                   for name, host in hosts.items()]
         found += [steps.Step(name, functools.partial(stop, name, 30.0), (*work, *hosts))
                   for name in _FIRST]
+        found.append(steps.Step('network', functools.partial(network.remove, self._settings),
+                                tuple(work)))
         found.append(steps.Step('epmd', functools.partial(stop, 'epmd'), ('rabbitmq',)))
         return found
 
@@ -107,6 +111,10 @@ class Launch:
         if self._first('accounts'):
             seed.accounts(self._connection(), self._settings)
             self._did('accounts')
+
+    def _network(self) -> None:
+        network.create(self._settings)
+        network.publish(self._connection(), self._settings)
 
     def _flavors(self) -> None:
         seed.flavors(self._connection(), self._settings)

@@ -18,15 +18,27 @@ import dataclasses
 import os
 import pathlib
 import subprocess
-import sys
-from typing import Any, Callable
+from typing import Any, Callable, Mapping
 
+from tracon_watcher.probe import controller
+from tracon_watcher.testcloud import access
 from tracon_watcher.testcloud import cloud as cloud_module
 from tracon_watcher.testcloud.configuration import ini
+from tracon_watcher.testcloud.configuration import telemetry
+from tracon_watcher.testcloud import control
 from tracon_watcher.testcloud import errors
+from tracon_watcher.testcloud import network
+from tracon_watcher.testcloud import service
 from tracon_watcher.testcloud import settings as settings_module
 
-ENGINE = 'tracon-engine'
+ENGINE, PROBE, CENTRAL = 'tracon-engine', 'tracon-probe', 'ceilometer-central'
+#: Of all hosts of the cloud, for their baselines.
+HOST_TYPE = 'testcloud'
+#: As short as an option allows: who watches waits for two readings.
+PROBE_SECONDS = 20
+#: Short readings, of as many integers as the published probe reads, a few of each.
+MEMORY_SETTING = {'rate': 3.0, 'seconds': 5.0, 'amount': 5_000_000}
+SENSOR_PATIENCE = 60.0
 _FILTERS = ('ComputeFilter', 'ComputeCapabilitiesFilter', 'ImagePropertiesFilter',
             'ServerGroupAntiAffinityFilter', 'ServerGroupAffinityFilter', 'InterferenceFilter')
 
@@ -51,8 +63,11 @@ def with_product(settings: settings_module.Settings,
         watcher_extra=settings.watcher_extra + ini.render(shared))
 
 
-def engine(settings: settings_module.Settings) -> dict[str, ini.Section]:
-    """Return tracon.conf."""
+def engine(settings: settings_module.Settings, probes: bool = False) -> dict[str, ini.Section]:
+    """Return tracon.conf.
+
+    :param probes: whether the engine heeds what sensors feel
+    """
     account = ini.account(settings)
     return {
         'DEFAULT': {'debug': settings.debug, 'transport_url': settings.transport_url},
@@ -61,7 +76,9 @@ def engine(settings: settings_module.Settings) -> dict[str, ini.Section]:
         'engine': {'host': 'control', 'polling_interval_seconds': settings.polling_seconds,
                    'window_seconds': 60 * settings.polling_seconds,
                    'maximum_age_seconds': max(30 * settings.polling_seconds, 60),
-                   'repair_interval_seconds': 60, 'lease_seconds': 10},
+                   'repair_interval_seconds': 60, 'lease_seconds': 10, 'probes': probes},
+        'probe': {**{f'{name}_file': path for name, path in probe_files(settings).items()},
+                  'interval_seconds': PROBE_SECONDS, 'listen_port': settings.port('probe')},
         'api': {'host': settings_module.ADDRESS, 'port': settings.port('interference'),
                 'metrics_port': 0},
         'service_auth': {**account, 'valid_interfaces': 'public'},
@@ -75,27 +92,78 @@ def configuration_file(settings: settings_module.Settings) -> pathlib.Path:
     return settings.configuration / 'tracon/tracon.conf'
 
 
-def start_engine(cloud: cloud_module.TestCloud, ready: Callable[[], bool] | None = None) -> None:
+def probe_files(settings: settings_module.Settings) -> dict[str, pathlib.Path]:
+    """Return what tracon-probe reads: ``sensors``, ``secret`` and ``baselines``."""
+    folder = configuration_file(settings).parent
+    return {'sensors': folder / 'sensors.json', 'secret': folder / 'probe.secret',
+            'baselines': folder / 'baselines.json'}
+
+
+def start_engine(cloud: cloud_module.TestCloud, ready: Callable[[], bool] | None = None,
+                 probes: bool = False) -> None:
     """Configure and start the engine.
 
+    :param probes: whether it heeds what sensors feel
     :raises CloudError: when its database cannot be made, or it does not start
     """
     settings = cloud.settings
     file = configuration_file(settings)
-    ini.write(file, ini.render(engine(settings)))
-    programs = pathlib.Path(sys.prefix) / 'bin'
-    _run([programs / 'tracon', 'db', 'upgrade', '--config-file', file])
+    ini.write(file, ini.render(engine(settings, probes)))
+    _run('tracon', 'db', 'upgrade', '--config-file', file)
     # One that runs may be of an earlier time, with other settings.
     ran = ENGINE in {one.name for one in cloud.status() if one.state == 'running'}
-    cloud.extra_service(ENGINE, [str(programs / ENGINE), '--config-file', str(file)],
+    cloud.extra_service(ENGINE, [service.program(ENGINE), '--config-file', str(file)],
                         ready=ready)
     if ran:
         cloud.restart(ENGINE)
 
 
-def _run(command: list[Any]) -> None:
-    found = subprocess.run([str(part) for part in command], capture_output=True, text=True,
-                           env={**os.environ, 'PYTHONWARNINGS': 'ignore'}, check=False)
+def deploy_sensors(cloud: cloud_module.TestCloud) -> list[controller.Sensor]:
+    """Give each host a sensor that answers.
+
+    :raises CloudError: when a host remains without
+    """
+    files = probe_files(cloud.settings)
+    _run('tracon', 'probe', 'deploy', '--network', network.NAME, '--generator',
+         f'{cloud.settings.network_address}/32', '--host-type', HOST_TYPE, '--output',
+         files['sensors'], '--secret-file', files['secret'],
+         environment=cloud.environment('service', 'service'))
+    found = list(controller.load(files['sensors']).values())
+    for sensor in found:
+        address, port = sensor.address.split(':')
+        access.wait_for(f'the sensor of {sensor.host} answering at {sensor.address}',
+                        service.listens(int(port), address), SENSOR_PATIENCE)
+    return found
+
+
+def start_probes(cloud: cloud_module.TestCloud, sensor: controller.Sensor) -> None:
+    """Measure the baseline of the memory phase, and start what reads and tells.
+
+    :param sensor: the one whose readings make the baseline
+    :raises CloudError: when it gives none, or something does not start
+    """
+    settings = cloud.settings
+    files = probe_files(settings)
+    _run('tracon', 'probe', 'baseline', sensor.address, '--secret-file', files['secret'],
+         '--host-type', HOST_TYPE, '--output', files['baselines'], '--phase', 'memory',
+         *(str(part) for name, value in MEMORY_SETTING.items()
+           for part in (f'--memory-{name}', value)))
+    etc = settings.configuration / 'ceilometer'
+    for name, program, read in (
+            (PROBE, PROBE, (configuration_file(settings), files['baselines'])),
+            (CENTRAL, 'ceilometer-polling', (
+                etc / 'ceilometer.conf', etc / telemetry.CENTRAL,
+                etc / telemetry.CENTRAL_POLLING))):
+        conf = [one for one in read if one.suffix == '.conf']
+        cloud.extra_service(name, [
+            service.program(program), *control.config_files(conf),
+            *(('--polling-namespaces', 'central') if name == CENTRAL else ())], reads=read)
+
+
+def _run(program: str, *arguments: Any, environment: Mapping[str, str] | None = None) -> None:
+    found = subprocess.run(
+        [service.program(program), *map(str, arguments)], capture_output=True, text=True,
+        env={**os.environ, **(environment or {}), 'PYTHONWARNINGS': 'ignore'}, check=False)
     if found.returncode:
-        raise errors.CloudError(f'{command[0].name} {command[1]} {command[2]}: '
+        raise errors.CloudError(f'{program} {arguments[0]} {arguments[1]}: '
                                 f'{(found.stderr or found.stdout)[-500:].strip()}')

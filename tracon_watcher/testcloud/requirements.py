@@ -31,7 +31,7 @@ PROGRAMS = {
     'libvirtd': 'libvirt-daemon-system', 'virtlogd': 'libvirt-daemon-system',
     'qemu-system-x86_64': 'qemu-system-x86', 'qemu-img': 'qemu-utils',
     'unshare': 'util-linux', 'nsenter': 'util-linux', 'mount': 'mount',
-    'gcc': 'gcc', 'busybox': 'busybox-static', 'sqlite3': 'sqlite3',
+    'ip': 'iproute2', 'gcc': 'gcc', 'busybox': 'busybox-static', 'sqlite3': 'sqlite3',
 }
 #: Packages of the environment the cloud runs from.
 PACKAGES = {

@@ -30,7 +30,8 @@ ADDRESS = '127.0.0.1'
 REGION = 'RegionOne'
 #: What listens, in the order of its ports, from `port_base` on. Only ever add at the end.
 LISTENERS = ('mariadb', 'rabbitmq', 'epmd', 'rabbitmq-peers', 'memcached', 'keystone',
-             'placement', 'glance', 'neutron', 'nova', 'gnocchi', 'watcher', 'interference')
+             'placement', 'glance', 'neutron', 'nova', 'gnocchi', 'watcher', 'interference',
+             'probe')
 DATABASES = ('keystone', 'placement', 'glance', 'neutron', 'nova_api', 'nova_cell0', 'nova',
              'gnocchi', 'watcher', 'tracon')
 #: Service types of the catalogue: the listener behind each, and the path of its endpoint.
@@ -149,6 +150,12 @@ class Settings:
         """Return the address of a compute host, on the loopback device and in no other cloud."""
         return (f'127.{self.port_base >> 8}.{self.port_base & 255}.'
                 f'{self.hosts.index(host) + 1}')
+
+    @property
+    def network_address(self) -> str:
+        """This machine's address on the network of guests, 24 bits of which are the network's."""
+        # Of the networks for benchmarks, which no router knows (RFC 2544).
+        return f'198.{18 + (self.port_base >> 8 & 1)}.{self.port_base & 255}.1'
 
     def host_cores(self, host: str) -> str:
         """Return the cores that a host's guests share."""

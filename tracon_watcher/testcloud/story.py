@@ -21,11 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
-import os
-import pathlib
-import subprocess
-import sys
 import time
 from typing import Any, Callable, Mapping
 
@@ -37,6 +32,7 @@ from tracon_watcher.testcloud import choice
 from tracon_watcher.testcloud import cloud as cloud_module
 from tracon_watcher.testcloud import errors
 from tracon_watcher.testcloud import guest as guests
+from tracon_watcher.testcloud import operations
 from tracon_watcher.testcloud import servers
 
 #: What runs where in the beginning, by name: host (by place) and program. The neighbours read
@@ -52,8 +48,6 @@ CULPRIT, VICTIM = 'batch', 'shop'
 # What the culprit takes for a unit of hammering, alone, is kept under this name.
 _HAMMERING = f'{CULPRIT}, hammering,'
 _TURNS_ALONE = 3
-# Seconds after which the engine knows why a VM is where it is.
-_EXPLAINED = 60.0
 #: Looks before it begins.
 QUIET_LOOKS = 3
 #: What the flavor of each VM states; the others tolerate anything.
@@ -112,17 +106,11 @@ class Outcome:
                 *(moves or ['the audit recommends no move'])]
 
 
-class Story:
-    """Plays it.
-
-    :param cloud: with the engine running
-    :param tell: called with a line for each thing that happens
-    """
+class Story(operations.Operator):
+    """Plays it."""
 
     def __init__(self, cloud: cloud_module.TestCloud, tell: Callable[[str], None]) -> None:
-        self._cloud = cloud
-        self._tell = tell
-        self._polling = float(cloud.settings.polling_seconds)
+        super().__init__(cloud, tell)
         self._servers: dict[str, servers.Server] = {}
         self._guests: dict[str, guests.Guest] = {}
         self._last: dict[str, channel.Progress] = {}
@@ -144,7 +132,7 @@ class Story:
                     one.end()
 
     def _play(self, patience: float) -> Outcome:
-        hosts = list(self._cloud.settings.hosts)
+        hosts = list(self.cloud.settings.hosts)
         self._prepare()
         for name, (place, _unit) in CAST.items():
             self._boot(name, hosts[place])
@@ -153,41 +141,26 @@ class Story:
             self._guests[name].begin(unit)
         self._wait_until_known(patience)
         for turn in range(QUIET_LOOKS, 0, -1):
-            self._look(-turn * self._polling)
-            time.sleep(self._polling)
-        before = self._where_would_it_go('early')
+            self._look(-turn * self.polling)
+            time.sleep(self.polling)
+        before = self.where_would_it_go('early')
         # Booting it has kept the cores busy, and that is not what is to be seen.
         self._settle(2)
         began = time.monotonic()
-        self._tell(f'{CULPRIT} begins to hammer the disk')
+        self.tell(f'{CULPRIT} begins to hammer the disk')
         self._guests[CULPRIT].begin(HAMMER)
         self._last.pop(CULPRIT, None)
         named = self._watch(began, patience)
-        after = self._where_would_it_go('late')
+        after = self.where_would_it_go('late')
         moves = self._audit(patience)
         self._settle(1)
         self._look(time.monotonic() - began)
-        return Outcome(self._sights, self._polling, named, before, after, moves)
-
-    def openstack(self, *arguments: str) -> Any:
-        """Run the operator's command and return what it prints as JSON."""
-        command = [str(pathlib.Path(sys.prefix) / 'bin/openstack'), *arguments, '-f', 'json']
-        found = subprocess.run(
-            command, capture_output=True, text=True, check=False,
-            env={**os.environ, **self._cloud.environment(), 'PYTHONWARNINGS': 'ignore'})
-        if found.returncode:
-            raise errors.CloudError(f'openstack {" ".join(arguments)}: {found.stderr.strip()}')
-        return json.loads(found.stdout)
+        return Outcome(self._sights, self.polling, named, before, after, moves)
 
     def _prepare(self) -> None:
-        """Begin without VMs of an earlier time."""
-        for one in self._cloud.servers.all():
-            if one.name not in (*CAST, 'early', 'late'):
-                raise errors.CloudError(
-                    f'there are other VMs, such as {one.name}, that would disturb what is to be '
-                    f'seen: delete them, or name another --directory')
-            self._cloud.servers.delete(one)
-        compute = self._cloud.connection().compute
+        """Begin without VMs of an earlier time, and with a flavor that states a limit."""
+        self.begin_without((*CAST, 'early', 'late'))
+        compute = self.cloud.connection().compute
         old = compute.find_flavor(LIMITED_FLAVOR, get_extra_specs=True)
         if old is not None and old.extra_specs.get(limits.MAX_SLOWDOWN) != str(MAX_SLOWDOWN):
             compute.delete_flavor(old)
@@ -200,10 +173,10 @@ class Story:
                 made, {**usual.extra_specs, limits.MAX_SLOWDOWN: str(MAX_SLOWDOWN)})
 
     def _boot(self, name: str, host: str) -> None:
-        self._tell(f'booting {name} on {host}')
-        self._servers[name] = self._cloud.boot(
+        self.tell(f'booting {name} on {host}')
+        self._servers[name] = self.cloud.boot(
             name, host, flavor=LIMITED_FLAVOR if name == VICTIM else FLAVOR)
-        self._guests[name] = self._cloud.guest(self._servers[name])
+        self._guests[name] = self.cloud.guest(self._servers[name])
 
     def _measure_alone(self) -> None:
         """Ask each program how long its unit takes while all others are silent.
@@ -225,40 +198,40 @@ class Story:
                     raise errors.CloudError(f'the program of {name} did nothing in 4 s')
                 self._alone[key] = min(alone, self._alone.get(key, alone))
         for key, alone in self._alone.items():
-            self._tell(f'{key} alone: {1e3 * alone:.2f} ms a unit')
+            self.tell(f'{key} alone: {1e3 * alone:.2f} ms a unit')
 
     def _wait_until_known(self, patience: float) -> None:
-        self._tell('waiting until the engine knows what they demand')
+        self.tell('waiting until the engine knows what they demand')
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
             rows = self._rows()
             if all(name in rows and rows[name]['Slowdown'] is not None for name in CAST):
-                time.sleep(3 * self._polling)
+                time.sleep(3 * self.polling)
                 return
-            time.sleep(self._polling)
+            time.sleep(self.polling)
         raise errors.CloudError(f'the engine does not know {", ".join(CAST)} after {patience:g} '
-                                f's; see {self._cloud.log("tracon-engine")}')
+                                f's; see {self.cloud.log("tracon-engine")}')
 
     def _settle(self, polls: int) -> None:
         """Let the cloud itself come to rest; the guests are asked how far they are at its end."""
-        time.sleep(polls * self._polling)
+        time.sleep(polls * self.polling)
         for name, guest in self._guests.items():
             self._last[name] = guest.read()
-        time.sleep(self._polling)
+        time.sleep(self.polling)
 
     def _watch(self, began: float, patience: float) -> float | None:
         """Look every few seconds until the culprit is named, and for two polls more."""
         named = None
         until = began + patience
         while time.monotonic() < until:
-            time.sleep(max(self._polling / 2, 1.0))
+            time.sleep(max(self.polling / 2, 1.0))
             after = time.monotonic() - began
             seen = {one.name: one for one in self._look(after)}
             if named is None and _named(seen[VICTIM]):
                 named = after
-                until = min(until, time.monotonic() + 2 * self._polling)
-                self._tell(f'{CULPRIT} is named as the culprit of {VICTIM} after {named:.0f} s, '
-                           f'{named / self._polling:.1f} polling intervals')
+                until = min(until, time.monotonic() + 2 * self.polling)
+                self.tell(f'{CULPRIT} is named as the culprit of {VICTIM} after {named:.0f} s, '
+                          f'{named / self.polling:.1f} polling intervals')
         return named
 
     def _rows(self) -> dict[str, dict[str, Any]]:
@@ -276,10 +249,10 @@ class Story:
                           row.get('Predicted'), culprit.get('name') or '',
                           None if share is None else 100 * share)
             seen.append(found)
-            self._tell(f'  {name}: measured in the guest {_shown(found.measured)}, observed '
-                       f'{_shown(found.observed)}, predicted {_shown(found.predicted)}'
-                       + (f', because of {found.culprit} ({_percent(found.share)})'
-                          if found.culprit else ''))
+            self.tell(f'  {name}: measured in the guest {shown(found.measured)}, observed '
+                      f'{shown(found.observed)}, predicted {shown(found.predicted)}'
+                      + (f', because of {found.culprit} ({_percent(found.share)})'
+                         if found.culprit else ''))
         self._sights += seen
         return seen
 
@@ -292,31 +265,8 @@ class Story:
         hammering = name == CULPRIT and any(one.after > 0 for one in self._sights)
         return None if took is None else took / self._alone[_HAMMERING if hammering else name]
 
-    def _where_would_it_go(self, name: str) -> choice.Choice:
-        """Boot a VM where the scheduler wants it, ask why, and delete it again."""
-        made = self._cloud.boot(name)
-        found = None
-        deadline = time.monotonic() + _EXPLAINED
-        while found is None:
-            try:
-                found = choice.read(made.host, self.openstack(
-                    'interference', 'explain', made.id, '--long'))
-            except errors.CloudError:
-                # The engine hears of the VM, and of the decision, a moment later.
-                if time.monotonic() > deadline:
-                    raise
-            if found is None:
-                if time.monotonic() > deadline:
-                    raise errors.CloudError(
-                        f'the engine was told of no decision on {name}: see the log of '
-                        f'nova-scheduler')
-                time.sleep(0.5)
-        self._tell(f'the scheduler put a new VM on {found}')
-        self._cloud.servers.delete(made)
-        return found
-
     def _audit(self, patience: float) -> list[tuple[str, str, str]]:
-        self._tell('an audit is made')
+        self.tell('an audit is made')
         audit = self.openstack('optimize', 'audit', 'create', '-g', 'interference', '-s',
                                'tracon_interference', '-t', 'ONESHOT')
         uuid = audit['UUID']
@@ -339,7 +289,7 @@ class Story:
                     moves.append((names.get(wanted['resource_id'], wanted['resource_id']),
                                   wanted['source_node'], wanted['destination_node']))
         for vm, source, destination in moves:
-            self._tell(f'it recommends to move {vm} from {source} to {destination}')
+            self.tell(f'it recommends to move {vm} from {source} to {destination}')
         return moves
 
 
@@ -353,5 +303,6 @@ def _percent(value: float | None) -> str:
     return 'unknown' if value is None else f'{value:.0f} %'
 
 
-def _shown(value: float | None) -> str:
+def shown(value: float | None) -> str:
+    """Return a number for people."""
     return 'unknown' if value is None else f'{value:.2f}'

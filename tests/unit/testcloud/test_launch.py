@@ -51,7 +51,7 @@ class TestLaunch(unittest.TestCase):
                 ('mariadb', 'schemas'), ('nova tables', 'schemas'), ('schemas', 'keystone'),
                 ('accounts', 'nova-conductor'), ('nova-conductor', 'nova-compute-b'),
                 ('b', 'libvirtd-b'), ('libvirtd-b', 'nova-compute-b'),
-                ('resource types', 'ceilometer-notification'),
+                ('resource types', 'ceilometer-notification'), ('neutron-api', 'network'),
                 ('computes', 'watcher-decision-engine')):
             self.assertLess(order.index(earlier), order.index(later), (earlier, later))
         self.assertEqual('all services', order[-1])
@@ -85,7 +85,8 @@ class TestLaunch(unittest.TestCase):
             (self.settings.run / f'{name}.pid').touch()
         order = self.order(self.launch.down())
         for earlier, later in (('nova-api', 'a'), ('more', 'a'), ('a', 'mariadb'),
-                               ('c', 'rabbitmq'), ('rabbitmq', 'epmd')):
+                               ('c', 'rabbitmq'), ('rabbitmq', 'epmd'),
+                               ('nova-api', 'network')):
             self.assertLess(order.index(earlier), order.index(later), (earlier, later))
 
     def test_a_service_that_has_ended_is_an_error(self):

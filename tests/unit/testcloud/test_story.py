@@ -18,6 +18,7 @@ import unittest
 
 from tracon_watcher.cmd import cloud_plot
 from tracon_watcher.testcloud import choice
+from tracon_watcher.testcloud import hidden
 from tracon_watcher.testcloud import story
 
 SEEN = story.Sight(12.0, story.VICTIM, 'cmp1', 1.9, 1.8, 1.7, story.CULPRIT, 97.0)
@@ -78,3 +79,27 @@ class TestPlot(unittest.TestCase):
         measured = [list(one.lines[0].get_ydata()) for one in axes]
         self.assertEqual([1.9], measured[0])
         self.assertTrue(math.isnan(measured[1][0]))
+
+
+class TestHidden(unittest.TestCase):
+
+    OUTCOME = hidden.Outcome(
+        [hidden.Look(after, host, 'quiet', ratio, 1.0, 1.0, 1.1) for after, host, ratio in (
+            (-5.0, 'cmp1', 1.0), (-5.0, 'cmp2', None), (30.0, 'cmp1', 8.0))],
+        'cmp1', 30.4, choice.Choice('cmp1', {'cmp1': 0.9}), choice.Choice('cmp2', {'cmp2': 0.9}))
+
+    def test_what_came_of_it(self):
+        self.assertEqual(
+            ['the contention of cmp1 was found after 30 s',
+             'a new VM got cmp1 (weights: cmp1 0.90) before, and cmp2 (weights: cmp2 0.90) '
+             'afterwards'], self.OUTCOME.told())
+        missed = dataclasses.replace(self.OUTCOME, found_after=None)
+        self.assertEqual('the contention of cmp1 was not found', missed.told()[0])
+
+    def test_a_panel_for_each_host_and_a_gap_for_what_is_unknown(self):
+        axes = cloud_plot.draw_hidden(self.OUTCOME).axes
+        self.assertEqual(['cmp1, with the process', 'cmp2'],
+                         [one.get_title(loc='left') for one in axes])
+        felt = [list(one.lines[0].get_ydata()) for one in axes]
+        self.assertEqual([1.0, 8.0], felt[0])
+        self.assertTrue(math.isnan(felt[1][0]))

@@ -55,6 +55,16 @@ class TestTelemetry(unittest.TestCase):
             self.assertEqual({7}, {source['interval'] for source in found['sources']})
         self.assertEqual(['tracon.vm'], found['sources'][0]['meters'])
 
+    def test_tracon_probe_is_asked_by_an_agent_of_its_own(self):
+        source = {'name': 'probe', 'interval': 60, 'meters': ['tracon.probe'],
+                  'resources': ['http://127.0.0.1:8641']}
+        (self.folder / 'probe_polling.yaml').write_text(yaml.safe_dump({'sources': [source]}))
+        found = telemetry.definitions(self.settings)
+        self.assertNotIn('probe_polling.yaml', found)
+        self.assertEqual(
+            [{**source, 'interval': 7, 'resources': [self.settings.url('probe')]}],
+            found['central_polling.yaml']['sources'])
+
     def test_publishers_find_their_files(self):
         found = telemetry.pipeline(self.settings, OURS['pipeline.yaml'])
         ours, bus = (sink['publishers'][0] for sink in found['sinks'])

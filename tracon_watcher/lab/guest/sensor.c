@@ -481,7 +481,8 @@ static void find_memory(void)
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (array == MAP_FAILED)
         fatal("%lu integers: %s: give this VM more memory", most_integers, strerror(errno));
-    madvise(array, most_integers * sizeof *array, MADV_HUGEPAGE);
+    /* Whether large pages are to be had differs from boot to boot, and so would readings. */
+    madvise(array, most_integers * sizeof *array, MADV_NOHUGEPAGE);
 }
 
 static int open_direct(const char *path, int flags)

@@ -83,7 +83,7 @@ def glance(settings: settings_module.Settings) -> dict[str, ini.Section]:
 
 
 def neutron(settings: settings_module.Settings) -> dict[str, ini.Section]:
-    """Return neutron.conf: an API without agents, since Nova asks it even for no network."""
+    """Return neutron.conf: an API without agents; Nova asks it even for no network."""
     return {
         'DEFAULT': {
             'debug': settings.debug, 'transport_url': settings.transport_url,
@@ -94,8 +94,8 @@ def neutron(settings: settings_module.Settings) -> dict[str, ini.Section]:
             'notify_nova_on_port_data_changes': False,
         },
         'database': ini.database(settings, 'neutron'),
-        'ml2': {'type_drivers': 'local,flat,vlan', 'tenant_network_types': 'local',
-                'mechanism_drivers': 'logger'},
+        'ml2': {'type_drivers': 'local,flat', 'tenant_network_types': 'local',
+                'mechanism_drivers': 'tracon_testcloud'},
         'oslo_messaging_rabbit': ini.messaging(),
         'oslo_messaging_notifications': {'driver': 'messagingv2'},
         'keystone_authtoken': ini.doorkeeper(settings, 'network'),

@@ -30,6 +30,9 @@ POLICY = 'tracon-test'
 #: Of Ceilometer's own meters, those that libvirt gives for every guest.
 STOCK_METERS = ('cpu', 'disk.device.read.*', 'disk.device.write.*', 'memory.usage')
 STOCK_RESOURCES = 'gnocchi_resources.yaml'
+#: Of the agent that asks tracon-probe, and what it polls.
+CENTRAL, CENTRAL_POLLING = 'central.conf', 'central_polling.yaml'
+_PROBE_POLLING = 'probe_polling.yaml'
 
 
 def write(settings: settings_module.Settings) -> None:
@@ -41,6 +44,8 @@ def write(settings: settings_module.Settings) -> None:
               ini.render(ceilometer(settings), settings.ceilometer_extra))
     for host in settings.hosts:
         ini.write(etc / f'ceilometer/{host}.conf', ini.render({'DEFAULT': {'host': host}}))
+    ini.write(etc / 'ceilometer' / CENTRAL, ini.render({
+        'polling': {'cfg_file': etc / 'ceilometer' / CENTRAL_POLLING}}))
     for name, content in definitions(settings).items():
         ini.write(etc / 'ceilometer' / name, yaml.safe_dump(content, sort_keys=False))
 
@@ -54,6 +59,8 @@ def definitions(settings: settings_module.Settings) -> dict[str, dict[str, Any]]
         'event_pipeline.yaml': event_pipeline(settings),
         STOCK_RESOURCES: stock_resources(settings),
     }
+    if _PROBE_POLLING in ours:
+        found[CENTRAL_POLLING] = probe_polling(settings, ours.pop(_PROBE_POLLING))
     for name, content in ours.items():
         if name.endswith(STOCK_RESOURCES):
             found[name] = resources(settings, content)
@@ -120,6 +127,13 @@ def polling(settings: settings_module.Settings, content: Any) -> dict[str, Any]:
     """Return polling.yaml with this cloud's interval."""
     content = content or {'sources': [{'name': 'stock', 'meters': list(STOCK_METERS)}]}
     return {**content, 'sources': [{**source, 'interval': settings.polling_seconds}
+                                   for source in content['sources']]}
+
+
+def probe_polling(settings: settings_module.Settings, content: Any) -> dict[str, Any]:
+    """Return what the agent polls that asks tracon-probe."""
+    return {**content, 'sources': [{**source, 'interval': settings.polling_seconds,
+                                    'resources': [settings.url('probe')]}
                                    for source in content['sources']]}
 
 
