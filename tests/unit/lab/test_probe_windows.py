@@ -15,6 +15,7 @@
 import csv
 import dataclasses
 import io
+import json
 import math
 import pathlib
 import tempfile
@@ -24,8 +25,10 @@ import numpy as np
 
 from tracon_watcher.lab import errors
 from tracon_watcher.lab import probe_scene
+from tracon_watcher.lab import probe_tuning
 from tracon_watcher.lab import probe_windows
 from tracon_watcher.probe import phases
+from tracon_watcher.probe import tuning
 
 
 def windows(count=30, slower=1.5, phase='memory', seed=1):
@@ -113,3 +116,20 @@ class SettingsTest(unittest.TestCase):
             setting.check(phases.PHASES[name])
             self.assertEqual({probe_scene.CONTENDED, probe_scene.CONTROL},
                              set(probe_scene.LOADS[name]))
+
+    def test_the_tunings_end_with_the_least_that_still_feels_contention(self):
+        for name in phases.PHASES:
+            with self.subTest(name):
+                path = probe_windows.PACKAGED / f'tuning-{name}.json'
+                phase, setting = tuning.load(path)
+                self.assertEqual(name, phase)
+                setting.check(phases.PHASES[name])
+                steps = json.loads(path.read_text())['steps']
+                self.assertEqual(probe_tuning.STARTS[name], phases.Setting(
+                    *(steps[0][part] for part in ('rate', 'seconds', 'amount'))))
+                kept = [one for one in steps if one['troubled'] and one['kept']]
+                self.assertTrue(all(one['detected'] for one in kept))
+                self.assertEqual(dataclasses.astuple(setting), tuple(
+                    kept[-1][part] for part in ('rate', 'seconds', 'amount')))
+                calm = [one['harmed'] for one in steps if not one['troubled']]
+                self.assertEqual([True] * (len(calm) - 1) + [False], calm)
