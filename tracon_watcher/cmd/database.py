@@ -21,7 +21,9 @@ from oslo_db import options as oslo_options
 
 from tracon_watcher.conf import database as options
 from tracon_watcher.engine.storage import database as databases
+from tracon_watcher.engine.storage import inspection
 from tracon_watcher.engine.storage import purge
+from tracon_watcher.engine.storage import schema
 from tracon_watcher import errors
 
 #: Of the file (``/etc/tracon/tracon.conf``) and of the folder beside it.
@@ -62,6 +64,18 @@ def connect(conf: cfg.ConfigOpts) -> databases.Database:
     :raises tracon_watcher.errors.InvalidOption: when its address is not one
     """
     return databases.Database(conf.database.connection, **engine_options(conf))
+
+
+def inspect(database: databases.Database) -> None:
+    """See that a database answers and is as this release needs it.
+
+    :raises tracon_watcher.errors.TraconError: when it is not
+    """
+    schema.check(database)
+    wrong = inspection.faults(database)
+    if wrong:
+        raise errors.InvalidDocument(database.where, 'the schema', '; '.join(wrong),
+                                     'restore a backup, or undo what was changed by hand')
 
 
 def engine_options(conf: cfg.ConfigOpts) -> dict[str, Any]:

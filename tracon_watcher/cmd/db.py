@@ -92,15 +92,11 @@ class Check(_Command, show.ShowOne):
     """
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        from tracon_watcher.engine.storage import inspection
+        from tracon_watcher.cmd import database as configured
         from tracon_watcher.engine.storage import schema
         from tracon_watcher.engine.storage import storage
         database = self.database(parsed_args)
-        schema.check(database)
-        wrong = inspection.faults(database)
-        if wrong:
-            raise errors.InvalidDocument(database.where, 'the schema', '; '.join(wrong),
-                                         'restore a backup, or undo what was changed by hand')
+        configured.inspect(database)
         sight = storage.Storage(database).lease.look()
         return (('database', 'revision', 'leader', 'epoch', 'snapshot_version'),
                 [database.where, schema.expected(), sight.holder, sight.epoch, sight.version])

@@ -139,7 +139,7 @@ def build(conf: cfg.ConfigOpts,
     """Return the engine that is configured, and who looks after the moves."""
     wanted = conf[options.GROUP.name]
     name = wanted.host or socket.gethostname()
-    session = _session(conf)
+    session = make_session(conf)
     asked = conf[AUTH]
     interface = (asked.valid_interfaces or ['internal'])[0]
     sdk = connection.Connection(session=session, region_name=asked.region_name,
@@ -210,7 +210,11 @@ def _decision(document: dict[str, Any]) -> decisions.Decision | None:
         return None
 
 
-def _session(conf: cfg.ConfigOpts) -> Any:
+def make_session(conf: cfg.ConfigOpts) -> Any:
+    """Return the session of the engine's user.
+
+    :raises tracon_watcher.errors.InvalidOption: when options of ``[service_auth]`` cannot be used
+    """
     try:
         auth = loading.load_auth_from_conf_options(conf, AUTH)
     except Exception as error:

@@ -119,6 +119,22 @@ class Broker:
                 raise ExchangeMissing(f'the message broker has no exchange {name}')
         self._do(lambda channel: channel.exchange_bind(exchange, source, key))
 
+    def size(self, queue: str) -> tuple[int, int] | None:
+        """Return how many messages and consumers a queue has, None where there is none.
+
+        :raises BrokerUnavailable: when no host answers
+        """
+        found: list[tuple[int, int]] = []
+
+        def work(channel: Any) -> None:
+            declared = channel.queue_declare(queue, passive=True)
+            found.append((declared.message_count, declared.consumer_count))
+        try:
+            self._do(work)
+        except amqp.NotFound:
+            return None
+        return found[0]
+
     def close(self) -> None:
         """Close the connection."""
         connection, self._connection = self._connection, None
