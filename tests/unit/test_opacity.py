@@ -42,6 +42,7 @@ SPEAKERS = {
     'api': {'keystonemiddleware'},
     'cmd': {'keystoneauth1', 'openstack', 'oslo_messaging'},
     'decision_engine': {'keystoneauth1', 'openstack', 'watcher'},
+    'doctor': {'keystoneauth1'},
     'engine': {'oslo_messaging'},
     'inventory': {'keystoneauth1', 'openstack'},
     'messaging': {'oslo_messaging'},

@@ -137,8 +137,8 @@ def filters(nova: Nova) -> Iterator[Finding]:
             yield error(subject, f'{own} is enabled and not available: nova-scheduler does not '
                         'start', f'add available_filters = {FILTER} to [filter_scheduler]')
         if nova.enabled_filters[-1] != own:
-            yield warning(subject, f'{own} is not the last of enabled_filters: it judges hosts '
-                          'that others refuse, and may let the last one go',
+            yield warning(subject, f'{own} is not the last of enabled_filters: filters after it '
+                          'may refuse all hosts that it has left',
                           f'put {own} at the end of [filter_scheduler] enabled_filters')
     lost = [name for name in nova.enabled_filters if name not in known and name != own]
     if ALL_FILTERS not in nova.available_filters and lost:

@@ -26,6 +26,7 @@ import urllib.parse
 import uuid
 
 from keystoneauth1 import adapter
+from keystoneauth1 import exceptions
 import numpy as np
 
 from tracon_watcher.doctor import answers
@@ -104,32 +105,37 @@ class _Cloud:
                 self._answers[kind] = answer
 
     def facts(self) -> dict[str, Any]:
-        nova = listing.Service('Nova', self._adapter('compute'), listing.MICROVERSION, _USER)
-        own = listing.Service('tracon-engine', self._adapter('interference'), None, _USER)
+        """Return what they tell, by the names of :class:`.checks.Facts`."""
+        session = self._access.connection.session
 
-        def pages(kind: str) -> tuple[Any, ...]:
-            return tuple(own.pages(f'/v1/{kind}', kind, {}, links='links'))
+        def nova() -> listing.Service:
+            return listing.Service('Nova', self._adapter('compute'), listing.MICROVERSION, _USER)
+
+        def own(kind: str, path: str) -> tuple[Any, ...]:
+            service = listing.Service('tracon-engine', self._adapter('interference'), None, _USER)
+            return tuple(service.pages(path, kind, {}, links='links'))
 
         return {
             'services': tuple(self._answers.values()),
             'roles': self._roles,
             'microversion': self._of('compute', self._microversion),
             'servers': self._of('compute', lambda: tuple(
-                one for one in nova.get('/servers/detail', 'servers', {
+                one for one in nova().get('/servers/detail', 'servers', {
                     'all_tenants': 'True', 'limit': 1})['servers']
                 if not listing.is_partial(one))),
             'hosts': self._of('compute', lambda: frozenset(
-                one['host'] for one in nova.pages(
+                one['host'] for one in nova().pages(
                     '/os-services', 'services', {'binary': 'nova-compute'}, limited=False)
                 if one.get('status') == 'enabled' and one.get('state') == 'up')),
             'aggregates': self._of('compute', lambda: tuple(
-                nova.pages('/os-aggregates', 'aggregates', {}, limited=False))),
+                nova().pages('/os-aggregates', 'aggregates', {}, limited=False))),
             'extra_specs_validated': self._of('compute', self._validated),
             'samples': self._of(self._access.telemetry, self._samples),
             'health': self._of('interference', lambda: _health(
-                own.proxy.get_endpoint(), self._access.connection.session.verify)),
-            'judged': self._of('interference', lambda: pages('hosts')),
-            'host_types': self._of('interference', lambda: pages('host_types')),
+                self._adapter('interference').endpoint_override, session.verify)),
+            'judged': self._of('interference', lambda: own('hosts', '/v1/hosts')),
+            'host_types': self._of('interference', lambda: own(
+                'host_types', '/v1/host_types')),
             'audits': (self._of('infra-optim', lambda: tuple(self._audits()))
                        if 'infra-optim' in self._answers else None),
         }
@@ -142,10 +148,9 @@ class _Cloud:
             return access.connection.compute
         made = adapter.Adapter(access.connection.session, service_type=kind, raise_exc=False,
                                interface=access.interface, region_name=access.region)
-        found = made.get_endpoint()
-        if kind in ('interference', 'infra-optim') and found is not None:
+        if kind in ('interference', 'infra-optim'):
             # Endpoints with and without the version are both in use.
-            made.endpoint_override = found.rstrip('/').removesuffix('/v1')
+            made.endpoint_override = made.get_endpoint().rstrip('/').removesuffix('/v1')
         return made
 
     def _knock(self, kind: str) -> answers.Answer | None:
@@ -153,13 +158,12 @@ class _Cloud:
         name, expected, vital = _SERVICES[kind]
         try:
             asked = self._adapter(kind)
-            if kind != 'prometheus' and asked.get_endpoint() is None:
-                return answers.Answer(name, 'the catalogue has no endpoint of the type '
-                                      f'{kind}', 'create it, or see the region and interface of '
-                                      '[service_auth]', vital) if expected else None
             began = self._access.clock()
             response = asked.get('/', raise_exc=False, connect_retries=0)
             ended = self._access.clock()
+        except exceptions.EndpointNotFound as raised:
+            return answers.Answer(name, str(raised), 'create it, or see region and interface of '
+                                  '[service_auth]', vital) if expected else None
         except Exception as raised:
             return answers.Answer(name, answers.parse_error(raised)[0], vital=vital)
         if response.status_code >= 500:
@@ -193,16 +197,14 @@ class _Cloud:
         access, now = self._access, self._access.clock()
         span = max(_SPAN_POLLS * access.polling_seconds, _LEAST_SPAN)
         found = access.reader.read(now - span, now + _MOST_AHEAD, [meters.HOST_CLOCK.name])
-        age: dict[str, float] = {}
-        gaps = []
-        for row, host in enumerate(found.resources):
-            of_host = found.row == row
-            age[host] = now - float(found.at[of_host].max())
-            # The clock of the host tells when it was polled, whatever the store makes of times.
-            between = np.diff(np.unique(found.values[of_host, 0])) / 1e9
-            gaps.append(between[between > 0])
-        every = np.concatenate(gaps) if gaps else np.zeros(0)
-        return answers.Samples(age, float(np.median(every)) if len(every) else None, span)
+        latest = np.full(len(found.resources), -np.inf)
+        np.maximum.at(latest, found.row, found.at)
+        # The clock of the host tells when it was polled, whatever the store makes of times.
+        order = np.lexsort((found.values[:, 0], found.row))
+        gaps = np.diff(found.values[order, 0]) / 1e9
+        gaps = gaps[(np.diff(found.row[order]) == 0) & (gaps > 0)]
+        return answers.Samples(dict(zip(found.resources, (now - latest).tolist())),
+                               float(np.median(gaps)) if len(gaps) else None, span)
 
     def _audits(self) -> Iterator[Mapping[str, Any]]:
         watcher = listing.Service('Watcher', self._adapter('infra-optim'), None, _USER)

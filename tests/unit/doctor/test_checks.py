@@ -197,7 +197,7 @@ class TestBroken(unittest.TestCase):
                     'nova': healthy.nova(mode='off'),
                     'aggregates': (healthy.aggregate(mode='weigh'),)}),
                 ('filters named one by one', {'nova': healthy.nova(available_filters=(
-                    configuration.FILTER, 'nova.scheduler.filters.compute_filter.ComputeFilter'))}),
+                    configuration.FILTER, 'nova.scheduler.filters.x.ComputeFilter'))}),
                 ('notifications not wanted', {
                     'engine': healthy.engine(notifications=False), 'nova': healthy.nova(
                         drivers=()), 'queues': {'tracon-notifications': answers.Queue(0, 0)}}),
