@@ -90,10 +90,11 @@ class Doctor(lister.Lister):
                      **dict.fromkeys(('database', 'broker', 'queues'), engine)}
         else:
             error = findings.Severity.ERROR
+            told = services.tried(lambda: _asked(conf), error)
             asked = {'database': services.tried(lambda: _database(conf), error),
                      'broker': services.tried(lambda: _broker(conf), error),
                      'queues': services.tried(lambda: _queues(conf), error),
-                     **_asked(conf)}
+                     **(services.unasked(told) if isinstance(told, findings.Unread) else told)}
         if asked['audits'] is None and not parsed_args.watcher_config and isinstance(
                 watcher, findings.Unread) and not watcher.severity:
             watcher = None
@@ -131,16 +132,13 @@ def _asked(conf: Any) -> dict[str, Any]:
 
     from tracon_watcher.cmd import engine as engines
     from tracon_watcher.cmd import engine_telemetry
-    from tracon_watcher.doctor import findings
     from tracon_watcher.doctor import services
     from tracon_watcher.telemetry import rest
 
     conf.set_override('timeout', _TIMEOUT, engines.AUTH)
     made = conf[engines.AUTH]
     interface = (made.valid_interfaces or ['internal'])[0]
-    session = services.tried(lambda: engines.make_session(conf), findings.Severity.ERROR)
-    if isinstance(session, findings.Unread):
-        return services.unasked(session)
+    session = engines.make_session(conf)
     wanted, host = conf.prometheus, conf.api.host
     kind = 'metric' if conf.engine.telemetry == 'gnocchi' else (
         'metric-storage' if wanted.url is None else 'prometheus')

@@ -255,6 +255,14 @@ class TestCommand(FilesCase):
         self.assertIn('[service_auth]', found[0]['Finding'])
         self.assertIn('magic', found[0]['Remedy'])
 
+    def test_a_value_that_only_the_api_reads(self):
+        self.files['--config-file'] = self.write('tracon.conf', (
+            ENGINE % {'database': self.database, 'url': self.cloud.url}) + '[api]\nport = none\n')
+        code, found, _err = self.run_program()
+        self.assertEqual(2, code)
+        self.assertEqual(1, len(found))
+        self.assertIn('[api]', found[0]['Finding'].replace('group [', '['))
+
     def test_no_secret_is_shown(self):
         self.cloud.answers.clear()
         code, found, err = self.run_program()
