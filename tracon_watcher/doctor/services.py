@@ -111,9 +111,8 @@ class _Cloud:
         def nova() -> listing.Service:
             return listing.Service('Nova', self._adapter('compute'), listing.MICROVERSION, _USER)
 
-        def own(kind: str, path: str) -> tuple[Any, ...]:
-            service = listing.Service('tracon-engine', self._adapter('interference'), None, _USER)
-            return tuple(service.pages(path, kind, {}, links='links'))
+        def own() -> listing.Service:
+            return listing.Service('tracon-engine', self._adapter('interference'), None, _USER)
 
         return {
             'services': tuple(self._answers.values()),
@@ -133,9 +132,10 @@ class _Cloud:
             'samples': self._of(self._access.telemetry, self._samples),
             'health': self._of('interference', lambda: _health(
                 self._adapter('interference').endpoint_override, session.verify)),
-            'judged': self._of('interference', lambda: own('hosts', '/v1/hosts')),
-            'host_types': self._of('interference', lambda: own(
-                'host_types', '/v1/host_types')),
+            'judged': self._of('interference', lambda: tuple(
+                own().pages('/v1/hosts', 'hosts', {}, links='links'))),
+            'host_types': self._of('interference', lambda: tuple(
+                own().pages('/v1/host_types', 'host_types', {}, links='links'))),
             'audits': (self._of('infra-optim', lambda: tuple(self._audits()))
                        if 'infra-optim' in self._answers else None),
         }

@@ -261,7 +261,7 @@ class TestCommand(FilesCase):
         code, found, _err = self.run_program()
         self.assertEqual(2, code)
         self.assertEqual(1, len(found))
-        self.assertIn('[api]', found[0]['Finding'].replace('group [', '['))
+        self.assertIn('option port', found[0]['Finding'])
 
     def test_no_secret_is_shown(self):
         self.cloud.answers.clear()
