@@ -39,7 +39,6 @@ UNIT = story.QUIET
 INTRUDER = 'intruder'
 #: What it does: it fills memory that the second cache of a core holds. Hosts share what is beyond.
 _WORK = ('dd', 'if=/dev/zero', 'of=/dev/null', 'bs=256K')
-_PREFIX = 'tracon-probe-'
 # Looks before it begins, and after it was found.
 _QUIET_LOOKS, _MORE_LOOKS = 3, 2
 
@@ -98,7 +97,7 @@ class Hidden(operations.Operator):
         :raises CloudError: when something does not come about
         """
         hosts = self.cloud.settings.hosts
-        self.begin_without((*CAST, 'early', 'late', *(_PREFIX + host for host in hosts)))
+        self.clear()
         self._began = 0.0
         self._looks: list[Look] = []
         self._session = self.cloud.connection().session

@@ -20,12 +20,15 @@ import pathlib
 import subprocess
 import sys
 import time
-from typing import Any, Callable, Container
+from typing import Any, Callable
 
+from tracon_watcher.probe import deployment
 from tracon_watcher.testcloud import choice
 from tracon_watcher.testcloud import cloud as cloud_module
 from tracon_watcher.testcloud import errors
 
+#: All VMs that a play boots, apart from sensors.
+PLAYERS = ('shop', 'batch', 'archive', 'standby', 'early', 'late')
 # Seconds after which the engine knows why a VM is where it is.
 EXPLAINED = 60.0
 
@@ -55,14 +58,13 @@ class Operator:
             raise errors.CloudError(f'openstack {" ".join(arguments)}: {found.stderr.strip()}')
         return json.loads(found.stdout)
 
-    def begin_without(self, names: Container[str]) -> None:
-        """Delete VMs of an earlier time.
+    def clear(self) -> None:
+        """Delete the VMs of an earlier play, whichever it was.
 
-        :param names: of those that may be deleted
         :raises CloudError: when there are others
         """
         for one in self.cloud.servers.all():
-            if one.name not in names:
+            if one.name not in PLAYERS and not one.name.startswith(deployment.NAME):
                 raise errors.CloudError(
                     f'there are other VMs, such as {one.name}, that would disturb what is to be '
                     f'seen: delete them, or name another --directory')

@@ -19,6 +19,7 @@ import unittest
 from tracon_watcher.cmd import cloud_plot
 from tracon_watcher.testcloud import choice
 from tracon_watcher.testcloud import hidden
+from tracon_watcher.testcloud import operations
 from tracon_watcher.testcloud import story
 
 SEEN = story.Sight(12.0, story.VICTIM, 'cmp1', 1.9, 1.8, 1.7, story.CULPRIT, 97.0)
@@ -79,6 +80,12 @@ class TestPlot(unittest.TestCase):
         measured = [list(one.lines[0].get_ydata()) for one in axes]
         self.assertEqual([1.9], measured[0])
         self.assertTrue(math.isnan(measured[1][0]))
+
+
+class TestPlayers(unittest.TestCase):
+
+    def test_each_play_may_delete_what_the_other_has_left(self):
+        self.assertLessEqual({*story.CAST, *hidden.CAST}, set(operations.PLAYERS))
 
 
 class TestHidden(unittest.TestCase):
