@@ -39,6 +39,8 @@ _HOLDER = 'holder'
 # Groups in which libvirt has guests, without and with systemd; and one of a process beside them.
 _GUESTS = ('machine', 'machine.slice')
 _BESIDE = 'beside'
+# Where a guest of one core has 1024 and 100, by versions of control groups.
+_BESIDE_SHARES = {'cpu.shares': 4096, 'cpu.weight': 400}
 # Seconds between two attempts.
 _PAUSE = 0.1
 
@@ -99,18 +101,21 @@ def enclose(folder: pathlib.Path, name: str, group: str) -> None:
 
 
 def beside_guests(work: Sequence[str]) -> tuple[str, ...]:
-    """Return a command that does work in a host's namespaces as one of its guests would."""
+    """Return a command that does work on a host as some of its guests would."""
     return (sys.executable, '-m', __name__, _BESIDE, *work)
 
 
 def _enter_beside() -> None:
-    """Enter groups beside those of guests, so that it has as much of the cores as one of them."""
+    """Enter groups beside those of guests, with as much of the cores as some of them together."""
     for place in _places():
         for guests in _GUESTS:
             if (place / guests).is_dir():
                 own = place / guests / _BESIDE
                 own.mkdir(exist_ok=True)
                 _allow_cores(place / guests, own)
+                for name, value in _BESIDE_SHARES.items():
+                    if (own / name).exists():
+                        (own / name).write_text(str(value), encoding='ascii')
                 _move(own)
 
 
