@@ -26,7 +26,6 @@ import socket
 import subprocess
 import sys
 import time
-from typing import Sequence
 
 #: Folders that a host has for itself: under its own folder, and where they are seen.
 FOLDERS = {'run': '/run/libvirt', 'lib': '/var/lib/libvirt', 'log': '/var/log/libvirt',
@@ -36,11 +35,6 @@ NAMESPACES = ('--mount', '--uts', '--cgroup')
 READY = 'ready'
 MOUNTS = pathlib.Path('/proc/mounts')
 _HOLDER = 'holder'
-# Groups in which libvirt has guests, without and with systemd; and one of a process beside them.
-_GUESTS = ('machine', 'machine.slice')
-_BESIDE = 'beside'
-# Where a guest of one core has 1024 and 100, by versions of control groups.
-_BESIDE_SHARES = {'cpu.shares': 4096, 'cpu.weight': 400}
 # Seconds between two attempts.
 _PAUSE = 0.1
 
@@ -100,25 +94,6 @@ def enclose(folder: pathlib.Path, name: str, group: str) -> None:
     _bind(folder / 'hosts', '/etc/hosts')
 
 
-def beside_guests(work: Sequence[str]) -> tuple[str, ...]:
-    """Return a command that does work on a host as some of its guests would."""
-    return (sys.executable, '-m', __name__, _BESIDE, *work)
-
-
-def _enter_beside() -> None:
-    """Enter groups beside those of guests, with as much of the cores as some of them together."""
-    for place in _places():
-        for guests in _GUESTS:
-            if (place / guests).is_dir():
-                own = place / guests / _BESIDE
-                own.mkdir(exist_ok=True)
-                _allow_cores(place / guests, own)
-                for name, value in _BESIDE_SHARES.items():
-                    if (own / name).exists():
-                        (own / name).write_text(str(value), encoding='ascii')
-                _move(own)
-
-
 def remove_groups(group: str, patience: float = 0.0) -> None:
     """Remove a host's control groups, but for those in which there are processes.
 
@@ -166,15 +141,11 @@ def _bind(source: pathlib.Path, place: str) -> None:
     subprocess.run(['mount', '--bind', str(source), place], check=True)
 
 
-def main(stage: str, *arguments: str) -> None:
-    """Become the process that holds a host's namespaces, or one that works beside guests.
+def main(stage: str, folder: str, name: str, group: str, shares: str) -> None:
+    """Become the process that holds a host's namespaces.
 
-    :param stage: ``join``, and when the namespaces have been made ``enclose``; or ``beside``
+    :param stage: ``join``, and when the namespaces have been made ``enclose``
     """
-    if stage == _BESIDE:
-        _enter_beside()
-        os.execvp(arguments[0], arguments)
-    folder, name, group, shares = arguments
     if stage == 'join':
         join(group, int(shares))
         os.execvp('unshare', ['unshare', *NAMESPACES, sys.executable, '-m',

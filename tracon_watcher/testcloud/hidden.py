@@ -12,9 +12,10 @@
 
 """The demonstration of sensors: contention of a host that no counter of a VM shows.
 
-Two hosts have a VM of the same kind each, and a sensor. Then a process of the first host, which
-is no VM's, keeps its core and the core's caches busy. The sensor feels it, and the next VM is put
-elsewhere.
+Two hosts have a VM of the same kind each, and a sensor. Then a process on the core of the first
+host fills more memory than caches hold. It gives way to guests there, and who uses memory on the
+core of the second host finds the way to memory taken. The sensor there feels it, and the next VM
+is put on the first.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from typing import Any
 
 from tracon_watcher.lab import errors as lab_errors
 from tracon_watcher.testcloud import choice
-from tracon_watcher.testcloud import enclosure
 from tracon_watcher.testcloud import errors
 from tracon_watcher.testcloud import guest as guests
 from tracon_watcher.testcloud import operations
@@ -37,8 +37,8 @@ from tracon_watcher.testcloud import story
 CAST = ('shop', 'archive')
 UNIT = story.QUIET
 INTRUDER = 'intruder'
-#: What it does: it fills memory that the second cache of a core holds. Hosts share what is beyond.
-_WORK = ('dd', 'if=/dev/zero', 'of=/dev/null', 'bs=256K')
+#: It fills memory, and gives way to all others.
+_WORK = ('nice', '-n', '19', 'dd', 'if=/dev/zero', 'of=/dev/null', 'bs=64M')
 # Looks before it begins, and after it was found.
 _QUIET_LOOKS, _MORE_LOOKS = 3, 2
 
@@ -68,7 +68,7 @@ class Look:
 class Outcome:
     """What came of it.
 
-    :param host: where the process ran
+    :param host: whose memory is taken
     :param found_after: seconds after which it was called contended; None: never
     :param before: what the scheduler made of a new VM before, and ``after``
     """
@@ -113,7 +113,7 @@ class Hidden(operations.Operator):
                 programs[-1].begin(UNIT)
             self._wait('all hosts quiet', lambda seen: all(
                 one.state == 'quiet' and one.predicted is not None for one in seen), patience)
-            return self._play(hosts[0], patience)
+            return self._play(hosts[1], patience)
         finally:
             with contextlib.suppress(errors.CloudError):
                 self.cloud.end(INTRUDER)
@@ -128,12 +128,13 @@ class Hidden(operations.Operator):
         before = self.where_would_it_go('early')
         # Booting it has kept disk and cores busy, and that is not what is to be seen.
         time.sleep(3 * self.polling)
-        self.tell(f'a process of {host}, which is no VM, begins to work')
+        self.tell(f'a process that is no VM takes the memory of {host}')
         self._began = time.monotonic()
-        self.cloud.extra_service(INTRUDER, enclosure.beside_guests(_WORK), host=host)
+        self.cloud.extra_service(INTRUDER, [
+            'taskset', '-c', self.cloud.settings.host_cores(self.cloud.settings.hosts[0]), *_WORK])
         found = None
         with contextlib.suppress(errors.CloudError):
-            self._wait(f'{host} being contended', lambda seen: seen[0].state == 'contended',
+            self._wait(f'{host} being contended', lambda seen: seen[1].state == 'contended',
                        patience)
             found = time.monotonic() - self._began
         for _ in range(_MORE_LOOKS):

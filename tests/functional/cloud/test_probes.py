@@ -56,11 +56,11 @@ class TestProbes(base.CloudCase):
         found = hidden.Hidden(self.cloud, print).play(240.0)
         self.assertIsNotNone(found.found_after)
         self.assertEqual({'unknown', 'quiet', 'contended'}, {one.state for one in found.looks})
-        self.assertEqual('cmp2', found.after.host)
-        self.assertGreater(found.after.weights['cmp2'], found.after.weights['cmp1'])
+        self.assertEqual('cmp1', found.after.host)
+        self.assertGreater(found.after.weights['cmp1'], found.after.weights['cmp2'])
         stored = self.gnocchi('/v1/resource/nova_compute')
         metrics = {one['original_resource_id']: one['metrics'] for one in stored}
-        measures = self.gnocchi(f'/v1/metric/{metrics["cmp1"]["tracon.probe.memory"]}/measures'
+        measures = self.gnocchi(f'/v1/metric/{metrics["cmp2"]["tracon.probe.memory"]}/measures'
                                 '?aggregation=last')
         self.assertGreater(max(value for _at, _granularity, value in measures), 1.5)
 

@@ -105,7 +105,7 @@ class TestHidden(unittest.TestCase):
 
     def test_a_panel_for_each_host_and_a_gap_for_what_is_unknown(self):
         axes = cloud_plot.draw_hidden(self.OUTCOME).axes
-        self.assertEqual(['cmp1, with the process', 'cmp2'],
+        self.assertEqual(['cmp1, whose memory is taken', 'cmp2'],
                          [one.get_title(loc='left') for one in axes])
         felt = [list(one.lines[0].get_ydata()) for one in axes]
         self.assertEqual([1.0, 8.0], felt[0])
