@@ -76,8 +76,8 @@ def draw_hidden(outcome: Any) -> matplotlib.figure.Figure:
         if outcome.found_after is not None:
             axis.axvline(outcome.found_after, color=_MARK, linewidth=0.8, linestyle=':',
                          label='contention found')
-        axis.set_title(host + (', whose memory is taken' if host == outcome.host else ''), loc='left',
-                       fontsize=10, fontweight='bold')
+        title = host + (', whose memory is taken' if host == outcome.host else '')
+        axis.set_title(title, loc='left', fontsize=10, fontweight='bold')
         axis.set_xlabel('seconds since the process began')
         axis.grid(color='#e6e8eb', linewidth=0.6)
         axis.spines[['top', 'right']].set_visible(False)
