@@ -62,7 +62,7 @@ class TestProbes(base.CloudCase):
         metrics = {one['original_resource_id']: one['metrics'] for one in stored}
         measures = self.gnocchi(f'/v1/metric/{metrics["cmp2"]["tracon.probe.memory"]}/measures'
                                 '?aggregation=last')
-        self.assertGreater(max(value for _at, _granularity, value in measures), 1.5)
+        self.assertGreater(max(value for _at, _granularity, value in measures), 1.2)
 
         # What is there stays, and what is gone is made again.
         self.assertEqual({'cmp1': 'kept', 'cmp2': 'kept'}, self.deploy())
