@@ -26,7 +26,7 @@ import os
 import pathlib
 import socket
 import time
-from typing import Any, Callable
+from typing import Any, Callable, NoReturn
 import uuid
 
 from nova_filters import background
@@ -205,7 +205,7 @@ class Exchange:
         now = time.time()
         for line in whole.splitlines():
             try:
-                record = json.loads(line)
+                record = json.loads(line, parse_constant=_refuse)
                 if 'cancelled' in record:
                     cancelled.append(str(record['cancelled']))
                     continue
@@ -227,3 +227,7 @@ class Exchange:
     @staticmethod
     def _new_name() -> str:
         return f'{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:12]}{_SUFFIX}'
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f'{name} is no number')

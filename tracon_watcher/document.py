@@ -29,6 +29,7 @@ import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher import errors
+from tracon_watcher import numerals
 
 # Whole numbers in JSON may be larger than any float.
 _LARGEST = sys.float_info.max
@@ -88,7 +89,8 @@ class Fields:
         value = self.raw(name)
         if isinstance(value, bool) or not isinstance(value, (int, float)) \
                 or not abs(value) <= _LARGEST or not minimum <= value <= maximum:
-            self.refuse(name, value, f'expected a finite number{_range(minimum, maximum)}')
+            self.refuse(name, value,
+                        f'expected a finite number{numerals.within(minimum, maximum)}')
         return float(value)
 
     def array(self, name: str, shape: tuple[int, ...], minimum: float = -math.inf,
@@ -193,13 +195,3 @@ def checksum(document: Mapping[str, Any]) -> str:
     body = {name: value for name, value in document.items() if name != 'checksum'}
     canonical = json.dumps(body, sort_keys=True, separators=(',', ':'), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def _range(minimum: float, maximum: float) -> str:
-    if minimum > -math.inf and maximum < math.inf:
-        return f' from {minimum:g} to {maximum:g}'
-    if minimum > -math.inf:
-        return f' of at least {minimum:g}'
-    if maximum < math.inf:
-        return f' of at most {maximum:g}'
-    return ''

@@ -12,6 +12,7 @@
 
 """The strategy's plugins as Watcher's own loaders and validators meet them."""
 
+import json
 import types
 import unittest
 
@@ -49,6 +50,25 @@ class ParametersTestCase(unittest.TestCase):
                 self.validate(**{name: value})
         with self.assertRaises(exception.AuditParameterNotAllowed):
             self.validate(banana=1)
+
+    def test_numbers_are_finite(self):
+        count = 0
+        for name, schema in parameters.SCHEMA['properties'].items():
+            if schema['type'] not in ('number', 'integer'):
+                continue
+            count += 1
+            for text in ('NaN', 'Infinity', '-Infinity', '1e400'):
+                with self.subTest(f'{name}={text}'), self.assertRaises(
+                        jsonschema.ValidationError) as caught:
+                    self.validate(**{name: json.loads(text)})
+                self.assertEqual([name], list(caught.exception.path))
+            self.validate(**{name: schema['minimum']})
+            self.validate(**{name: schema['maximum']})
+        self.assertEqual(6, count)
+        with self.assertRaisesRegex(jsonschema.ValidationError, 'state a finite one'):
+            self.validate(confidence=float('nan'))
+        # Watcher keeps the schema in its database.
+        json.dumps(parameters.SCHEMA, allow_nan=False)
 
     def test_every_parameter_has_a_default_and_a_description(self):
         for name, schema in parameters.SCHEMA['properties'].items():

@@ -14,11 +14,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Collection, Mapping
 
 from tracon_watcher.api import faults
+from tracon_watcher import numerals
 
 _LONGEST = 255
 _TRUE = ('true', 'yes', '1')
@@ -82,21 +82,20 @@ class Query:
         if value is None:
             return None
         try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if not low <= number <= high:
-            raise faults.InvalidParameter(name, value, f'a number from {low:g} to {high:g}')
-        return number
+            return numerals.parse(value, low, high)
+        except numerals.InvalidNumber:
+            raise faults.InvalidParameter(
+                name, value, f'a number{numerals.within(low, high)}') from None
 
     def positive(self, name: str) -> int | None:
         """Return a whole number of at least 1."""
         value = self._given.get(name)
         if value is None:
             return None
-        if not (value.isascii() and value.isdigit() and int(value[:18]) >= 1):
-            raise faults.InvalidParameter(name, value, 'a whole number of at least 1')
-        return int(value[:18])
+        try:
+            return numerals.parse_whole(value, 1)
+        except numerals.InvalidNumber:
+            raise faults.InvalidParameter(name, value, 'a whole number of at least 1') from None
 
 
 def is_name(text: str) -> bool:

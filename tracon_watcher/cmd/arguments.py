@@ -15,25 +15,23 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any, Callable
 
-from tracon_watcher import errors
+from tracon_watcher import numerals
 
 
-def add_cloud_size(parser: argparse.ArgumentParser, hosts: str = 'hosts of the cloud') -> None:
+def add_cloud_size(parser: argparse.ArgumentParser, hosts: str = 'hosts of the cloud',
+                   least_hosts: int = 1, least_vms: int = 0) -> None:
     """Add the size of a synthetic cloud."""
-    parser.add_argument('--hosts', type=int, default=10000, metavar='N',
+    parser.add_argument('--hosts', type=numerals.whole(least_hosts), default=10000, metavar='N',
                         help=f'{hosts} (default: %(default)s)')
-    parser.add_argument('--vms-per-host', type=int, default=20, metavar='N',
+    parser.add_argument('--vms-per-host', type=numerals.whole(least_vms), default=20, metavar='N',
                         help='VMs on each host (default: %(default)s)')
 
 
-def require_at_least(arguments: argparse.Namespace, **least: int) -> None:
-    """Refuse numbers that are too small.
+def listed(parse: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+    """Return the ``type`` of an argument that is a list, with commas.
 
-    :param least: by the name of the argument
-    :raises tracon_watcher.errors.InvalidOption: naming the first of them
+    :param parse: makes an entry of a text
     """
-    for name, low in least.items():
-        value = getattr(arguments, name)
-        if value < low:
-            raise errors.InvalidOption(f'--{name.replace("_", "-")}', value, f'at least {low}')
+    return lambda text: [parse(word.strip()) for word in text.split(',')]

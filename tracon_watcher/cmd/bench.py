@@ -26,7 +26,7 @@ from typing import Any, Callable
 from cliff import lister
 
 from tracon_watcher.cmd import arguments as common
-from tracon_watcher import errors
+from tracon_watcher import numerals
 
 _COLUMNS = ('what', 'milliseconds', 'share of Nova\'s weighing', 'above no-op (ms)', 'MiB')
 
@@ -41,26 +41,22 @@ class Placement(lister.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        common.add_cloud_size(parser, 'hosts of the request')
-        parser.add_argument('--limited', type=float, default=0.1, metavar='SHARE',
+        common.add_cloud_size(parser, 'hosts of the request', least_hosts=2)
+        parser.add_argument('--limited', type=numerals.number(0, 1), default=0.1, metavar='SHARE',
                             help='share of the VMs that have limits (default: %(default)s)')
-        parser.add_argument('--pending', type=int, default=0, metavar='N',
+        parser.add_argument('--pending', type=numerals.whole(0), default=0, metavar='N',
                             help='placements that the snapshot does not show (default: none)')
         parser.add_argument('--storage', choices=('local', 'pool'), default='local',
                             help='a disk for each host, or one pool for all (default: '
                                  '%(default)s)')
-        parser.add_argument('--cores', type=int, default=16, metavar='N',
+        parser.add_argument('--cores', type=numerals.whole(1), default=16, metavar='N',
                             help='of each host, of which its VMs use half on the average '
                                  '(default: %(default)s)')
-        parser.add_argument('--rounds', type=int, default=15, metavar='N',
+        parser.add_argument('--rounds', type=numerals.whole(1), default=15, metavar='N',
                             help='rounds to take the median of (default: %(default)s)')
         return parser
 
     def take_action(self, arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        common.require_at_least(arguments, hosts=2, vms_per_host=0, rounds=1, pending=0,
-                                cores=1)
-        if not 0 <= arguments.limited <= 1:
-            raise errors.InvalidOption('--limited', arguments.limited, 'from 0 to 1')
         os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', 'true')
         with tempfile.TemporaryDirectory(prefix='tracon-bench-') as directory:
             return _COLUMNS, measure(arguments, pathlib.Path(directory))

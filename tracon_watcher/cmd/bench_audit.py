@@ -27,7 +27,7 @@ from cliff import lister
 
 from tracon_watcher.cmd import bench_child
 from tracon_watcher.cmd import packaged
-from tracon_watcher import errors
+from tracon_watcher import numerals
 from tracon_watcher import progress
 
 _COLUMNS = ('what', 'seconds', 'MiB', 'requests', 'migrations')
@@ -48,25 +48,22 @@ class Audit(lister.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         add = parser.add_argument
-        add('--hosts', type=int, default=113, metavar='N', help='(default: %(default)s)')
-        add('--vms', type=int, default=15769, metavar='N', help='(default: %(default)s)')
-        add('--migrations', type=int, default=5, metavar='N',
+        add('--hosts', type=numerals.whole(2), default=113, metavar='N',
+            help='(default: %(default)s)')
+        add('--vms', type=numerals.whole(2), default=15769, metavar='N',
+            help='(default: %(default)s)')
+        add('--migrations', type=numerals.whole(1), default=5, metavar='N',
             help='in our plan at most (default: %(default)s)')
-        add('--rounds', type=int, default=3, metavar='N',
+        add('--rounds', type=numerals.whole(1), default=3, metavar='N',
             help='audits of ours to take the median of (default: %(default)s)')
-        add('--reference-limit', type=float, default=900.0, metavar='SECONDS',
+        add('--reference-limit', type=numerals.number(0, 86400), default=900.0, metavar='SECONDS',
             help="after which Watcher's own strategy is ended; 0: it is not run (default: "
                  '%(default)s)')
-        add('--request-ms', type=float, default=0.0, metavar='MS',
+        add('--request-ms', type=numerals.number(0, 60000), default=0.0, metavar='MS',
             help='wait for so long at each request to a service (default: %(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        for name, least in (('hosts', 2), ('vms', 2), ('migrations', 1), ('rounds', 1),
-                            ('reference_limit', 0), ('request_ms', 0)):
-            if not getattr(parsed_args, name) >= least:
-                raise errors.InvalidOption(f'--{name.replace("_", "-")}',
-                                           getattr(parsed_args, name), f'at least {least}')
         os.environ.setdefault('OMP_NUM_THREADS', '1')
         with tempfile.TemporaryDirectory(prefix='tracon-bench-') as directory, \
                 warnings.catch_warnings():

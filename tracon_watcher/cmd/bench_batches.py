@@ -20,9 +20,9 @@ from typing import Any, Iterator
 from cliff import lister
 import numpy as np
 
-from tracon_watcher.cmd import arguments as common
 from tracon_watcher.cmd import packaged
 from tracon_watcher.cmd import simulate
+from tracon_watcher import numerals
 
 _COLUMNS = ('where', 'host_type', 'cases', 'better_at_once', 'mean_gain', 'largest_gain')
 _SLOTS = 4
@@ -45,17 +45,16 @@ class Batches(lister.Lister):
         add('--host-type', type=simulate.words,
             default=['same-core-raw-disk', 'shared-slow-device'], metavar='NAME[,NAME…]',
             help='(default: same-core-raw-disk,shared-slow-device)')
-        add('--cases', type=int, default=100, metavar='N',
+        add('--cases', type=numerals.whole(1), default=100, metavar='N',
             help='data centres to draw (default: %(default)s)')
-        add('--hosts', type=int, default=12, metavar='N',
+        add('--hosts', type=numerals.whole(2), default=12, metavar='N',
             help='of each, with four slots (default: %(default)s)')
-        add('--moves', type=int, default=5, metavar='N',
+        add('--moves', type=numerals.whole(1), default=5, metavar='N',
             help='in a plan at most (default: %(default)s)')
-        add('--seed', type=int, default=1, help='(default: %(default)s)')
+        add('--seed', type=numerals.whole(0), default=1, help='(default: %(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        common.require_at_least(parsed_args, cases=1, hosts=2, moves=1, seed=0)
         from tracon_watcher.simulator import world as worlds
         data = packaged.read(parsed_args.measurements)
         rows = []

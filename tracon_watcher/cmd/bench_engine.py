@@ -25,6 +25,7 @@ import numpy as np
 
 from tracon_watcher.cmd import arguments as common
 from tracon_watcher import errors
+from tracon_watcher import numerals
 from tracon_watcher import progress
 
 _COLUMNS = ('what', 'seconds', 'peak_mib', 'compared_with', 'reference_seconds', 'ratio')
@@ -44,13 +45,12 @@ class Engine(lister.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        common.add_cloud_size(parser)
-        parser.add_argument('--cycles', type=int, default=3, metavar='N',
+        common.add_cloud_size(parser, least_vms=1)
+        parser.add_argument('--cycles', type=numerals.whole(1), default=3, metavar='N',
                             help='cycles to take the median of (default: %(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        common.require_at_least(parsed_args, hosts=1, vms_per_host=1, cycles=1)
         rows = list(_measure(parsed_args))
         if parsed_args.formatter == 'table':
             rows = [tuple(f'{value:.3g}' if isinstance(value, float) else value for value in row)

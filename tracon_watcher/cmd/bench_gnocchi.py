@@ -27,6 +27,7 @@ from tracon_watcher.cmd import arguments as common
 from tracon_watcher.cmd import bench_child
 from tracon_watcher.cmd import bench_gnocchi_server
 from tracon_watcher.cmd import packaged
+from tracon_watcher import numerals
 from tracon_watcher import progress
 
 _COLUMNS = ('what', 'VMs', 'requests', 'seconds', 'API CPU (s)', 'database CPU (s)',
@@ -46,28 +47,28 @@ class Gnocchi(lister.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         add = parser.add_argument
-        add('--vms', type=int, default=15000, metavar='N', help='(default: %(default)s)')
-        add('--sample', type=int, default=600, metavar='N',
+        add('--vms', type=numerals.whole(1), default=15000, metavar='N',
+            help='(default: %(default)s)')
+        add('--sample', type=numerals.whole(1), default=600, metavar='N',
             help='VMs that other ways than ours are measured with (default: %(default)s)')
-        add('--window', type=int, default=5, metavar='MINUTES',
+        add('--window', type=numerals.whole(1), default=5, metavar='MINUTES',
             help='that a cycle reads (default: %(default)s)')
-        add('--points', type=int, default=360, metavar='N',
+        add('--points', type=numerals.whole(1), default=360, metavar='N',
             help='of each series, a minute apart (default: %(default)s)')
-        add('--other-metrics', type=int, default=11, metavar='N',
+        add('--other-metrics', type=numerals.whole(0), default=11, metavar='N',
             help='of a VM beside ours, which Gnocchi has to leave out (default: %(default)s)')
-        add('--page', type=int, default=100, metavar='N',
+        add('--page', type=numerals.whole(1), default=100, metavar='N',
             help='VMs in a request (default: %(default)s)')
-        add('--pages', type=_numbers, default=[10, 50, 200, 600], metavar='N[,N…]',
+        add('--pages', type=common.listed(numerals.whole(1)), default=[10, 50, 200, 600],
+            metavar='N[,N…]',
             help='others to compare it with (default: 10,50,200,600)')
-        add('--at-once', type=int, default=4, metavar='N',
+        add('--at-once', type=numerals.whole(1), default=4, metavar='N',
             help='requests at once (default: %(default)s)')
-        add('--processes', type=int, default=2, metavar='N',
+        add('--processes', type=numerals.whole(1), default=2, metavar='N',
             help='of Gnocchi\'s API (default: %(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        common.require_at_least(parsed_args, vms=1, sample=1, window=1, points=1, page=1,
-                                at_once=1, processes=1)
         with tempfile.TemporaryDirectory(prefix='tracon-bench-') as directory:
             with bench_gnocchi_server.running(pathlib.Path(directory),
                                               parsed_args.processes) as server:
@@ -129,13 +130,3 @@ def _row(what: str, work: bench_child.Work, server: bench_gnocchi_server.Server,
     return (what, everything, round(done['requests'] * scale), done['seconds'] * scale,
             *((after[name] - before[name]) * scale for name in ('api', 'database')),
             done['own'] * scale, done['mebibytes'], read)
-
-
-def _numbers(text: str) -> list[int]:
-    try:
-        numbers = [int(part) for part in text.split(',')]
-    except ValueError:
-        numbers = [0]
-    if min(numbers) < 1:
-        raise argparse.ArgumentTypeError(f'{text!r}: whole numbers from 1, with commas')
-    return numbers

@@ -36,6 +36,7 @@ from gnocchi import storage
 import numpy as np
 import sqlalchemy
 
+from tracon_watcher import numerals
 from tracon_watcher.telemetry import meters
 
 POLICY, OTHERS = 'tracon', 'low'
@@ -46,10 +47,12 @@ _BATCH = 500
 def main() -> None:
     parser = argparse.ArgumentParser(prog='bench_gnocchi_fill')
     parser.add_argument('configuration')
-    parser.add_argument('--vms', type=int, default=0, help='to put in, with their series')
-    parser.add_argument('--other-metrics', type=int, default=0,
+    parser.add_argument('--vms', type=numerals.whole(0), default=0,
+                        help='to put in, with their series')
+    parser.add_argument('--other-metrics', type=numerals.whole(0), default=0,
                         help='of a VM, whose names alone are in the indexer')
-    parser.add_argument('--points', type=int, default=0, help='of a series, a minute apart')
+    parser.add_argument('--points', type=numerals.whole(0), default=0,
+                        help='of a series, a minute apart')
     parser.add_argument('--aggregate', action='store_true',
                         help='what was handed in over the API, as metricd does')
     arguments = parser.parse_args()

@@ -27,7 +27,7 @@ import uuid
 
 from cliff import lister
 
-from tracon_watcher.cmd import arguments as common
+from tracon_watcher import numerals
 
 _COLUMNS = ('source', 'what', 'pollsters', 'calls', 'samples', 'milliseconds',
             'cpu_milliseconds', 'share_of_stock', 'MiB')
@@ -48,16 +48,15 @@ class Polling(lister.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('--domains', type=int, default=200, metavar='N',
+        parser.add_argument('--domains', type=numerals.whole(1), default=200, metavar='N',
                             help='VMs on the host (default: %(default)s)')
-        parser.add_argument('--rounds', type=int, default=7, metavar='N',
+        parser.add_argument('--rounds', type=numerals.whole(1), default=7, metavar='N',
                             help='rounds to take the median of (default: %(default)s)')
         parser.add_argument('--uri', metavar='URI',
                             help='poll the VMs that run there instead, such as qemu:///system')
         return parser
 
     def take_action(self, arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        common.require_at_least(arguments, domains=1, rounds=1)
         for name in ('ceilometer', 'oslo_service'):
             logging.getLogger(name).setLevel(logging.WARNING)
         with tempfile.TemporaryDirectory(prefix='tracon-bench-') as folder:

@@ -23,7 +23,7 @@ from typing import Any
 
 from cliff import lister
 
-from tracon_watcher.cmd import arguments as common
+from tracon_watcher import numerals
 
 _SECRET = b'b' * 32
 _HOST_TYPE = 'simulated'
@@ -41,18 +41,19 @@ class Probe(lister.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('--sensors', type=int, default=400, metavar='N',
+        parser.add_argument('--sensors', type=numerals.whole(1), default=400, metavar='N',
                             help='(default: %(default)s)')
-        parser.add_argument('--interval', type=float, default=300.0, metavar='SECONDS',
+        parser.add_argument('--interval', type=numerals.number(60, 86400), default=300.0,
+                            metavar='SECONDS',
                             help='between two readings of a phase (default: %(default)g)')
-        parser.add_argument('--seconds', type=float, default=120.0, metavar='N',
+        parser.add_argument('--seconds', type=numerals.number(60, 86400), default=120.0,
+                            metavar='N',
                             help='that are measured (default: %(default)g)')
         return parser
 
     def take_action(self, arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
         import asyncio
 
-        common.require_at_least(arguments, sensors=1, interval=60, seconds=60)
         cores = sorted(os.sched_getaffinity(0))
         context = multiprocessing.get_context('spawn')
         ours, theirs = context.Pipe()

@@ -28,6 +28,7 @@ import numpy as np
 
 from tracon_watcher.cmd import arguments as common
 from tracon_watcher import errors
+from tracon_watcher import numerals
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import delta
 from tracon_watcher.placement import snapshot
@@ -48,16 +49,13 @@ class Snapshot(lister.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         common.add_cloud_size(parser)
-        parser.add_argument('--changed', type=float, default=0.01, metavar='SHARE',
+        parser.add_argument('--changed', type=numerals.number(0, 1), default=0.01, metavar='SHARE',
                             help='share of the hosts that a delta is about (default: %(default)s)')
-        parser.add_argument('--rounds', type=int, default=3, metavar='N',
+        parser.add_argument('--rounds', type=numerals.whole(1), default=3, metavar='N',
                             help='rounds to take the median of (default: %(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        common.require_at_least(parsed_args, hosts=1, vms_per_host=0, rounds=1)
-        if not 0 <= parsed_args.changed <= 1:
-            raise errors.InvalidOption('--changed', parsed_args.changed, 'from 0 to 1')
         return _COLUMNS, list(_measure(parsed_args))
 
 

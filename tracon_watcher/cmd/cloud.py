@@ -26,6 +26,7 @@ from cliff import command
 from cliff import lister
 
 from tracon_watcher import errors
+from tracon_watcher import numerals
 from tracon_watcher import progress
 
 _DIRECTORY = pathlib.Path('/var/tmp/tracon-cloud')
@@ -67,12 +68,14 @@ class Start(command.Command):
         add('--cores', action='append', metavar='LIST',
             help='cores of a host\'s guests, such as 0 or 2,3, once for each host; by default '
                  'each host has a core of its own where there are enough')
-        add('--port-base', type=int, metavar='N', help='first of the ports (default: 27000)')
-        add('--polling-seconds', type=int, metavar='N',
+        add('--port-base', type=numerals.whole(1, 65535), metavar='N',
+            help='first of the ports (default: 27000)')
+        add('--polling-seconds', type=numerals.whole(1, 86400), metavar='N',
             help='how often Ceilometer polls (default: 10)')
-        add('--scheduler-workers', type=int, metavar='N',
+        add('--scheduler-workers', type=numerals.whole(1), metavar='N',
             help='processes of nova-scheduler (default: 1)')
-        add('--memory-mib', type=int, metavar='N', help='memory of the flavors (default: 256)')
+        add('--memory-mib', type=numerals.whole(1), metavar='N',
+            help='memory of the flavors (default: 256)')
         add('--cache', type=pathlib.Path, metavar='DIR',
             help='where databases and disks are kept that take long to make')
         add('--debug-services', dest='debug', action='store_true', default=None,

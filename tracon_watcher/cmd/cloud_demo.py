@@ -21,6 +21,7 @@ from typing import Any
 
 from cliff import lister
 
+from tracon_watcher import numerals
 from tracon_watcher import progress
 
 _DIRECTORY = pathlib.Path('/var/tmp/tracon-cloud')
@@ -52,7 +53,7 @@ class Demo(lister.Lister):
         add('--hidden', action='store_true',
             help='play how contention that no counter shows is found by a sensor, and avoided')
         add('--keep', action='store_true', help='leave the cloud running afterwards')
-        add('--patience', type=float, default=300.0, metavar='SECONDS',
+        add('--patience', type=numerals.number(1, 86400), default=300.0, metavar='SECONDS',
             help='how long anything is waited for (default: %(default)g)')
         return parser
 

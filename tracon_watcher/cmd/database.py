@@ -43,13 +43,23 @@ def read_configuration(files: Sequence[str] = ()) -> cfg.ConfigOpts:
     register_opts(conf)
     try:
         conf([], project=PROJECT, default_config_files=list(files) or None)
-        # Values are looked at when they are asked for; here errors have somewhere to go.
-        for name in conf.database:
-            conf.database[name]
+        look_at(conf, 'database')
     except cfg.Error as error:
         raise errors.InvalidOption('--config-file', ', '.join(files) or f'{PROJECT}.conf',
                                    ' '.join(str(error).split())) from None
     return conf
+
+
+def look_at(conf: cfg.ConfigOpts, *groups: str) -> None:
+    """Read every option of these groups, so that a value that is not allowed is an error now.
+
+    oslo.config itself looks at a value when it is asked for, which may be hours later.
+
+    :raises oslo_config.cfg.Error: naming the option and the value
+    """
+    for group in groups:
+        for name in conf[group]:
+            conf[group][name]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:

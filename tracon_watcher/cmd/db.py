@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import logging
-import math
 import time
 from typing import Any
 
@@ -25,6 +24,7 @@ from cliff import command
 from cliff import show
 
 from tracon_watcher import errors
+from tracon_watcher import numerals
 
 
 class _Command(command.Command):
@@ -129,7 +129,7 @@ class Purge(_Command, show.ShowOne):
         parser = super().get_parser(prog_name)
         for name, what in (('decisions', 'decisions of nova-scheduler'),
                            ('moves', 'live migrations that were recommended')):
-            parser.add_argument(f'--{name}', type=float, metavar='DAYS',
+            parser.add_argument(f'--{name}', type=numerals.number(0, 36500), metavar='DAYS',
                                 help=f'keep {what} that are younger')
         return parser
 
@@ -140,9 +140,6 @@ class Purge(_Command, show.ShowOne):
         conf = self.configuration(parsed_args)
         stated = {name: getattr(parsed_args, name) for name in ('decisions', 'moves')
                   if getattr(parsed_args, name) is not None}
-        for name, days in stated.items():
-            if not (math.isfinite(days) and days >= 0):
-                raise errors.InvalidOption(f'--{name}', days, 'expected a number of days from 0')
         database = configured.connect(conf)
         schema.check(database)
         gone = storage.Storage(database).purge(

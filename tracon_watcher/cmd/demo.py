@@ -20,7 +20,7 @@ from typing import Any
 from cliff import lister
 
 from tracon_watcher.cmd import packaged
-from tracon_watcher import errors
+from tracon_watcher import numerals
 
 
 class Demo(lister.Lister):
@@ -36,8 +36,9 @@ class Demo(lister.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         add = parser.add_argument
-        add('--seed', type=int, default=1, help='the first seed (default: %(default)s)')
-        add('--seeds', type=int, default=3, metavar='N',
+        add('--seed', type=numerals.whole(0), default=1,
+            help='the first seed (default: %(default)s)')
+        add('--seeds', type=numerals.whole(1), default=3, metavar='N',
             help='number of seeds, with confidence intervals from two on (default: '
                  '%(default)s); results are kept in the output folder, so that it may be stopped '
                  'and called again')
@@ -49,18 +50,19 @@ class Demo(lister.Lister):
         add('--output', default='tracon-demo', metavar='DIR',
             help='folder for results and the report (default: %(default)s)')
         add('--fresh', action='store_true', help='run again what the folder has results of')
-        add('--processes', type=int, default=2, metavar='N',
+        add('--processes', type=numerals.whole(1), default=2, metavar='N',
             help='processes with a Nova each (default: %(default)s)')
-        add('--hosts', type=int, default=16, metavar='N',
+        add('--hosts', type=numerals.whole(2), default=16, metavar='N',
             help='compute hosts of two slots each (default: %(default)s)')
-        add('--vms', type=int, default=24, metavar='N', help='requests (default: %(default)s)')
-        add('--concentration', type=float, default=0.5, metavar='X',
+        add('--vms', type=numerals.whole(1), default=24, metavar='N',
+            help='requests (default: %(default)s)')
+        add('--concentration', type=numerals.number(0, 1e6), default=0.5, metavar='X',
             help='how alike projects are: near 0 each runs one program, so that history tells '
                  'what comes; large, all run the same mix (default: %(default)s)')
         add('--on-all-refused', choices=('refuse', 'least_harm'), default='refuse',
             help='what happens to a VM that every host would be refused to (default: '
                  '%(default)s)')
-        add('--departing', type=float, default=0.2, metavar='X',
+        add('--departing', type=numerals.number(0, 1), default=0.2, metavar='X',
             help='share of the VMs that end before one changes its behaviour; the room that they '
                  'leave is what audits can act in (default: %(default)s)')
         add('--audits', choices=('first', 'all', 'none'), default='all',
@@ -71,10 +73,6 @@ class Demo(lister.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        if parsed_args.seeds < 1 or parsed_args.seed < 0 or parsed_args.processes < 1:
-            raise errors.InvalidOption('--seeds, --seed, --processes', (
-                parsed_args.seeds, parsed_args.seed, parsed_args.processes),
-                'expected at least 1, 0 and 1')
         from tracon_watcher.demo import session
         outcome = session.run(session.Wish(
             range(parsed_args.seed, parsed_args.seed + parsed_args.seeds),

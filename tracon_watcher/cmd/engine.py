@@ -100,6 +100,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         conf(sys.argv[1:] if argv is None else argv, project=databases.PROJECT)
         logging.setup(conf, 'tracon')
+        databases.look_at(conf, 'database', *(group.name for group in (
+            options.GROUP, telemetry_options.GNOCCHI, telemetry_options.PROMETHEUS,
+            api_options.GROUP)))
         return run(conf)
     except (errors.TraconError, cfg.Error) as error:
         # Before logging is set up there is nowhere else to say it.

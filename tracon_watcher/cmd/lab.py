@@ -22,6 +22,8 @@ import typing
 from cliff import command
 from cliff import lister
 
+from tracon_watcher import numerals
+
 
 def say(line: str) -> None:
     print(datetime.datetime.now().strftime('%H:%M:%S'), line, file=sys.stderr, flush=True)
@@ -70,14 +72,16 @@ class Measure(command.Command):
         parser.add_argument('--output', required=True, metavar='FILE', type=pathlib.Path)
         parser.add_argument('--plan', choices=(
             'full', 'small', 'applications', 'reduced', 'co-residents', 'table1'), default='full')
-        parser.add_argument('--limit-minutes', type=float, metavar='N',
+        parser.add_argument('--limit-minutes', type=numerals.number(0, 1e6), metavar='N',
                             help='stop after this time; the same command goes on later')
-        parser.add_argument('--seed', type=int, default=1, metavar='N')
-        parser.add_argument('--window', type=float, default=2.0, metavar='SECONDS')
-        parser.add_argument('--core', type=int, metavar='N',
+        parser.add_argument('--seed', type=numerals.whole(0), default=1, metavar='N')
+        parser.add_argument('--window', type=numerals.number(0.1, 3600), default=2.0,
+                            metavar='SECONDS')
+        parser.add_argument('--core', type=numerals.whole(0), metavar='N',
                             help='the measured core; by default the last one')
         parser.add_argument('--accelerator', choices=('auto', 'kvm', 'qemu'), default='auto')
-        parser.add_argument('--canary-tolerance', type=float, default=0.07, metavar='SHARE')
+        parser.add_argument('--canary-tolerance', type=numerals.number(0, 1), default=0.07,
+                            metavar='SHARE')
         parser.add_argument('--cache', type=pathlib.Path, metavar='DIR',
                             help='where images are kept: 1 GB of scratch disk a guest, 1 GB more '
                                  'with the database program')

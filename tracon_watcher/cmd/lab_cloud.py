@@ -22,6 +22,7 @@ import sys
 from typing import Any, Callable
 
 from tracon_watcher import errors as common
+from tracon_watcher import numerals
 
 # Of tracon_watcher.profiling.plan, which takes a second to import.
 _DEFAULT_POINTS = 50
@@ -37,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add('--host', action='append', default=[], metavar='NAME[=TYPE]',
         help='an empty compute host, may be repeated; its type is by default what the metadata '
              'tracon:host_type of its aggregate says. By default an empty host of each type')
-    add('--points', type=int, default=_DEFAULT_POINTS, metavar='N',
+    add('--points', type=numerals.whole(1), default=_DEFAULT_POINTS, metavar='N',
         help='pairs of programs to measure, up to 150, 25 for each setting of the generator once '
              '(default: %(default)s)')
     add('--os-cloud', metavar='NAME',
@@ -46,15 +47,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add('--config-file', action='append', type=pathlib.Path, metavar='FILE',
         help='the engine\'s configuration, of which [engine] telemetry, [gnocchi] and '
              '[prometheus] are read; by default where the engine finds it')
-    add('--polling-interval', type=float, metavar='SECONDS',
+    add('--polling-interval', type=numerals.number(1, 86400), metavar='SECONDS',
         help='between two polls of Ceilometer\'s; by default [engine] polling_interval_seconds')
-    add('--window-polls', type=int, default=4, metavar='N',
-        help='polling intervals that a window takes, 3 or more (default: %(default)s)')
+    add('--window-polls', type=numerals.whole(3), default=4, metavar='N',
+        help='polling intervals that a window takes, 3 or more: two polls in it, beside what '
+             'programs need to settle (default: %(default)s)')
     add('--flavor', metavar='NAME',
         help='of the VMs; by default one is made, with one virtual CPU, and deleted afterwards')
-    add('--memory-mib', type=int, default=512, metavar='N',
+    add('--memory-mib', type=numerals.whole(1), default=512, metavar='N',
         help='memory of the flavor that is made (default: %(default)s)')
-    add('--disk-gib', type=int, default=2, metavar='N',
+    add('--disk-gib', type=numerals.whole(1), default=2, metavar='N',
         help='disk of the flavor that is made, which is written once before anything is '
              'measured; larger than what caches of the storage keep of a VM (default: '
              '%(default)s)')
@@ -156,16 +158,9 @@ def _measure_one(parsed_args: argparse.Namespace, report: Callable[[str], None],
 
 def _check(parsed_args: argparse.Namespace) -> None:
     from tracon_watcher.profiling import plan
-    if not 1 <= parsed_args.points <= plan.MOST_POINTS:
+    if parsed_args.points > plan.MOST_POINTS:
         raise common.InvalidOption('--points', parsed_args.points,
-                                   f'expected 1 to {plan.MOST_POINTS}')
-    if parsed_args.window_polls < 3:
-        raise common.InvalidOption('--window-polls', parsed_args.window_polls,
-                                   'a window needs 3 polling intervals at least: two polls in it, '
-                                   'beside what programs need to settle')
-    if parsed_args.polling_interval is not None and parsed_args.polling_interval < 1:
-        raise common.InvalidOption('--polling-interval', parsed_args.polling_interval,
-                                   'expected 1 or more seconds')
+                                   f'expected {plan.MOST_POINTS} at most')
 
 
 def _configuration(parsed_args: argparse.Namespace) -> Any:

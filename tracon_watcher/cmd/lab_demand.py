@@ -19,6 +19,7 @@ import typing
 from cliff import lister
 
 from tracon_watcher.cmd import packaged
+from tracon_watcher import numerals
 
 
 class Demand(lister.Lister):
@@ -32,7 +33,7 @@ class Demand(lister.Lister):
         parser = super().get_parser(prog_name)
         parser.add_argument('file', nargs='*', metavar='FILE',
                             help='measurements (CSV); by default those that come with the package')
-        parser.add_argument('--seed', type=int, default=1, metavar='N',
+        parser.add_argument('--seed', type=numerals.whole(0), default=1, metavar='N',
                             help='of the draw of windows that VMs consist of '
                                  '(default: %(default)s)')
         parser.add_argument('--changes', action='store_true',

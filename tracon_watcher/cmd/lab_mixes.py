@@ -21,6 +21,8 @@ import typing
 from cliff import command
 from cliff import lister
 
+from tracon_watcher import numerals
+
 
 class Measure(command.Command):
     """Measure mixes of up to eight guests on all cores of this machine, into a CSV file.
@@ -32,21 +34,22 @@ class Measure(command.Command):
         parser = super().get_parser(prog_name)
         add = parser.add_argument
         add('--output', required=True, metavar='FILE', type=pathlib.Path)
-        add('--mixes', type=int, default=20, metavar='N', help='(default: %(default)s)')
-        add('--window', type=float, default=10.0, metavar='SECONDS', help='(default: %(default)s)')
-        add('--seed', type=int, default=1, metavar='N', help='(default: %(default)s)')
+        add('--mixes', type=numerals.whole(1), default=20, metavar='N',
+            help='(default: %(default)s)')
+        add('--window', type=numerals.number(1, 3600), default=10.0, metavar='SECONDS',
+            help='(default: %(default)s)')
+        add('--seed', type=numerals.whole(0), default=1, metavar='N',
+            help='(default: %(default)s)')
         add('--accelerator', choices=('auto', 'kvm', 'qemu'), default='auto')
         add('--cache', type=pathlib.Path, metavar='DIR',
             help='where images are kept: 1 GB of scratch disk a guest')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        from tracon_watcher.cmd import arguments
         from tracon_watcher.cmd import lab
         from tracon_watcher.lab import interruption
         from tracon_watcher.lab import mixes
 
-        arguments.require_at_least(parsed_args, mixes=1, window=1, seed=0)
         interruption.signals.install()
         mixes.measure(
             parsed_args.output, parsed_args.mixes, parsed_args.window, parsed_args.seed,

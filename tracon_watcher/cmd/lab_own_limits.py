@@ -24,6 +24,8 @@ import typing
 
 from cliff import lister
 
+from tracon_watcher import numerals
+
 _DATA = 'own-limits/{}.csv'
 _HOST_TYPE = 'shared-slow-device'
 
@@ -45,14 +47,15 @@ class OwnLimits(lister.Lister):
                                  'product judged it, rather than the confusion matrix')
         parser.add_argument('--output', metavar='FILE', type=pathlib.Path,
                             help='measure, and write the windows to this file; needs root')
-        parser.add_argument('--windows', type=int, default=120, metavar='N',
+        parser.add_argument('--windows', type=numerals.whole(1), default=120, metavar='N',
                             help='at least so many (default: %(default)s)')
-        parser.add_argument('--window', type=float, default=6.0, metavar='SECONDS',
+        parser.add_argument('--window', type=numerals.number(0.1, 3600), default=6.0,
+                            metavar='SECONDS',
                             help='length of a window (default: %(default)s)')
         parser.add_argument('--host-type', metavar='NAME', default=_HOST_TYPE,
                             help='what the guests share (default: %(default)s)')
-        parser.add_argument('--seed', type=int, default=1, metavar='N')
-        parser.add_argument('--core', type=int, metavar='N',
+        parser.add_argument('--seed', type=numerals.whole(0), default=1, metavar='N')
+        parser.add_argument('--core', type=numerals.whole(0), metavar='N',
                             help='the measured core; by default the last one')
         parser.add_argument('--accelerator', choices=('auto', 'kvm', 'qemu'), default='auto')
         parser.add_argument('--cache', type=pathlib.Path, metavar='DIR',
@@ -65,9 +68,6 @@ class OwnLimits(lister.Lister):
         from tracon_watcher import errors
         from tracon_watcher.lab import causes
 
-        if parsed_args.windows < 1 or not parsed_args.window > 0:
-            raise errors.InvalidOption('--windows', f'{parsed_args.windows}, {parsed_args.window}',
-                                       'expected positive numbers')
         if parsed_args.output is not None:
             _measure(parsed_args)
         source = parsed_args.output or parsed_args.file

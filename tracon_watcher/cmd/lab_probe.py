@@ -23,6 +23,8 @@ from typing import Any
 from cliff import command
 from cliff import lister
 
+from tracon_watcher import numerals
+
 
 class Measure(command.Command):
     """Measure readings of a sensor in quiet, contended and control windows, into a CSV file.
@@ -37,20 +39,19 @@ class Measure(command.Command):
         add = parser.add_argument
         add('--output', required=True, metavar='FILE', type=pathlib.Path)
         add('--phase', action='append', choices=tuple(phases.PHASES), help='(default: all)')
-        add('--windows', type=int, default=30, metavar='N',
+        add('--windows', type=numerals.whole(1), default=30, metavar='N',
             help='of each phase and scene (default: %(default)s)')
-        add('--seed', type=int, default=1, metavar='N', help='(default: %(default)s)')
+        add('--seed', type=numerals.whole(0), default=1, metavar='N',
+            help='(default: %(default)s)')
         add('--cache', type=pathlib.Path, metavar='DIR', help='where images are kept')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        from tracon_watcher.cmd import arguments
         from tracon_watcher.lab import interruption
         from tracon_watcher.lab import probe_windows
         from tracon_watcher.probe import phases
         from tracon_watcher import progress
 
-        arguments.require_at_least(parsed_args, windows=1, seed=0)
         interruption.signals.install()
         bar = progress.Progress(1.0)
         probe_windows.measure(
@@ -69,18 +70,17 @@ class Show(lister.Lister):
                             help='of windows (CSV); by default what comes with the package')
         parser.add_argument('--costs', action='store_true',
                             help='what the sensor takes of a core, and what neighbours lose')
-        parser.add_argument('--interval', type=float, default=300.0, metavar='SECONDS',
+        parser.add_argument('--interval', type=numerals.number(1, 86400), default=300.0,
+                            metavar='SECONDS',
                             help='between two readings of a phase, for the averages of --costs '
                                  '(default: %(default)g)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[
             tuple[str, ...], list[tuple[Any, ...]]]:
-        from tracon_watcher.cmd import arguments
         from tracon_watcher.cmd import packaged
         from tracon_watcher.lab import probe_windows
 
-        arguments.require_at_least(parsed_args, interval=1)
         windows = probe_windows.read(parsed_args.file or
                                      probe_windows.PACKAGED / 'two-cores.csv')
         names, rows = (probe_windows.COSTS, probe_windows.costs(windows, parsed_args.interval)

@@ -21,6 +21,8 @@ from typing import Any
 
 from cliff import lister
 
+from tracon_watcher import numerals
+
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
     """Add the numbers of the settings: of each phase rate, seconds and amount."""
@@ -30,11 +32,14 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
                         metavar='FILE', help='setting of a phase, as "tracon probe tune" found it')
     for name, setting in phases.DEFAULT.items():
         group = parser.add_argument_group(f'{name} phase')
-        group.add_argument(f'--{name}-rate', type=float, default=setting.rate, metavar='N',
+        group.add_argument(f'--{name}-rate', type=numerals.number(0, 10000), default=setting.rate,
+                           metavar='N',
                            help='requests a second (default: %(default)g)')
-        group.add_argument(f'--{name}-seconds', type=float, default=setting.seconds, metavar='N',
+        group.add_argument(f'--{name}-seconds', type=numerals.number(0, 10000),
+                           default=setting.seconds, metavar='N',
                            help='(default: %(default)g)')
-        group.add_argument(f'--{name}-amount', type=int, default=setting.amount, metavar='N',
+        group.add_argument(f'--{name}-amount', type=numerals.whole(1), default=setting.amount,
+                           metavar='N',
                            help=f'{phases.PHASES[name].amount} in a request '
                                 f'(default: %(default)s)')
 
@@ -60,7 +65,8 @@ def add_sensor(parser: argparse.ArgumentParser) -> None:
                         help='secret that is shared with the sensor, 64 hexadecimal digits')
     parser.add_argument('--phase', action='append', choices=tuple(phases.PHASES),
                         help='(default: all, one after the other)')
-    parser.add_argument('--deadline', type=float, default=10.0, metavar='SECONDS',
+    parser.add_argument('--deadline', type=numerals.number(1, 3600), default=10.0,
+                        metavar='SECONDS',
                         help='of one request (default: %(default)g)')
     add_settings(parser)
 
@@ -69,11 +75,9 @@ def read(parsed_args: argparse.Namespace, times: int = 1) -> dict[str, list[Any]
     """Read the chosen phases of the sensor so many times; a reading may be a NoReading."""
     import asyncio
 
-    from tracon_watcher.cmd import arguments
     from tracon_watcher.probe import answers
     from tracon_watcher.probe import phases
 
-    arguments.require_at_least(parsed_args, deadline=1)
     chosen = settings(parsed_args)
     wanted = parsed_args.phase or list(phases.PHASES)
     for name in wanted:
@@ -138,7 +142,8 @@ class Baseline(lister.Lister):
         add_sensor(parser)
         parser.add_argument('--host-type', required=True, metavar='NAME',
                             help='as the aggregate of the host has it (tracon:host_type)')
-        parser.add_argument('--readings', type=int, default=10, metavar='N',
+        parser.add_argument('--readings', type=numerals.whole(phases.LEAST_READINGS), default=10,
+                            metavar='N',
                             help=f'of each phase, at least {phases.LEAST_READINGS} '
                                  f'(default: %(default)s)')
         parser.add_argument('--output', required=True, type=pathlib.Path, metavar='FILE',
@@ -150,13 +155,10 @@ class Baseline(lister.Lister):
         import dataclasses
         import time
 
-        from tracon_watcher.cmd import arguments
         from tracon_watcher.cmd import packaged
         from tracon_watcher.probe import baselines
-        from tracon_watcher.probe import phases
         from tracon_watcher.probe import readings
 
-        arguments.require_at_least(parsed_args, readings=phases.LEAST_READINGS)
         known = baselines.load(parsed_args.output) if parsed_args.output.exists() else {}
         for name, found in read(parsed_args, parsed_args.readings).items():
             for one in found:

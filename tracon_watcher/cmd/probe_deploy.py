@@ -22,6 +22,7 @@ from typing import Any, Iterable
 from cliff import lister
 
 from tracon_watcher import errors
+from tracon_watcher import numerals
 
 _COLUMNS = ('Host', 'Server', 'Address', 'State', 'Why')
 _SENSORS = pathlib.Path('/etc/tracon/sensors.json')
@@ -79,7 +80,7 @@ class Deploy(_Command):
                             help='a host, may be repeated (default: all)')
         parser.add_argument('--host-type', metavar='NAME',
                             help='of hosts whose aggregates have no tracon:host_type')
-        parser.add_argument('--headroom-mb', type=int, default=1024, metavar='N',
+        parser.add_argument('--headroom-mb', type=numerals.whole(0), default=1024, metavar='N',
                             help='memory that stays free on each host, by Placement\'s count; '
                                  'hosts with less are left out (default: %(default)s)')
         parser.add_argument('--cache', type=pathlib.Path, metavar='DIR',
@@ -88,7 +89,6 @@ class Deploy(_Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
                                                                     list[tuple[str, ...]]]:
-        from tracon_watcher.cmd import arguments
         from tracon_watcher.cmd import lab_cloud
         from tracon_watcher.lab import domain
         from tracon_watcher.lab import image
@@ -102,7 +102,6 @@ class Deploy(_Command):
                 built.kernel, built.initramfs, built.disk,
                 f'{domain.COMMAND_LINE} {sensor_image.OPTIONS}', sensor_image.MEMORY_MIB)
 
-        arguments.require_at_least(parsed_args, headroom_mb=0)
         generators = tuple(map(_network, parsed_args.generator))
         secret = deployment.make_secret(parsed_args.secret_file)
         made = deployment.Deployment(

@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import pathlib
 import sys
 from typing import Any, Sequence
@@ -26,6 +25,7 @@ from cliff import lister
 from tracon_watcher.cmd import arguments as common
 from tracon_watcher.cmd import packaged
 from tracon_watcher import errors
+from tracon_watcher import numerals
 
 _MIXES = ('light', 'medium', 'heavy', 'uniform')
 _STREAM = 'FIFO-packed,FIFO-spread,FIFO-single,MIOS,MIBS_8,MIX_8,PRICED_8'
@@ -56,7 +56,7 @@ def add_world(parser: argparse.ArgumentParser) -> None:
     add('--truth', default='measured', metavar='NAME',
         help='what programs do to each other: measured, or table1 (Table 1 of the TRACON paper; '
              'the model is the truth then) (default: %(default)s)')
-    add('--calc-ranks', type=int, default=3, metavar='N',
+    add('--calc-ranks', type=numerals.whole(1), default=3, metavar='N',
         help='applications of the lowest ranks of I/O intensity that behave as Calc of Table 1, '
              'the others as SeqRead; the paper does not say (default: %(default)s)')
     add('--measurements', action='append', default=[], metavar='FILE',
@@ -64,7 +64,7 @@ def add_world(parser: argparse.ArgumentParser) -> None:
     add('--host-type', action='append', default=[], metavar='NAME[=PARTS]',
         help='type of host that was measured, may be repeated with parts of the machines each; by '
              'default the real device with the most measured pairs')
-    add('--slots', type=numbers(int), default=[2], metavar='N[,N…]',
+    add('--slots', type=common.listed(numerals.whole(1)), default=[2], metavar='N[,N…]',
         help='VMs on a host, one number or one for each host type (default: 2); what more than '
              'two do to each other is composed of measured pairs')
     add('--plan', default='', metavar='NAME',
@@ -73,7 +73,7 @@ def add_world(parser: argparse.ArgumentParser) -> None:
     add('--model', metavar='NAME',
         help='by which schedulers decide: wmm, lm or nlm (TRACON\'s, of each application), law '
              '(the law of queueing, as in production) or truth (default: nlm)')
-    add('--solo-minutes', type=float, default=3.0, metavar='M',
+    add('--solo-minutes', type=numerals.number(1e-3, 1e6), default=3.0, metavar='M',
         help='mean runtime alone; one factor brings what was measured there (default: '
              '%(default)s)')
     add('--work', default='window', metavar='NAME',
@@ -85,16 +85,17 @@ def add_world(parser: argparse.ArgumentParser) -> None:
 def add_runs(parser: argparse.ArgumentParser, schedulers: str) -> None:
     """Add the options that say what is simulated, and how often."""
     add = parser.add_argument
-    add('--machines', type=numbers(int), default=[64], metavar='N[,N…]',
+    add('--machines', type=common.listed(numerals.whole(1)), default=[64], metavar='N[,N…]',
         help='hosts (default: 64)')
     add('--schedulers', type=words, default=words(schedulers), metavar='NAME[,NAME…]',
         help=f'{_SCHEDULERS} (default: {schedulers})')
     add('--objective', type=words, default=['RT'], metavar='NAME[,NAME]',
         help='RT, least total runtime, or IO, most IOPS (default: RT)')
-    add('--seed', type=int, default=1, help='of the first run (default: %(default)s)')
-    add('--runs', type=int, default=20, metavar='N',
+    add('--seed', type=numerals.whole(0), default=1,
+        help='of the first run (default: %(default)s)')
+    add('--runs', type=numerals.whole(1), default=20, metavar='N',
         help='runs, whose mean is shown with its 95 %% interval (default: %(default)s)')
-    add('--processes', type=int, default=2, metavar='N',
+    add('--processes', type=numerals.whole(1), default=2, metavar='N',
         help='that work at the same time; results do not depend on it (default: %(default)s)')
 
 
@@ -104,7 +105,7 @@ def add_mixes(parser: argparse.ArgumentParser) -> None:
         '--mix', type=words, default=['medium'], metavar='NAME[,NAME…]',
         help=f'of the tasks by I/O intensity: {", ".join(_MIXES)} (default: medium)')
     parser.add_argument(
-        '--sigma', type=numbers(float), default=[1.5], metavar='X[,X…]',
+        '--sigma', type=common.listed(numerals.number(0, 1e6)), default=[1.5], metavar='X[,X…]',
         help='standard deviation of a mix, in ranks of I/O intensity (default: 1.5)')
 
 
@@ -127,9 +128,10 @@ class Dynamic(lister.Lister):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('--rate', type=numbers(float), default=[100.0], metavar='λ[,λ…]',
+        parser.add_argument('--rate', type=common.listed(numerals.number(0, 1e9)),
+                            default=[100.0], metavar='λ[,λ…]',
                             help='tasks a minute (default: 100)')
-        parser.add_argument('--hours', type=float, default=10.0,
+        parser.add_argument('--hours', type=numerals.number(0, 1e6), default=10.0,
                             help='simulated (default: %(default)s)')
         add_runs(parser, _STREAM)
         add_mixes(parser)
@@ -141,7 +143,7 @@ class Dynamic(lister.Lister):
         if not parsed_args.rate:
             raise errors.InvalidOption('--rate', '', 'name one at least')
         for rate in dict.fromkeys(parsed_args.rate):
-            if not rate > 0 or not math.isfinite(rate):
+            if not rate > 0:
                 raise errors.InvalidOption('--rate', rate, 'tasks must come at a rate above 0')
         found = [one for rate in dict.fromkeys(parsed_args.rate) for one in cases(
             parsed_args, rate=rate, hours=parsed_args.hours,
@@ -159,7 +161,7 @@ class Trace(lister.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('file', metavar='FILE', help='the trace')
-        parser.add_argument('--hours', type=float, default=1.0, metavar='H',
+        parser.add_argument('--hours', type=numerals.number(0, 1e6), default=1.0, metavar='H',
                             help='to go on after the last arrival (default: %(default)s)')
         add_runs(parser, _STREAM)
         _add_audit(parser)
@@ -218,10 +220,10 @@ class Convert(command.Command):
 
 
 def _add_audit(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('--audit-minutes', type=float, default=0.0, metavar='M',
+    parser.add_argument('--audit-minutes', type=numerals.number(0, 1e6), default=0.0, metavar='M',
                         help='let the interference strategy propose migrations every so many '
                              'minutes (default: never)')
-    parser.add_argument('--pause', type=float, default=30.0, metavar='S',
+    parser.add_argument('--pause', type=numerals.number(0, 86400), default=30.0, metavar='S',
                         help='seconds for which a VM that migrates stands still (default: '
                              '%(default)s)')
 
@@ -229,14 +231,6 @@ def _add_audit(parser: argparse.ArgumentParser) -> None:
 def words(text: str) -> list[str]:
     """Return the words of a list."""
     return [word.strip() for word in text.split(',') if word.strip()]
-
-
-def numbers(kind: type) -> Any:
-    """Return what makes a list of numbers of a text."""
-    def read(text: str) -> list[Any]:
-        return [kind(word) for word in words(text)]
-    read.__name__ = f'list of {kind.__name__}s'
-    return read
 
 
 def setup(arguments: argparse.Namespace) -> Any:
@@ -254,11 +248,10 @@ def setup(arguments: argparse.Namespace) -> Any:
     for text in arguments.host_type:
         name, equals, part = text.partition('=')
         try:
-            parts.append(float(part) if equals else 1.0)
-        except ValueError:
-            parts.append(math.nan)
-        if not 0 < parts[-1] < math.inf:
-            raise errors.InvalidOption('--host-type', text, 'expected NAME or NAME=PARTS')
+            parts.append(numerals.parse(part, 1e-6, 1e6) if equals else 1.0)
+        except numerals.InvalidNumber as error:
+            raise errors.InvalidOption('--host-type', text, 'expected NAME or NAME=PARTS: PARTS '
+                                       f'is {error}') from None
         names.append(name)
     if not names:
         measured = truth.host_types(dataset.read_all(files))
@@ -298,7 +291,6 @@ def cases(arguments: argparse.Namespace, **more: Any) -> list[Any]:
     """Return a case for each scheduler and run of each setting."""
     from tracon_watcher.scheduling import catalogue
     from tracon_watcher.simulator import experiment
-    common.require_at_least(arguments, runs=1, processes=1, seed=0)
     for name in ('machines', 'schedulers', 'objective', 'mix', 'sigma'):
         if not getattr(arguments, name):
             raise errors.InvalidOption(f'--{name}', '', 'name one at least')

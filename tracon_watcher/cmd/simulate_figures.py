@@ -22,9 +22,9 @@ from typing import Any
 
 from cliff import lister
 
-from tracon_watcher.cmd import arguments as common
 from tracon_watcher.cmd import simulate
 from tracon_watcher import errors
+from tracon_watcher import numerals
 from tracon_watcher import page
 
 _NAMES = ('4', '8', '9', '10', '11', '12', 'table1', 'sigma', 'cost')
@@ -44,23 +44,23 @@ class Figures(lister.Lister):
             help='folder (default: %(default)s)')
         add('--figures', type=simulate.words, default=list(_NAMES), metavar='NAME[,NAME…]',
             help=f'(default: {",".join(_NAMES)})')
-        add('--runs', type=int, default=20, metavar='N',
+        add('--runs', type=numerals.whole(1), default=20, metavar='N',
             help='of each setting; of Figure 4 twice as many batches, with 512 machines and more '
                  'half as many, of "cost" one (default: '
                  '%(default)s)')
-        add('--seed', type=int, default=1, help='of the first run (default: %(default)s)')
-        add('--hours', type=float, default=4.0,
+        add('--seed', type=numerals.whole(0), default=1,
+            help='of the first run (default: %(default)s)')
+        add('--hours', type=numerals.number(0, 1e6), default=4.0,
             help='simulated; less with many machines (default: %(default)s)')
-        add('--largest', type=int, default=1024, metavar='N',
+        add('--largest', type=numerals.whole(1), default=1024, metavar='N',
             help='most machines; of the figure "cost" up to ten times as many (default: '
                  '%(default)s)')
-        add('--processes', type=int, default=2, metavar='N',
+        add('--processes', type=numerals.whole(1), default=2, metavar='N',
             help='that work at the same time (default: %(default)s)')
         simulate.add_world(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        common.require_at_least(parsed_args, runs=1, processes=1, seed=0)
         unknown = [name for name in parsed_args.figures if name not in _NAMES]
         if unknown or not parsed_args.figures:
             raise errors.InvalidOption('--figures', ','.join(parsed_args.figures),

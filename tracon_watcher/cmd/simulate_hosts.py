@@ -19,9 +19,9 @@ from typing import Any
 from cliff import lister
 import numpy as np
 
-from tracon_watcher.cmd import arguments as common
 from tracon_watcher.cmd import packaged
 from tracon_watcher import errors
+from tracon_watcher import numerals
 
 COLUMNS = ('judged_by', 'load', 'vms', 'unknown', 'above_limit', 'found', 'false_alarms', 'error',
            'bias')
@@ -40,16 +40,19 @@ class Hosts(lister.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         add = parser.add_argument
-        add('--hosts', type=int, default=200, metavar='N', help='(default: %(default)s)')
-        add('--cores', type=int, default=64, metavar='N', help='of each (default: %(default)s)')
-        add('--least', type=int, default=60, metavar='N',
+        add('--hosts', type=numerals.whole(1), default=200, metavar='N',
+            help='(default: %(default)s)')
+        add('--cores', type=numerals.whole(1), default=64, metavar='N',
+            help='of each (default: %(default)s)')
+        add('--least', type=numerals.whole(1), default=60, metavar='N',
             help='VMs on a host (default: %(default)s)')
-        add('--most', type=int, default=200, metavar='N',
+        add('--most', type=numerals.whole(1), default=200, metavar='N',
             help='VMs on a host (default: %(default)s)')
-        add('--limit', type=float, default=1.2, metavar='SLOWDOWN', help='(default: %(default)s)')
-        add('--events', type=int, default=40000, metavar='N',
+        add('--limit', type=numerals.number(1, 1000), default=1.2, metavar='SLOWDOWN',
+            help='(default: %(default)s)')
+        add('--events', type=numerals.whole(1000), default=40000, metavar='N',
             help='of each host: loops that become ready or idle (default: %(default)s)')
-        add('--seed', type=int, default=1, help='(default: %(default)s)')
+        add('--seed', type=numerals.whole(0), default=1, help='(default: %(default)s)')
         add('--plot', type=pathlib.Path, metavar='FILE',
             help='picture of slowdown over load, on hosts of 1, 4, 16 and 64 cores (PNG or SVG)')
         return parser
@@ -58,7 +61,6 @@ class Hosts(lister.Lister):
         from tracon_watcher import progress
         from tracon_watcher.simulator import crowds
         from tracon_watcher.simulator import loops
-        common.require_at_least(parsed_args, hosts=1, cores=1, least=1, events=1000, seed=0)
         if parsed_args.most < parsed_args.least:
             raise errors.InvalidOption('--most', parsed_args.most, 'at least --least')
         drawn = crowds.draw(parsed_args.hosts, parsed_args.cores, parsed_args.least,

@@ -20,10 +20,10 @@ from typing import Any
 
 from cliff import lister
 
-from tracon_watcher.cmd import arguments as common
 from tracon_watcher.cmd import packaged
 from tracon_watcher.cmd import simulate
 from tracon_watcher import errors
+from tracon_watcher import numerals
 
 _HOST_TYPES = ('same-core-raw-disk', 'shared-slow-device')
 COLUMNS = ('shown_on', 'scheduler', 'chosen_on', 'threshold', 'surplus', 'mix',
@@ -40,19 +40,22 @@ class Tune(lister.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         add = parser.add_argument
-        add('--rate', type=float, default=60.0, metavar='λ',
+        add('--rate', type=numerals.number(0, 1e9), default=60.0, metavar='λ',
             help='tasks a minute (default: %(default)s)')
-        add('--hours', type=float, default=2.0, help='simulated (default: %(default)s)')
-        add('--machines', type=int, default=64, metavar='N', help='hosts (default: %(default)s)')
+        add('--hours', type=numerals.number(0, 1e6), default=2.0,
+            help='simulated (default: %(default)s)')
+        add('--machines', type=numerals.whole(1), default=64, metavar='N',
+            help='hosts (default: %(default)s)')
         add('--mix', type=simulate.words, default=['light', 'medium', 'heavy'],
             metavar='NAME[,NAME…]', help='of the tasks by I/O intensity (default: '
                                          'light,medium,heavy)')
-        add('--runs', type=int, default=20, metavar='N',
+        add('--runs', type=numerals.whole(2), default=20, metavar='N',
             help='runs, whose mean is shown with its 95 %% interval (default: %(default)s)')
-        add('--choice-runs', type=int, default=5, metavar='N',
+        add('--choice-runs', type=numerals.whole(1), default=5, metavar='N',
             help='runs before these, from which settings are chosen (default: %(default)s)')
-        add('--seed', type=int, default=1, help='of the first run (default: %(default)s)')
-        add('--processes', type=int, default=2, metavar='N',
+        add('--seed', type=numerals.whole(0), default=1,
+            help='of the first run (default: %(default)s)')
+        add('--processes', type=numerals.whole(1), default=2, metavar='N',
             help='that work at the same time (default: %(default)s)')
         simulate.add_world(parser)
         return parser
@@ -61,8 +64,6 @@ class Tune(lister.Lister):
         from tracon_watcher.cmd import simulate_run
         from tracon_watcher.simulator import experiment
         from tracon_watcher.simulator import tuning
-        common.require_at_least(parsed_args, runs=2, choice_runs=1, processes=1,
-                                seed=0)
         setups = {name: _setup(parsed_args, name)
                   for name in parsed_args.host_type or _HOST_TYPES}
         if len(setups) < 2:

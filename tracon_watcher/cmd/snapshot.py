@@ -21,6 +21,7 @@ from cliff import lister
 import numpy as np
 
 from tracon_watcher import errors
+from tracon_watcher import numerals
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import snapshot
 from tracon_watcher.placement import table
@@ -37,14 +38,12 @@ class Build(command.Command):
         parser.add_argument('--output', required=True, metavar='FILE',
                             help='the snapshot; [tracon] snapshot_file of nova.conf names it')
         parser.add_argument('--host-type', help='of hosts for which the table names none')
-        parser.add_argument('--maximum-age', type=float, default=900.0, metavar='SECONDS',
+        parser.add_argument('--maximum-age', type=numerals.number(1, 2592000), default=900.0,
+                            metavar='SECONDS',
                             help='after which a host counts as unknown (default: %(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        if not 1 <= parsed_args.maximum_age < float('inf'):
-            raise errors.InvalidOption('--maximum-age', parsed_args.maximum_age,
-                                       'expected at least 1 second')
         now = time.time()
         try:
             with open(parsed_args.state, encoding='utf-8', newline='') as stream:

@@ -14,6 +14,8 @@
 
 from oslo_config import cfg
 
+from tracon_watcher.conf import numbers
+
 GROUP = cfg.OptGroup(
     'api', title='The API of the engine',
     help='What "openstack interference" asks, and what Prometheus scrapes. Tokens are checked as '
@@ -36,12 +38,12 @@ ADDRESS = [
         'key_file',
         help='Private key of the certificate, in PEM; the user of tracon-engine alone must be '
              'able to read it.'),
-    cfg.IntOpt(
-        'threads', default=10, min=1, max=200,
+    numbers.IntOpt(
+        'threads', 'requests', default=10, min=1, max=200,
         help='Requests that are answered at the same time. Raise it when dashboards ask very '
              'often; each takes a moment of the engine\'s processor time.'),
-    cfg.IntOpt(
-        'max_limit', default=1000, min=1, max=100000,
+    numbers.IntOpt(
+        'max_limit', 'entries', default=1000, min=1, max=100000,
         help='Entries in one page of a list at most; clients ask for the next page by '
              'themselves.'),
 ]

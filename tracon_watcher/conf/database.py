@@ -12,7 +12,7 @@
 
 """Options of the engine's database beside those of oslo.db."""
 
-from oslo_config import cfg
+from tracon_watcher.conf import numbers
 
 #: oslo.db's own group.
 GROUP = 'database'
@@ -20,13 +20,13 @@ GROUP = 'database'
 CONNECTION = 'sqlite:////var/lib/tracon/tracon.db'
 
 RETENTION = [
-    cfg.FloatOpt(
-        'decisions_kept_days', default=14.0, min=0.0,
+    numbers.FloatOpt(
+        'decisions_kept_days', 'days', default=14.0, min=0.0, max=36500.0,
         help='Days for which the decisions of nova-scheduler are kept, for "openstack '
              'interference explain". They take by far the most room: lower it where VMs are '
              'created by the ten thousand.'),
-    cfg.FloatOpt(
-        'moves_kept_days', default=365.0, min=0.0,
+    numbers.FloatOpt(
+        'moves_kept_days', 'days', default=365.0, min=0.0, max=36500.0,
         help='Days for which live migrations that were recommended are kept, with what was '
              'predicted and measured of them. Keep it above the two days in which they are '
              'measured.'),

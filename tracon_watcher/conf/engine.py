@@ -14,6 +14,8 @@
 
 from oslo_config import cfg
 
+from tracon_watcher.conf import numbers
+
 GROUP = cfg.OptGroup(
     'engine', title='The engine',
     help='Read by tracon-engine, which collects telemetry, keeps the state of the cloud and '
@@ -26,18 +28,18 @@ TELEMETRY = [
             ('prometheus', 'the samples that Ceilometer exports to Prometheus, or to Aetos, which '
                            'is Prometheus behind Keystone')],
         help='Where Ceilometer\'s samples are read. Change it to what your cloud has.'),
-    cfg.FloatOpt(
-        'polling_interval_seconds', default=60.0, min=1.0,
+    numbers.FloatOpt(
+        'polling_interval_seconds', 'seconds', default=60.0, min=1.0, max=86400.0,
         help='Seconds between two polls of Ceilometer\'s, as polling.yaml states for the meters '
              'of tracon. State here what you state there.'),
-    cfg.FloatOpt(
-        'collection_interval_seconds', min=1.0,
+    numbers.FloatOpt(
+        'collection_interval_seconds', 'seconds', min=1.0, max=86400.0,
         help='Seconds between two collections. Unset: half of polling_interval_seconds, so that '
              'what a poll brings, and takes its way to the store, is known a polling interval '
              'later at the latest. Where a collection takes longer than a quarter of that '
              'interval, collections become rarer by themselves, down to one a poll.'),
-    cfg.FloatOpt(
-        'maximum_age_seconds', default=900.0, min=1.0,
+    numbers.FloatOpt(
+        'maximum_age_seconds', 'seconds', default=900.0, min=1.0, max=2592000.0,
         help='Seconds after which the data of a VM or host is stale, which makes it unknown. '
              'Lower it where VMs change their behaviour quickly; keep it above several polling '
              'intervals.'),
@@ -51,15 +53,15 @@ TELEMETRY = [
              'model calibrate" writes it. Unset: the one that comes with the package. Set it '
              'where programs or hosts are unlike those that were measured for it. It is read '
              'when the engine starts.'),
-    cfg.FloatOpt(
-        'window_seconds', default=1800.0, min=1.0,
+    numbers.FloatOpt(
+        'window_seconds', 'seconds', default=1800.0, min=1.0, max=2592000.0,
         help='Seconds of a VM\'s past that its demand is estimated from. Raise it where demand is '
              'bursty; a lasting change is seen within two polling intervals in any case.'),
 ]
 
 INVENTORY = [
-    cfg.FloatOpt(
-        'repair_interval_seconds', default=300.0, min=1.0,
+    numbers.FloatOpt(
+        'repair_interval_seconds', 'seconds', default=300.0, min=1.0, max=86400.0,
         help='Seconds between two full listings of servers, hypervisors, aggregates and volumes. '
              'In between Nova\'s versioned notifications tell what changes. Lower it where they '
              'are not sent.'),
@@ -82,20 +84,20 @@ INVENTORY = [
         help='Storage backend of the ephemeral disks of compute hosts in no aggregate with '
              'metadata tracon:storage: "local" for each host\'s own, or the name of a pool that '
              'hosts share, such as one of Ceph.'),
-    cfg.FloatOpt(
-        'max_slowdown', min=1.0, max=1000.0,
+    numbers.FloatOpt(
+        'max_slowdown', 'ratio', min=1.0, max=1000.0,
         help='Largest slowdown that a VM tolerates when neither its flavor nor an aggregate of '
              'its host states tracon:max_slowdown. Unset: none.'),
-    cfg.FloatOpt(
-        'min_iops_ratio', min=0.001, max=1.0,
+    numbers.FloatOpt(
+        'min_iops_ratio', 'ratio', min=0.001, max=1.0,
         help='Smallest share of its I/O operations per second alone that a VM tolerates when '
              'neither its flavor nor an aggregate of its host states tracon:min_iops_ratio. '
              'Unset: none.'),
 ]
 
 JUDGING = [
-    cfg.FloatOpt(
-        'confidence', default=0.8, min=0.5, max=0.975,
+    numbers.FloatOpt(
+        'confidence', 'probability', default=0.8, min=0.5, max=0.975,
         help='Probability of the one-sided bound that must cross a limit before this counts as '
              'a breach, in what the engine itself shows and records.'),
 ]
@@ -105,8 +107,8 @@ SERVICE = [
         'host', sample_default='<host name>',
         help='Name of this engine among several. Unset: the name of its host. No two engines may '
              'have the same.'),
-    cfg.FloatOpt(
-        'lease_seconds', default=30.0, min=2.0,
+    numbers.FloatOpt(
+        'lease_seconds', 'seconds', default=30.0, min=2.0, max=3600.0,
         help='Seconds after which another engine takes over from one that does not answer.'),
 ]
 

@@ -14,6 +14,8 @@
 
 from oslo_config import cfg
 
+from tracon_watcher.conf import numbers
+
 GROUP = cfg.OptGroup(
     'tracon', title='Interference-aware placement',
     help='Read by nova-scheduler when InterferenceFilter or InterferenceWeigher is configured.')
@@ -32,8 +34,8 @@ SNAPSHOT = [
         help='Message broker through which tracon-engine is reached, when snapshot_source is '
              '"engine". Unset: transport_url of [DEFAULT]. Set it when tracon-engine uses another '
              'broker, or another user on it. A connection of its own is made in either case.'),
-    cfg.FloatOpt(
-        'engine_check_seconds', default=30.0, min=0.1,
+    numbers.FloatOpt(
+        'engine_check_seconds', 'seconds', default=30.0, min=0.1, max=86400.0,
         help='Seconds without news after which tracon-engine is asked whether there is a newer '
              'snapshot, when snapshot_source is "engine". As a rule it announces each one; lower '
              'this where such announcements get lost.'),
@@ -43,17 +45,17 @@ SNAPSHOT = [
              'without it, or while it cannot be used, hosts are chosen as if this extension were '
              'not there. Change it when whatever writes the snapshot writes elsewhere. The nova '
              'user must be able to read it.'),
-    cfg.FloatOpt(
-        'snapshot_refresh_seconds', default=5.0, min=0.1,
+    numbers.FloatOpt(
+        'snapshot_refresh_seconds', 'seconds', default=5.0, min=0.1, max=86400.0,
         help='Seconds between two looks at whether the snapshot file has changed. A look is one '
              'stat(). Lower it when the file is written more often than that.'),
-    cfg.FloatOpt(
-        'initial_wait_seconds', default=2.0, min=0.0, max=30.0,
+    numbers.FloatOpt(
+        'initial_wait_seconds', 'seconds', default=2.0, min=0.0, max=30.0,
         help='Seconds that the first request of each scheduler worker waits at most for the '
              'snapshot to be loaded, and those that come meanwhile no longer than it. No later '
              'request ever waits. 0: the requests until then are placed unjudged.'),
-    cfg.FloatOpt(
-        'maximum_age_seconds', min=1.0, mutable=True,
+    numbers.FloatOpt(
+        'maximum_age_seconds', 'seconds', min=1.0, max=2592000.0, mutable=True,
         help='Seconds after which the data of a host is stale, which makes the host unknown: '
              'neither refused nor preferred. Unset: what the snapshot itself states. Lower it '
              'where VMs change their behaviour quickly.'),
@@ -75,25 +77,25 @@ POLICY = [
             ('refuse', 'refuse all: the request fails with "No valid host"')],
         help='What is done when every host that is left would be refused. Choose refuse only '
              'where no VM is better than a slow one. least_harm needs the weigher.'),
-    cfg.FloatOpt(
-        'confidence', default=0.8, min=0.5, max=0.975, mutable=True,
+    numbers.FloatOpt(
+        'confidence', 'probability', default=0.8, min=0.5, max=0.975, mutable=True,
         help='Probability of the one-sided bound that must cross a limit before a host is '
              'refused. Raise it when too much is refused on weak evidence.'),
-    cfg.FloatOpt(
-        'margin', default=0.05, min=0.0, max=10.0, mutable=True,
+    numbers.FloatOpt(
+        'margin', 'share', default=0.05, min=0.0, max=10.0, mutable=True,
         help='Share by which a VM that breaches its limit already must get slower before this '
              'counts against a host; 0.05 is 5 %. Raise it when crowded hosts are refused for '
              'newcomers that hardly matter.'),
-    cfg.FloatOpt(
-        'max_slowdown', min=1.0, max=1000.0, mutable=True,
+    numbers.FloatOpt(
+        'max_slowdown', 'ratio', min=1.0, max=1000.0, mutable=True,
         help='Largest slowdown that a new VM tolerates when neither its flavor nor an aggregate '
              'states tracon:max_slowdown; 1.5 means half as long again as alone. Unset: none.'),
-    cfg.FloatOpt(
-        'min_iops_ratio', min=0.001, max=1.0, mutable=True,
+    numbers.FloatOpt(
+        'min_iops_ratio', 'ratio', min=0.001, max=1.0, mutable=True,
         help='Smallest share of its I/O operations per second alone that a new VM tolerates when '
              'neither its flavor nor an aggregate states tracon:min_iops_ratio. Unset: none.'),
-    cfg.FloatOpt(
-        'weight_multiplier', default=40.0, mutable=True,
+    numbers.FloatOpt(
+        'weight_multiplier', 'factor', default=40.0, min=0.0, max=1000000.0, mutable=True,
         help='Multiplier of the interference weigher. Its weight falls by 1/2 when a limit would '
              'be breached, and with the harm, from 1/2 for none to 1/4 for harm that adds up to '
              'about four VMs made twice as slow. With the default, one VM made twice as slow '
@@ -103,8 +105,8 @@ POLICY = [
 ]
 
 PENDING = [
-    cfg.FloatOpt(
-        'pending_expiry_seconds', default=300.0, min=1.0,
+    numbers.FloatOpt(
+        'pending_expiry_seconds', 'seconds', default=300.0, min=1.0, max=86400.0,
         help='Seconds for which a placement is remembered that neither Nova nor the snapshot '
              'shows on its host. Raise it when VMs take longer to spawn.'),
     cfg.StrOpt(

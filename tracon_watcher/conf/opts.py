@@ -12,8 +12,9 @@
 
 """Lists every option of the project, for oslo-config-generator and Nova.
 
-Each module of this package is one option group and defines ``list_opts()``,
-a list of (group name, options); a new module is found without being named.
+Each module of this package but ``numbers`` is one option group and defines
+``list_opts()``, a list of (group name, options); a new module is found without
+being named.
 """
 
 import importlib
@@ -29,6 +30,6 @@ def list_opts() -> OptionGroups:
     """Return (group name, options) of every group, in the order of the module names."""
     groups: OptionGroups = []
     for module in sorted(info.name for info in pkgutil.iter_modules(conf.__path__)):
-        if module != 'opts':
+        if module not in ('numbers', 'opts'):
             groups += importlib.import_module(f'{conf.__name__}.{module}').list_opts()
     return groups

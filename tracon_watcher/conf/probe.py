@@ -14,6 +14,8 @@
 
 from oslo_config import cfg
 
+from tracon_watcher.conf import numbers
+
 GROUP = cfg.OptGroup('probe', title='Probe VMs', help='Used by tracon-probe.')
 
 OPTIONS = [
@@ -27,15 +29,15 @@ OPTIONS = [
     cfg.StrOpt(
         'baselines_file', default='/etc/tracon/baselines.json',
         help='Baselines, as "tracon probe baseline" writes them.'),
-    cfg.FloatOpt(
-        'interval_seconds', default=300.0, min=10.0,
+    numbers.FloatOpt(
+        'interval_seconds', 'seconds', default=300.0, min=10.0, max=86400.0,
         help='Time between two readings of one phase of a sensor, on average. It takes two '
              'readings to call a host contended. Half the interval costs twice the time.'),
-    cfg.FloatOpt(
-        'deadline_seconds', default=10.0, min=0.1,
+    numbers.FloatOpt(
+        'deadline_seconds', 'seconds', default=10.0, min=0.1, max=3600.0,
         help='Time that a sensor has for one answer.'),
-    cfg.IntOpt(
-        'at_once', default=100, min=1, max=1000,
+    numbers.IntOpt(
+        'at_once', 'phases', default=100, min=1, max=1000,
         help='Phases that run at the same time; others wait. See "tracon bench probe" for how '
              'many requests a core sends.'),
     cfg.HostAddressOpt(

@@ -14,28 +14,30 @@
 
 from oslo_config import cfg
 
+from tracon_watcher.conf import numbers
+
 GNOCCHI = cfg.OptGroup(
     'gnocchi', title='Gnocchi', help='Used by tracon-engine with [engine] telemetry = gnocchi.')
 PROMETHEUS = cfg.OptGroup(
     'prometheus', title='Prometheus or Aetos',
     help='Used by tracon-engine with [engine] telemetry = prometheus.')
 
-_ROUND = cfg.FloatOpt(
-    'round_seconds', default=45.0, min=1.0,
+_ROUND = numbers.FloatOpt(
+    'round_seconds', 'seconds', default=45.0, min=1.0, max=86400.0,
     help='Seconds that one collection may take; what was not answered by then is unknown until '
          'the next. Keep it below [engine] polling_interval_seconds.')
 
 GNOCCHI_OPTIONS = [
-    cfg.FloatOpt(
-        'granularity_seconds', min=1.0,
+    numbers.FloatOpt(
+        'granularity_seconds', 'seconds', min=1.0, max=86400.0,
         help='Granularity that is read, one that the archive policy of the meters has. Unset: '
              '[engine] polling_interval_seconds.'),
-    cfg.IntOpt(
-        'page', default=100, min=1, max=1000,
+    numbers.IntOpt(
+        'page', 'VMs', default=100, min=1, max=1000,
         help='VMs in one request. Lower it when requests are cut off by a proxy in front of '
              'Gnocchi.'),
-    cfg.IntOpt(
-        'requests_at_once', default=4, min=1, max=64,
+    numbers.IntOpt(
+        'requests_at_once', 'requests', default=4, min=1, max=64,
         help='Requests to Gnocchi at the same time. Raise it where Gnocchi has more processes to '
              'answer them and a collection takes too long.'),
     _ROUND,
@@ -63,8 +65,8 @@ PROMETHEUS_OPTIONS = [
         'only', default={},
         help='Labels and values that metrics must have, where several clouds share one '
              'Prometheus, such as cloud:north.'),
-    cfg.FloatOpt(
-        'scrape_seconds', default=30.0, min=1.0,
+    numbers.FloatOpt(
+        'scrape_seconds', 'seconds', default=30.0, min=1.0, max=86400.0,
         help='Seconds between two scrapes, as prometheus.yml states.'),
     _ROUND,
 ]

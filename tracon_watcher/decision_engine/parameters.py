@@ -23,6 +23,12 @@ from tracon_watcher.placement import plan
 
 _DEFAULT = plan.Parameters()
 
+# Python's json module reads NaN, which passes every "minimum" and "maximum". Only NaN passes two
+# that contradict each other.
+_FINITE: dict[str, Any] = {'type': 'number', 'not': {
+    'description': 'NaN, which is no number: state a finite one, or leave the parameter out',
+    'minimum': 1, 'maximum': 0}}
+
 #: Draft 4, as Watcher validates it. Watcher itself refuses parameters that are not named here.
 SCHEMA: dict[str, Any] = {
     'properties': {
@@ -34,23 +40,23 @@ SCHEMA: dict[str, Any] = {
             'description': 'What a migration must bring beyond its cost: the sum over all VMs of '
                            'log slowdown and -log IOPS ratio must fall by more. 0.05 is one VM '
                            'becoming 5 % faster.',
-            'type': 'number', 'minimum': 0, 'maximum': 100, 'default': _DEFAULT.min_gain},
+            **_FINITE, 'minimum': 0, 'maximum': 100, 'default': _DEFAULT.min_gain},
         'migration_cost': {
             'description': 'What a live migration costs, in the same unit. The default is two '
                            'minutes at half speed for the VM and two neighbours, spread over '
                            'an hour.',
-            'type': 'number', 'minimum': 0, 'maximum': 100, 'default': _DEFAULT.migration_cost},
+            **_FINITE, 'minimum': 0, 'maximum': 100, 'default': _DEFAULT.migration_cost},
         'noise': {
             'description': 'By which share profiles may be off though no VM has changed: a '
                            'migration that ends no breach must bring more than this could '
                            'feign. Larger where telemetry is coarse; 0 where it is exact.',
-            'type': 'number', 'minimum': 0, 'maximum': 1, 'default': 0.1},
+            **_FINITE, 'minimum': 0, 'maximum': 1, 'default': 0.1},
         'cooldown_seconds': {
             'description': 'Seconds for which a VM stays where it is after a migration, '
                            'regardless of who ordered it, and after a migration of '
                            'Watcher\'s that failed. Each further migration within a day '
                            'doubles them, up to six hours.',
-            'type': 'number', 'minimum': 0, 'maximum': 2592000, 'default': cooldown.FIRST},
+            **_FINITE, 'minimum': 0, 'maximum': 2592000, 'default': cooldown.FIRST},
         'excluded_projects': {
             'description': 'Ids of projects whose VMs stay where they are.',
             'type': 'array', 'items': {'type': 'string', 'minLength': 1}, 'default': []},
@@ -61,7 +67,7 @@ SCHEMA: dict[str, Any] = {
         'confidence': {
             'description': 'Probability of the one-sided bound that must cross a limit before '
                            'this counts as a breach.',
-            'type': 'number', 'minimum': 0.5, 'maximum': 0.975, 'default': 0.8},
+            **_FINITE, 'minimum': 0.5, 'maximum': 0.975, 'default': 0.8},
         'snapshot_file': {
             'description': 'A file with the snapshot to judge by. Empty: what the options of '
                            'group [tracon] in watcher.conf say.',

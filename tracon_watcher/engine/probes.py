@@ -114,7 +114,8 @@ class Probes:
             pairs = found.values[index].reshape(-1, 2)
             for phase, (ratio, low) in zip(meters.PHASES, pairs.tolist()):
                 # NaN is not greater than anything; a sensor without a state has no lower end.
-                if ratio > 0 and (phase not in last or (last[phase].at or 0.0) <= at):
+                if 0 < ratio < np.inf and low != np.inf and (
+                        phase not in last or (last[phase].at or 0.0) <= at):
                     state = (QUIET if low == 1.0 else CONTENDED if low > 1.0 else UNKNOWN)
                     last[phase] = Felt(state, at, ratio, None if state == UNKNOWN else low)
 

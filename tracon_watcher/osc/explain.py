@@ -19,8 +19,8 @@ import textwrap
 from typing import Any, Iterator
 
 from osc_lib.command import command
-from osc_lib import exceptions
 
+from tracon_watcher import numerals
 from tracon_watcher.osc import columns
 
 _COLUMNS = ('Rank', 'Host', 'Verdict', 'Slowdown', 'IOPS Ratio', 'Harm')
@@ -47,16 +47,14 @@ class Explain(command.Lister):
                             help='The id of a request (req-…), or a VM by name or uuid')
         parser.add_argument('--now', action='store_true',
                             help='Judge the VM now, whatever is recorded')
-        parser.add_argument('--decisions', metavar='<number>', type=int, default=1,
+        parser.add_argument('--decisions', metavar='<number>', type=numerals.whole(1, 10),
+                            default=1,
                             help='Explain the latest so many decisions, up to 10 (default: 1)')
         parser.add_argument('--host', metavar='<host>', help='Only this host')
         parser.add_argument('--long', action='store_true', help='Show more columns')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Iterator[Any]]:
-        if not 1 <= parsed_args.decisions <= 10:
-            raise exceptions.CommandError(
-                f'--decisions {parsed_args.decisions}: expected a number from 1 to 10')
         client, wanted = self.app.client_manager.interference, parsed_args.request_or_vm
         found = client.show(
             'explanations', wanted if wanted.startswith('req-') else client.uuid_of(wanted),

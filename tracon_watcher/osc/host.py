@@ -19,6 +19,7 @@ from typing import Any, Iterator
 
 from osc_lib.command import command
 
+from tracon_watcher import numerals
 from tracon_watcher.osc import columns
 from tracon_watcher.osc import options
 
@@ -44,7 +45,7 @@ class ListHost(command.Lister):
                             help='Only hosts of this status: known, unknown_cores, stale, …')
         parser.add_argument('--in-breach', action='store_true', default=None,
                             help='Only hosts with a VM that breaches a limit')
-        parser.add_argument('--min-slowdown', metavar='<factor>', type=float,
+        parser.add_argument('--min-slowdown', metavar='<factor>', type=numerals.number(1, 1e6),
                             help='Only hosts with a VM at least that slow')
         options.add(parser, KEYS, 'slowdown:desc', 'name')
         return parser

@@ -19,6 +19,8 @@ from typing import Any
 
 from osc_lib import exceptions
 
+from tracon_watcher import numerals
+
 
 def add(parser: argparse.ArgumentParser, keys: tuple[str, ...], default: str,
         marker: str) -> None:
@@ -33,7 +35,7 @@ def add(parser: argparse.ArgumentParser, keys: tuple[str, ...], default: str,
         help=f'Sort by these keys, each ascending (:asc) or descending (:desc), in the engine: '
              f'{", ".join(keys)} (default: {default}). --sort-column sorts what has arrived')
     parser.add_argument(
-        '--limit', metavar='<number>', type=_positive,
+        '--limit', metavar='<number>', type=numerals.whole(1),
         help='Show that many at most (default: all, page after page)')
     parser.add_argument(
         '--marker', metavar=f'<{marker}>',
@@ -57,10 +59,3 @@ def sorting(given: str, keys: tuple[str, ...]) -> dict[str, Any]:
         found['sort_key'].append(key)
         found['sort_dir'].append(direction or 'asc')
     return found
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f'{text} is not at least 1')
-    return value

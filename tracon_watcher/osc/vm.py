@@ -19,6 +19,7 @@ from typing import Any, Iterator
 
 from osc_lib.command import command
 
+from tracon_watcher import numerals
 from tracon_watcher.osc import columns
 from tracon_watcher.osc import options
 
@@ -50,7 +51,7 @@ class ListVM(command.Lister):
                             help='Only VMs that this one, by name or uuid, slows down most')
         parser.add_argument('--in-breach', action='store_true', default=None,
                             help='Only VMs that breach a limit')
-        parser.add_argument('--min-slowdown', metavar='<factor>', type=float,
+        parser.add_argument('--min-slowdown', metavar='<factor>', type=numerals.number(1, 1e6),
                             help='Only VMs at least that slow')
         options.add(parser, KEYS, 'slowdown:desc', 'uuid')
         return parser

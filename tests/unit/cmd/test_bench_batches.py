@@ -35,7 +35,7 @@ class TestBenchBatches(unittest.TestCase):
         self.assertGreaterEqual(rows['moves']['largest_gain'], 0.0)
 
     def test_bad_input_is_named(self):
-        for arguments, said in ((('--cases', '0'), '--cases=0'), (('--hosts', '1'), '--hosts=1'),
+        for arguments, said in ((('--cases', '0'), "--cases: '0'"), (('--hosts', '1'), '--hosts'),
                                 (('--host-type', 'moon'), "host_type='moon'")):
             code, out, err = test_model.run('bench', 'batches', *arguments)
             self.assertEqual((2, ''), (code, out), err)

@@ -50,4 +50,4 @@ class TestBenchPolling(unittest.TestCase):
         for option in ('--domains', '--rounds'):
             code, out, err = test_model.run('bench', 'polling', option, '0')
             self.assertEqual((2, ''), (code, out), err)
-            self.assertIn(f'{option}=0: at least 1', err)
+            self.assertIn(f"{option}: '0': expected a whole number of at least 1", err)

@@ -12,7 +12,9 @@
 
 """What ``tracon-engine`` makes of its configuration, such as a calibration."""
 
+import contextlib
 import dataclasses
+import io
 import pathlib
 import tempfile
 import unittest
@@ -121,6 +123,25 @@ class TestPatience(BuildCase):
         self.assertTrue(listing.works())
         listing._clock = lambda: listing._began_at + 1000.0
         self.assertEqual((None, False), (listing.failure, listing.works()))
+
+
+class TestNumbers(unittest.TestCase):
+
+    def test_a_number_that_is_not_allowed_is_an_error_at_the_start(self):
+        for group, name, value in (('engine', 'lease_seconds', 'nan'),
+                                   ('database', 'moves_kept_days', 'inf'),
+                                   ('prometheus', 'scrape_seconds', '3_0'),
+                                   ('api', 'threads', '１０')):
+            with tempfile.NamedTemporaryFile('w', suffix='.conf') as file, \
+                    mock.patch.object(engine.cfg, 'CONF', cfg.ConfigOpts()), \
+                    mock.patch.object(engine.logging, 'setup', autospec=True), \
+                    mock.patch.object(engine, 'run', autospec=True) as run, \
+                    contextlib.redirect_stderr(io.StringIO()) as told:
+                file.write(f'[{group}]\n{name} = {value}\n')
+                file.flush()
+                self.assertEqual(2, engine.main(['--config-file', file.name]))
+            run.assert_not_called()
+            self.assertRegex(told.getvalue(), f"^tracon-engine: .*{name} .*'{value}': expected a")
 
 
 class DecisionsTestCase(base.StorageCase):

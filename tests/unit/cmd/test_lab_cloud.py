@@ -46,9 +46,9 @@ class TestMeasure(unittest.TestCase):
         for arguments, text in (
                 ((), '--host-type=None'),
                 (('--host', 'a'), "--host='a': hosts of a cloud are measured with --cloud"),
-                (('--cloud', '--points', '151'), '--points=151: expected 1 to 150'),
-                (('--cloud', '--window-polls', '2'), '--window-polls=2: a window needs 3'),
-                (('--cloud', '--polling-interval', '0'), '--polling-interval=0'),
+                (('--cloud', '--points', '151'), '--points=151: expected 150 at most'),
+                (('--cloud', '--window-polls', '2'), "--window-polls: '2': expected a whole"),
+                (('--cloud', '--polling-interval', '0'), "--polling-interval: '0': expected"),
                 (('--cloud', '--config-file', '/nowhere.conf'), 'nowhere.conf')):
             with self.subTest(arguments):
                 code, _out, err = self.run_it(*arguments)

@@ -31,7 +31,10 @@ def run(*arguments):
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         program = app.TraconApp()
         program.stdout, program.stderr = out, err
-        code = program.run(list(arguments))
+        try:
+            code = program.run(list(arguments))
+        except SystemExit as end:       # argparse's
+            code = end.code
     return code, out.getvalue(), err.getvalue()
 
 

@@ -92,7 +92,8 @@ class ProbesTest(unittest.TestCase):
 
     def test_garbage_and_the_future_are_unknown(self):
         self.reader.samples = [('a', NOW + 3600, (1.0,) * 6), ('b', NOW, (-1.0, 1.0, 0.0, 1.0,
-                                                                          math.nan, 1.0))]
+                                                                          math.nan, 1.0)),
+                               ('a', NOW, (math.inf, 1.5, -math.inf, 1.5, 1.8, math.inf))]
         self.assertEqual({}, self.collect())
 
     def test_telemetry_that_is_away(self):

@@ -12,6 +12,7 @@
 
 """Placements that workers tell each other, with processes of their own."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -240,6 +241,15 @@ class ExchangeTest(testtools.TestCase):
         one = self.exchange()
         self.assertEqual(([], ['1']), one.collect())
         self.assertEqual(1, self.log.output.count('not a placement'))
+
+    def test_a_line_with_a_number_that_json_does_not_have_is_no_placement(self):
+        record = self.placement('vm').to_record()
+        (self.directory / 'x.placements').write_text(''.join(
+            json.dumps({**record, name: value}) + '\n' for name, value in (
+                ('min_iops_ratio', float('nan')), ('max_slowdown', float('inf')),
+                ('own_wait', float('nan')), ('cpu_weight', float('-inf')))))
+        self.assertEqual([], self.heard(self.exchange()))
+        self.assertIn('NaN is no number', self.log.output)
 
     def test_a_line_that_never_ends_is_passed_over(self):
         path = self.directory / 'x.placements'

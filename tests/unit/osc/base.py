@@ -98,11 +98,14 @@ class OscCase(base.ApiCase):
             program = shell.OpenStackShell()
             for name, command in COMMANDS.items():
                 program.command_manager.add_command(name, command)
-            code = program.run([
-                '--os-auth-url', self.identity.url, '--os-username', user, '--os-password', 'x',
-                '--os-project-name', 'p', '--os-user-domain-id', 'default',
-                '--os-project-domain-id', 'default', '--os-identity-api-version', '3',
-                *options, 'interference', *arguments])
+            try:
+                code = program.run([
+                    '--os-auth-url', self.identity.url, '--os-username', user,
+                    '--os-password', 'x', '--os-project-name', 'p', '--os-user-domain-id',
+                    'default', '--os-project-domain-id', 'default',
+                    '--os-identity-api-version', '3', *options, 'interference', *arguments])
+            except SystemExit as end:       # argparse's
+                code = end.code
         return code, out.getvalue(), err.getvalue()
 
     def told(self, *arguments, **options):

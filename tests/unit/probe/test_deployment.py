@@ -599,7 +599,6 @@ class TestCommands(DeploymentTestCase):
     def test_options(self):
         nowhere = str(self.folder / 'nowhere' / 'file')
         for arguments, text in ((('--generator', '10.0.0.1/8'), "--generator='10.0.0.1/8'"),
-                                (('--headroom-mb', '-1'), '--headroom-mb'),
                                 (('--secret-file', nowhere), '--secret-file'),
                                 (('--output', nowhere), '--output')):
             with self.subTest(arguments), self.assertRaisesRegex(errors.InvalidOption, text):
