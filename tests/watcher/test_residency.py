@@ -158,6 +158,19 @@ class ReconcileTestCase(ReconcileCase):
                                      for uuid in ('stopped', 'excluded')])
         self.assertGreaterEqual(own, 0)
 
+    def test_members_of_a_group_whose_policy_is_not_known_stay(self):
+        found = dataclasses.replace(self.found, groups=(
+            *self.found.groups,
+            inventory.ServerGroup('far apart', 'rack-anti-affinity', 1, frozenset(('a', 'new'))),
+            inventory.ServerGroup('alone', 'rack-affinity', 1, frozenset(('left',)))))
+        made = rules.build(found, self.model, WISHES, self.state.host_index)
+        self.assertEqual('is in server group far apart, whose policy rack-anti-affinity is not '
+                         'known to this release', made.immovable['a'])
+        # What was said before is said still.
+        self.assertIn('does not answer', made.immovable['new'])
+        self.assertIn('out of date', made.immovable['left'])
+        self.assertEqual(['g'], [one.name for one in made.groups])
+
     def test_constraints_say_why(self):
         made = rules.build(self.found, self.model, WISHES, self.state.host_index)
         self.assertNotIn('a', made.immovable)

@@ -24,6 +24,7 @@ from tracon_watcher.decision_engine import records
 from tracon_watcher.placement import constraints
 from tracon_watcher.placement import cooldown
 
+_POLICIES = frozenset(one.value for one in constraints.Policy)
 _PINNING = ('dedicated', 'mixed')
 #: Metadata of a sensor, as `tracon probe deploy` makes it.
 PROBE = 'tracon:probe'
@@ -80,6 +81,11 @@ def build(found: inventory.Inventory, model: Any, wishes: Wishes, hosts: Collect
     for host, uuid in found.arriving.items():
         # What this host will be like, and whether a group still holds there, is not known yet.
         closed.setdefault(host, f'VM {uuid} is on its way to it')
+    for group in found.groups:
+        if len(group.members) > 1 and group.policy not in _POLICIES:
+            for uuid in group.members:
+                immovable.setdefault(uuid, f'is in server group {group.name}, whose policy '
+                                           f'{group.policy} is not known to this release')
     for host, plan in recorded.hosts.items():
         if host in nodes:
             closed.setdefault(host, f'action plan {plan}, which is under way, acts on it')
@@ -90,7 +96,8 @@ def build(found: inventory.Inventory, model: Any, wishes: Wishes, hosts: Collect
             closed[host] = 'is outside of the scope of the audit'
     return constraints.Constraints(
         immovable, closed, needs, free, tuple(
-            _group(one, found, hosts) for one in found.groups if len(one.members) > 1),
+            _group(one, found, hosts) for one in found.groups
+            if len(one.members) > 1 and one.policy in _POLICIES),
         {service.host: service.zone for service in found.services.values()},
         {one.uuid: one.pinned_zone for one in found.servers.values() if one.pinned_zone},
         _cooldowns(found, recorded, wishes),
