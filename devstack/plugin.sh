@@ -53,6 +53,9 @@ function configure_tracon_nova {
         nova_filters.interference_filter.InterferenceFilter
     iniset $NOVA_CONF filter_scheduler weight_classes \
         nova.scheduler.weights.all_weighers,nova_filters.interference_weigher.InterferenceWeigher
+    # As large as our own, so that predicted harm outvotes no soft server group.
+    iniset $NOVA_CONF filter_scheduler soft_affinity_weight_multiplier 40
+    iniset $NOVA_CONF filter_scheduler soft_anti_affinity_weight_multiplier 40
     tracon_configure_source $NOVA_CONF
     iniset $NOVA_CONF tracon mode $TRACON_MODE
 }

@@ -99,9 +99,12 @@ POLICY = [
         help='Multiplier of the interference weigher. Its weight falls by 1/2 when a limit would '
              'be breached, and with the harm, from 1/2 for none to 1/4 for harm that adds up to '
              'about four VMs made twice as slow. With the default, one VM made twice as slow '
-             'outweighs '
-             'full differences in free RAM, CPU and disk together. Lower '
-             'it to let those count for more; 0 switches the weigher off.'),
+             'outweighs full differences in free RAM, CPU and disk together. One VM made 17 % '
+             'slower outweighs a soft server group, whose weigher has a multiplier of 1 in Nova: '
+             'set [filter_scheduler] soft_affinity_weight_multiplier and '
+             'soft_anti_affinity_weight_multiplier to the same number as this option; half of '
+             'it leaves groups in force unless a limit would be breached. Lower this option '
+             'to let free room count for more; 0 switches the weigher off.'),
 ]
 
 PENDING = [

@@ -52,6 +52,8 @@ class TestPlugin(unittest.TestCase):
                 for name, value in lines}
         self.assertEqual('ComputeFilter,SameHostFilter,InterferenceFilter',
                          nova['filter_scheduler', 'enabled_filters'])
+        for name in ('soft_affinity', 'soft_anti_affinity'):
+            self.assertEqual('40', nova['filter_scheduler', f'{name}_weight_multiplier'])
         self.assertEqual('engine', nova['tracon', 'snapshot_source'])
         self.assertEqual('advise', nova['tracon', 'mode'])
         self.assertEqual('both', nova['notifications', 'notification_format'])
