@@ -29,6 +29,8 @@ BoolArray = npt.NDArray[np.bool_]
 NAMES = ('read_requests_per_second', 'write_requests_per_second', 'guest_cpu', 'host_cpu')
 UNITS = ('1/s', '1/s', 'cores', 'cores')
 COUNT = len(NAMES)
+#: More than any VM does, and little enough for sums and squares to be finite.
+LARGEST = 1e15
 
 #: Columns whose contention domain is the storage backend.
 IO = slice(0, 2)

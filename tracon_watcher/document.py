@@ -21,7 +21,6 @@ import hashlib
 import json
 import math
 import os
-import pathlib
 import sys
 from typing import Any, Mapping, NoReturn, Sequence
 
@@ -29,6 +28,7 @@ import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher import errors
+from tracon_watcher import files
 from tracon_watcher import numerals
 
 # Whole numbers in JSON may be larger than any float.
@@ -168,21 +168,16 @@ def read(path: str | os.PathLike[str], command: str) -> Fields:
     :param command: which writes such files
     :raises tracon_watcher.errors.InvalidDocument: naming the file
     """
-    source = os.fspath(path)
-    try:
-        text = pathlib.Path(source).read_text(encoding='utf-8')
-    except (OSError, UnicodeDecodeError) as error:
-        raise errors.InvalidDocument(source, 'the file', str(error),
-                                     f'cannot be read; write it with `{command}`') from None
-    return parse(text, source)
+    return parse(files.text(path, f'write it with `{command}`'), os.fspath(path))
 
 
 def write(document: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write a JSON file, atomically: a reader sees the old file or the new one."""
-    target = pathlib.Path(path)
-    scratch = target.with_name(f'.{target.name}.{os.getpid()}')
-    scratch.write_text(json.dumps(document, indent=1, allow_nan=False) + '\n', encoding='utf-8')
-    scratch.replace(target)
+    """Write a JSON file, atomically: a reader sees the old file or the new one.
+
+    :raises tracon_watcher.errors.InvalidDocument: where it cannot be written
+    """
+    with files.replaced(path) as stream:
+        stream.write(json.dumps(document, indent=1, allow_nan=False) + '\n')
 
 
 def sealed(document: Mapping[str, Any]) -> dict[str, Any]:

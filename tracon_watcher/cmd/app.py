@@ -17,9 +17,11 @@ own and may need packages of its own (scikit-learn, libvirt, nova); only the
 command that is run has to be importable.
 """
 
+import argparse
 import contextlib
 import importlib.metadata
 import logging
+import os
 import sys
 
 from cliff import app
@@ -93,6 +95,22 @@ class TraconApp(app.App):
             self.LOG.error('%s was not expected here; "tracon --debug ..." shows where it '
                            'came from', type(failure).__name__)
         return result
+
+    def prepare_to_run_command(self, cmd: command.Command) -> None:
+        """Have a file that cannot be used be an expected error, wherever it is met."""
+        run = cmd.run
+
+        def told(parsed_args: argparse.Namespace) -> int:
+            try:
+                return run(parsed_args)
+            except OSError as error:
+                if error.filename is None:
+                    raise
+                raise errors.InvalidDocument(
+                    os.fsdecode(error.filename), 'the file', error.strerror,
+                    'cannot be read or written; name another, or change permissions') from error
+
+        cmd.run = told
 
     def clean_up(self, cmd: command.Command, result: int, err: BaseException | None) -> None:
         # cliff has printed the error by now, and returns 1 whatever it was.

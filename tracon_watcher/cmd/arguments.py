@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import argparse
+import pathlib
 from typing import Any, Callable
 
 from tracon_watcher import numerals
@@ -35,3 +36,13 @@ def listed(parse: Callable[[str], Any]) -> Callable[[str], list[Any]]:
     :param parse: makes an entry of a text
     """
     return lambda text: [parse(word.strip()) for word in text.split(',')]
+
+
+def picture(*endings: str) -> Callable[[str], pathlib.Path]:
+    """Return the ``type`` of an argument that is a file of one of these endings, such as .png."""
+    def parse(text: str) -> pathlib.Path:
+        if pathlib.Path(text).suffix not in endings:
+            raise argparse.ArgumentTypeError(
+                f'{text!r}: expected a file name that ends in {" or ".join(endings)}')
+        return pathlib.Path(text)
+    return parse

@@ -200,17 +200,12 @@ class Report(_Table):
         import threadpoolctl
 
         from tracon_watcher.cmd import packaged
-        from tracon_watcher import errors
         from tracon_watcher.lab import report
 
         # The matrices are small: threads only wait for each other.
         with threadpoolctl.threadpool_limits(1):
             made = report.Report(packaged.read(parsed_args.file), say)
-            try:
-                path = made.write(parsed_args.output)
-            except OSError as exc:
-                raise errors.InvalidOption('--output', str(parsed_args.output),
-                                           str(exc)) from None
+            path = made.write(parsed_args.output)
         return ('file', 'rows'), [(str(path), None), *(
             (str(parsed_args.output / (name + '.csv')), len(rows))
             for name, (_columns, rows) in made.tables.items())]

@@ -21,6 +21,7 @@ import typing
 from cliff import command
 from cliff import lister
 
+from tracon_watcher.cmd import arguments
 from tracon_watcher import numerals
 
 
@@ -66,7 +67,8 @@ class Show(lister.Lister):
         parser = super().get_parser(prog_name)
         parser.add_argument('file', metavar='FILE', nargs='?', type=pathlib.Path,
                             help='of mixes (CSV); by default what comes with the package')
-        parser.add_argument('--plot', metavar='FILE', type=pathlib.Path,
+        parser.add_argument('--plot', metavar='FILE',
+                            type=arguments.picture('.png', '.svg', '.pdf'),
                             help='picture of predicted over measured (PNG, SVG or PDF)')
         return parser
 
@@ -75,8 +77,8 @@ class Show(lister.Lister):
         from tracon_watcher.cmd import packaged
         from tracon_watcher.lab import mixes
 
-        header, rows = mixes.read(parsed_args.file or mixes.PACKAGED)
-        judged = mixes.judge(rows, int(header['cores']))
+        cores, rows = mixes.read(parsed_args.file or mixes.PACKAGED)
+        judged = mixes.judge(rows, cores)
         if parsed_args.plot:
             _plot(judged, parsed_args.plot)
         return mixes.TABLE, [tuple(packaged.shown(value, parsed_args) for value in row)

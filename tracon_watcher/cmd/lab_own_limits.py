@@ -65,7 +65,6 @@ class OwnLimits(lister.Lister):
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
                                                                     list[tuple[typing.Any, ...]]]:
         from tracon_watcher.cmd import packaged
-        from tracon_watcher import errors
         from tracon_watcher.lab import causes
 
         if parsed_args.output is not None:
@@ -74,11 +73,7 @@ class OwnLimits(lister.Lister):
         if source is None:
             source = (importlib.resources.files('tracon_watcher.lab') / 'data'
                       / _DATA.format(_HOST_TYPE))
-        try:
-            text = source.read_text(encoding='utf-8')
-        except OSError as error:
-            raise errors.InvalidOption('FILE', str(source), str(error)) from None
-        windows = causes.read(text.splitlines(), str(source))
+        windows = causes.read(source)
         columns, rows = (
             (causes.SLOWDOWNS, causes.slowdowns(windows)) if parsed_args.slowdowns
             else (causes.MATRIX, causes.matrix(windows)))

@@ -61,19 +61,16 @@ class Fit(lister.Lister):
             models = fit.application_models(datasets)
         folder = pathlib.Path(parsed_args.output)
         rows = []
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for model in models:
-                head = model.head
-                name = '-'.join((head.host_type, head.application, head.training['model'],
-                                 head.response))
-                path = folder / (re.sub(r'[^\w.-]+', '_', name) + '.json')
-                store.save(model, path)
-                wrong = head.errors['by_background']
-                rows.append((str(path), model.form, packaged.shown(wrong['mean'], parsed_args),
-                             wrong['points']))
-        except OSError as error:
-            raise errors.InvalidOption('--output', parsed_args.output, str(error)) from None
+        folder.mkdir(parents=True, exist_ok=True)
+        for model in models:
+            head = model.head
+            name = '-'.join((head.host_type, head.application, head.training['model'],
+                             head.response))
+            path = folder / (re.sub(r'[^\w.-]+', '_', name) + '.json')
+            store.save(model, path)
+            wrong = head.errors['by_background']
+            rows.append((str(path), model.form, packaged.shown(wrong['mean'], parsed_args),
+                         wrong['points']))
         return ('file', 'form', 'mean_error', 'points'), rows
 
 

@@ -21,7 +21,6 @@ from cliff import lister
 from tracon_watcher.characteristics import NAMES
 from tracon_watcher.cmd import packaged
 from tracon_watcher.contention import calibration_document
-from tracon_watcher import errors
 
 
 class Calibrate(lister.Lister):
@@ -43,11 +42,8 @@ class Calibrate(lister.Lister):
         from tracon_watcher.lab import demand_calibration
 
         learnt = demand_calibration.calibrate(packaged.read(parsed_args.file))
-        try:
-            parsed_args.output.parent.mkdir(parents=True, exist_ok=True)
-            calibration_document.save(learnt, parsed_args.output)
-        except OSError as error:
-            raise errors.InvalidOption('--output', str(parsed_args.output), str(error)) from None
+        parsed_args.output.parent.mkdir(parents=True, exist_ok=True)
+        calibration_document.save(learnt, parsed_args.output)
         return ('part', 'name', 'value'), [
             (part, name, packaged.shown(value, parsed_args))
             for part, name, value in describe(learnt)]

@@ -21,7 +21,6 @@ import matplotlib.axes
 import matplotlib.figure
 import numpy as np
 
-from tracon_watcher import errors
 from tracon_watcher.models import evaluation
 
 
@@ -29,7 +28,7 @@ def draw(rows: Sequence[evaluation.Row], path: str) -> None:
     """Write a figure: a panel a host type, response and test; heights are means, bars deviations.
 
     :param path: ends in ``.png``, or in ``.html`` for a page that needs no other file
-    :raises tracon_watcher.errors.InvalidOption: when it cannot be written
+    :raises OSError: when it cannot be written
     """
     panels = list(dict.fromkeys((row.host_type, row.response, row.tested_on) for row in rows))
     figure = matplotlib.figure.Figure(figsize=(11, 3.2 * max(len(panels), 1)),
@@ -39,20 +38,17 @@ def draw(rows: Sequence[evaluation.Row], path: str) -> None:
     for axis, panel in zip(axes, panels):
         _panel(axis, panel, models, [row for row in rows if
                                      (row.host_type, row.response, row.tested_on) == panel])
-    try:
-        if path.endswith('.png'):
-            figure.savefig(path, dpi=110)
-            return
-        picture = io.StringIO()
-        figure.savefig(picture, format='svg')
-        drawing = picture.getvalue()
-        title = html.escape('Prediction errors')
-        pathlib.Path(path).write_text(
-            f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-            f'</head><body><h1>{title}</h1>{drawing[drawing.index("<svg"):]}</body></html>\n',
-            encoding='utf-8')
-    except OSError as error:
-        raise errors.InvalidOption('--plot', path, str(error)) from None
+    if path.endswith('.png'):
+        figure.savefig(path, dpi=110)
+        return
+    picture = io.StringIO()
+    figure.savefig(picture, format='svg')
+    drawing = picture.getvalue()
+    title = html.escape('Prediction errors')
+    pathlib.Path(path).write_text(
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f'</head><body><h1>{title}</h1>{drawing[drawing.index("<svg"):]}</body></html>\n',
+        encoding='utf-8')
 
 
 def _panel(axis: matplotlib.axes.Axes, panel: tuple[str, str, str], all_models: list[str],

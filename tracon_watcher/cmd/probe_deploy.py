@@ -93,6 +93,7 @@ class Deploy(_Command):
         from tracon_watcher.lab import domain
         from tracon_watcher.lab import image
         from tracon_watcher.lab import sensor_image
+        from tracon_watcher.probe import controller
         from tracon_watcher.probe import deployment
         from tracon_watcher import progress
 
@@ -111,7 +112,7 @@ class Deploy(_Command):
                               parsed_args.host_type), build)
         bar = progress.Progress(max(len(made.hosts), 1))
         rows = made.deploy(bar.report)
-        _save(made.sensors(parsed_args.host_type), parsed_args.output)
+        controller.save(made.sensors(parsed_args.host_type), parsed_args.output)
         return self._rows(rows)
 
 
@@ -127,6 +128,7 @@ class Remove(_Command):
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
                                                                     list[tuple[str, ...]]]:
         from tracon_watcher.cmd import lab_cloud
+        from tracon_watcher.probe import controller
         from tracon_watcher.probe import deployment
         from tracon_watcher import progress
 
@@ -134,18 +136,8 @@ class Remove(_Command):
         there = project.servers()
         bar = progress.Progress(max(len(there), 1))
         # Nothing is to read what is about to go.
-        _save((), parsed_args.output)
+        controller.save((), parsed_args.output)
         return self._rows(project.remove(there, parsed_args.all, bar.report))
-
-
-def _save(sensors: Iterable[Any], path: pathlib.Path) -> None:
-    from tracon_watcher.probe import controller
-
-    try:
-        controller.save(sensors, path)
-    except OSError as error:
-        raise errors.InvalidOption('--output', str(path), f'{error.strerror}; name a file that '
-                                                          f'can be written') from None
 
 
 def _network(text: str) -> str:

@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import argparse
-import pathlib
 import sys
 from typing import Any, Sequence
 
@@ -25,6 +24,7 @@ from cliff import lister
 from tracon_watcher.cmd import arguments as common
 from tracon_watcher.cmd import packaged
 from tracon_watcher import errors
+from tracon_watcher import files
 from tracon_watcher import numerals
 
 _MIXES = ('light', 'medium', 'heavy', 'uniform')
@@ -205,16 +205,8 @@ class Convert(command.Command):
         if not parsed_args.output:
             count, passed = convert.convert(*arguments, sys.stdout)
         else:
-            # Beside it first: what is there stays until all is well.
-            unfinished = pathlib.Path(parsed_args.output + '.part')
-            try:
-                with unfinished.open('w', encoding='utf-8') as file:
-                    count, passed = convert.convert(*arguments, file)
-                unfinished.replace(parsed_args.output)
-            except OSError as error:
-                raise errors.InvalidOption('--output', parsed_args.output, str(error)) from None
-            finally:
-                unfinished.unlink(missing_ok=True)
+            with files.replaced(parsed_args.output) as file:
+                count, passed = convert.convert(*arguments, file)
         print(f'{count} tasks; {passed} lines without a beginning, an end or CPU were passed over',
               file=sys.stderr)
 
@@ -222,7 +214,7 @@ class Convert(command.Command):
 def _add_audit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--audit-minutes', type=numerals.number(0, 1e6), default=0.0, metavar='M',
                         help='let the interference strategy propose migrations every so many '
-                             'minutes (default: never)')
+                             'minutes, 1/60 at least (default: never)')
     parser.add_argument('--pause', type=numerals.number(0, 86400), default=30.0, metavar='S',
                         help='seconds for which a VM that migrates stands still (default: '
                              '%(default)s)')

@@ -66,11 +66,8 @@ class Figures(lister.Lister):
             raise errors.InvalidOption('--figures', ','.join(parsed_args.figures),
                                        f'expected some of {", ".join(_NAMES)}')
         folder = pathlib.Path(parsed_args.output)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            found = _make(parsed_args, folder)
-        except OSError as error:
-            raise errors.InvalidOption('--output', parsed_args.output, str(error)) from None
+        folder.mkdir(parents=True, exist_ok=True)
+        found = _make(parsed_args, folder)
         columns = simulate.COLUMNS if parsed_args.formatter == 'table' else (
             simulate.COLUMNS + simulate.MORE)
         return ('figure', *columns), [

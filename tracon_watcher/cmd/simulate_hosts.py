@@ -19,6 +19,7 @@ from typing import Any
 from cliff import lister
 import numpy as np
 
+from tracon_watcher.cmd import arguments
 from tracon_watcher.cmd import packaged
 from tracon_watcher import errors
 from tracon_watcher import numerals
@@ -53,7 +54,7 @@ class Hosts(lister.Lister):
         add('--events', type=numerals.whole(1000), default=40000, metavar='N',
             help='of each host: loops that become ready or idle (default: %(default)s)')
         add('--seed', type=numerals.whole(0), default=1, help='(default: %(default)s)')
-        add('--plot', type=pathlib.Path, metavar='FILE',
+        add('--plot', type=arguments.picture('.png', '.svg'), metavar='FILE',
             help='picture of slowdown over load, on hosts of 1, 4, 16 and 64 cores (PNG or SVG)')
         return parser
 

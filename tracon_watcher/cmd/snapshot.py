@@ -20,7 +20,6 @@ from cliff import command
 from cliff import lister
 import numpy as np
 
-from tracon_watcher import errors
 from tracon_watcher import numerals
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import snapshot
@@ -45,13 +44,7 @@ class Build(command.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         now = time.time()
-        try:
-            with open(parsed_args.state, encoding='utf-8', newline='') as stream:
-                state = table.read(stream, parsed_args.state, now, parsed_args.host_type,
-                                   version=int(now))
-        except (OSError, UnicodeDecodeError) as error:
-            raise errors.InvalidDocument(parsed_args.state, 'the file', str(error),
-                                         'cannot be read') from None
+        state = table.read(parsed_args.state, now, parsed_args.host_type)
         snapshot.write(parsed_args.output, state, parsed_args.maximum_age)
         self.app.stdout.write(
             f'{parsed_args.output}: {len(state.hosts)} hosts, {len(state.uuids)} VMs\n')

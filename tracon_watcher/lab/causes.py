@@ -25,7 +25,7 @@ import pathlib
 import statistics
 import typing
 
-from tracon_watcher.lab import errors
+from tracon_watcher import csv_table
 from tracon_watcher.lab import programs
 
 #: How many times as much a guest does without a cause, at least.
@@ -141,31 +141,30 @@ def write(path: pathlib.Path, facts: typing.Mapping[str, str],
         rows.writerows(one.row() for one in taken)
 
 
-def read(lines: typing.Iterable[str], source: str) -> list[dict[str, str]]:
+def read(path: pathlib.Path) -> list[dict[str, typing.Any]]:
     """Read windows that :func:`write` has written.
 
-    :raises TestbedError: when a column is missing or a cause unknown
+    :raises tracon_watcher.errors.InvalidDocument: naming file, line, column and value
     """
-    rows = csv.DictReader(line for line in lines if not line.startswith('#'))
-    missing = set(COLUMNS) - set(rows.fieldnames or ())
-    if missing:
-        raise errors.TestbedError('%s: column %s is missing; write the file with '
-                                  '`tracon lab own limits --output`' % (source, min(missing)))
-    found = list(rows)
-    for row in found:
-        if row['cause'] not in CAUSES or row['judged'] not in JUDGED:
-            raise errors.TestbedError('%s: cause %r, judged %r: not of this release'
-                                      % (source, row['cause'], row['judged']))
-    return found
+    found = csv_table.read(path, 'write it with `tracon lab own limits --output`', COLUMNS)
+    rows = []
+    for row in found.rows:
+        for name, known in (('cause', CAUSES), ('judged', JUDGED)):
+            if row.text(name) not in known:
+                row.refuse(name, f'not of this release; expected one of {", ".join(known)}')
+        rows.append({**row.fields, 'slowdown': row.optional('slowdown'), **{
+            name: row.number(name)
+            for name in ('foreign', 'units_per_second', 'without_neighbour')}})
+    return rows
 
 
-def matrix(rows: typing.Sequence[typing.Mapping[str, str]]) -> list[tuple[typing.Any, ...]]:
+def matrix(rows: typing.Sequence[typing.Mapping[str, typing.Any]]) -> list[tuple[typing.Any, ...]]:
     """The confusion matrix: a row for each resource and true cause, a column for each verdict.
 
     The last column is the share that was judged right; who says that it does not know all is not.
     Windows that foreign load disturbed each time they were taken are left out.
     """
-    rows = [row for row in rows if float(row['foreign']) <= FOREIGN]
+    rows = [row for row in rows if row['foreign'] <= FOREIGN]
     found = []
     for resource in (CPU, DISK):
         for cause in CAUSES:
@@ -177,7 +176,8 @@ def matrix(rows: typing.Sequence[typing.Mapping[str, str]]) -> list[tuple[typing
     return found
 
 
-def slowdowns(rows: typing.Sequence[typing.Mapping[str, str]]) -> list[tuple[typing.Any, ...]]:
+def slowdowns(rows: typing.Sequence[typing.Mapping[str, typing.Any]]
+              ) -> list[tuple[typing.Any, ...]]:
     """What neighbours did to the target, and what was judged: a row for each setting with one.
 
     The slowdown of a window is units a second without the neighbour, under the same limit, over
@@ -187,11 +187,10 @@ def slowdowns(rows: typing.Sequence[typing.Mapping[str, str]]) -> list[tuple[typ
     """
     settings: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for row in rows:
-        if row['neighbour'] != NO_NEIGHBOUR and float(row['foreign']) <= FOREIGN and (
-                float(row['units_per_second']) > 0):
+        if row['neighbour'] != NO_NEIGHBOUR and row['foreign'] <= FOREIGN and (
+                row['units_per_second'] > 0):
             settings.setdefault((row['resource'], row['limit'], row['neighbour']), []).append((
-                float(row['without_neighbour']) / float(row['units_per_second']),
-                float(row['slowdown'] or 'nan')))
+                row['without_neighbour'] / row['units_per_second'], row['slowdown']))
     found = []
     for setting, pairs in sorted(settings.items()):
         known = [(measured, judged) for measured, judged in pairs if judged == judged]

@@ -41,7 +41,7 @@ import numpy as np
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.contention import calibration_document
 from tracon_watcher.contention import demand
-from tracon_watcher.lab import errors
+from tracon_watcher import csv_table
 from tracon_watcher.lab import host_types
 from tracon_watcher.lab import image
 from tracon_watcher.lab import programs
@@ -192,29 +192,17 @@ def _window(bed: testbed.Testbed, members: list[tuple[int, str]], mix: str, seco
     return rows
 
 
-def read(path: pathlib.Path | str) -> tuple[dict[str, str], list[Row]]:
-    """Read a file of mixes: what its header says, and its rows.
+def read(path: pathlib.Path | str) -> tuple[int, list[Row]]:
+    """Read a file of mixes: the number of cores of its host, and its rows.
 
-    :raises tracon_watcher.lab.errors.TestbedError: naming the file and the line
+    :raises tracon_watcher.errors.InvalidDocument: naming file, line, column and value
     """
-    header: dict[str, str] = {}
-    rows = []
-    with open(path, newline='') as stream:
-        lines = stream.read().splitlines()
-    for text in lines:
-        if text.startswith('# '):
-            name, _colon, value = text[2:].partition(': ')
-            header[name] = value
-    for number, fields in enumerate(csv.DictReader(
-            text for text in lines if not text.startswith('#')), 1):
-        try:
-            rows.append(Row(**{name: (str if name in ('mix', 'guest', 'program') else
-                                      int if name == 'vcpus' else float)(fields[name])
-                               for name in COLUMNS}))
-        except (KeyError, TypeError, ValueError) as error:
-            raise errors.TestbedError('%s: row %d: %s; expected the columns %s' % (
-                path, number, error, ', '.join(COLUMNS))) from None
-    return header, rows
+    found = csv_table.read(path, 'name a CSV of `tracon lab mixes measure`', COLUMNS)
+    cores = int(found.fact('cores', 1, 1e6))
+    rows = [Row(**{name: (row.text(name) if name in ('mix', 'guest', 'program') else
+                          row.whole(name, 1) if name == 'vcpus' else row.number(name))
+                   for name in COLUMNS}) for row in found.rows]
+    return cores, rows
 
 
 @dataclasses.dataclass(frozen=True)

@@ -34,7 +34,7 @@ from typing import Any, Callable, Iterator, Sequence
 import numpy as np
 from scipy import stats
 
-from tracon_watcher.lab import errors
+from tracon_watcher import csv_table
 from tracon_watcher.lab import image
 from tracon_watcher.lab import probe_scene
 from tracon_watcher.probe import baselines
@@ -102,7 +102,8 @@ def measure(output: pathlib.Path, wanted: Sequence[str], count: int, seed: int, 
         rows.writerow(COLUMNS)
         with probe_scene.built(cache or image.default_cache()) as scene:
             for window in _windows(scene, wanted, count, random.Random(seed), settings, report):
-                rows.writerow([f'{value:.9g}' if isinstance(value, float) else value
+                rows.writerow([value if isinstance(value, str) else
+                               '' if math.isnan(value) else f'{value:.9g}'
                                for value in dataclasses.astuple(window)])
                 out.flush()
 
@@ -156,16 +157,12 @@ async def _read(scene: probe_scene.Scene, phase: phases.Phase, setting: phases.S
 def read(path: pathlib.Path) -> list[Window]:
     """Read such a file.
 
-    :raises tracon_watcher.lab.errors.TestbedError: naming the file and what is wrong
+    :raises tracon_watcher.errors.InvalidDocument: naming file, line, column and value
     """
-    try:
-        with open(path, encoding='utf-8', newline='') as lines:
-            rows = list(csv.DictReader(line for line in lines if not line.startswith('#')))
-        return [Window(*(row[name] if name in ('phase', 'scene', 'reason') else float(row[name])
-                         for name in COLUMNS)) for row in rows]
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise errors.TestbedError(f'{path}: {error!r}; expected the columns '
-                                  f'{", ".join(COLUMNS)}') from None
+    found = csv_table.read(path, 'write it with `tracon lab probe measure`', COLUMNS)
+    return [Window(*(row.text(name) if name in ('phase', 'scene', 'reason')
+                     else row.optional(name)
+                     for name in COLUMNS)) for row in found.rows]
 
 
 TABLE = ('Phase', 'Scene', 'Windows', 'No reading', 'Times the baseline', 'Flagged', '95 % from',

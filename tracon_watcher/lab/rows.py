@@ -20,6 +20,8 @@ import pathlib
 import typing
 
 from tracon_watcher.characteristics import NAMES
+from tracon_watcher import csv_table
+from tracon_watcher import files
 from tracon_watcher.lab import errors
 from tracon_watcher.lab import observation
 from tracon_watcher.lab import plan
@@ -156,20 +158,21 @@ class File:
             self._read()
 
     def _read(self) -> None:
-        text = self._path.read_text()
+        text = files.text(self._path, 'name a new file')
         if not text.endswith('\n'):
             text = text[:text.rfind('\n') + 1]      # a row that was being written
             self._path.write_text(text)
-        lines = text.splitlines()
-        for line in lines:
-            if line.startswith('#'):
-                key, _colon, value = line[1:].partition(':')
-                self.header[key.strip()] = value.strip()
-        body = [line for line in lines if not line.startswith('#')]
-        self.rows = list(csv.DictReader(body))
-        if self.rows and tuple(self.rows[0]) != dataset.COLUMNS:
+        found = csv_table.parse(text, str(self._path), least=0)
+        self.header.update(found.header)
+        if found.rows and found.columns != dataset.COLUMNS:
             raise errors.TestbedError('%s has other columns than this version writes: '
                                       'name a new file' % self._path)
+        for row in found.rows:
+            row.number('started_at')
+            for name in found.columns:
+                if name not in dataset.TEXT:
+                    row.optional(name)
+        self.rows = [row.fields for row in found.rows]
 
     def begin(self, header: dict[str, str]) -> None:
         """Write the header of a new file; check that an old one continues the same run."""
@@ -211,9 +214,8 @@ class File:
         self.header.pop('given_up', None)
         if given_up:
             self.header['given_up'] = '%d: %s' % (len(given_up), ', '.join(given_up))
-        part = self._path.with_suffix('.part')
-        part.write_text(self._head() + _lines(self.rows))
-        part.replace(self._path)
+        with files.replaced(self._path) as out:
+            out.write(self._head() + _lines(self.rows))
 
 
 def _lines(rows: typing.Iterable[dict[str, str]]) -> str:

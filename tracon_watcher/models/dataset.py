@@ -19,21 +19,19 @@ not negative.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import gzip
 import hashlib
-import math
 import os
 import pathlib
-from typing import Iterable, Mapping, NoReturn
-import zlib
+from typing import Iterable, Mapping
 
 import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
-from tracon_watcher.characteristics import NAMES
+from tracon_watcher.characteristics import LARGEST, NAMES
+from tracon_watcher import csv_table
 from tracon_watcher import errors
+from tracon_watcher import files
 from tracon_watcher.models import points as measured
 
 SCHEMA = 'tracon-measurements/2'
@@ -49,7 +47,8 @@ KINDS = ('solo', 'background', 'generator', 'pair', 'repeat', 'reverse',
 _CHARACTERISTICS = {
     f'{whose}_{when}': tuple(f'{whose}_{when}_{name}' for name in NAMES)
     for when in ('alone', 'observed') for whose in ('target', 'background')}
-_TEXT = ('point', 'kind', 'target', 'background', 'started_at')
+#: Columns that hold text; the others hold numbers.
+TEXT = ('point', 'kind', 'target', 'background', 'started_at')
 #: Hardware and software events, as libvirt names them.
 EVENTS = ('cpu_cycles', 'instructions', 'cache_references', 'cache_misses',
           'context_switches', 'cpu_migrations')
@@ -68,6 +67,7 @@ COLUMNS = (
 #: Columns that a file must have to be learnt from; the others are for people.
 NEEDED = ('point', 'kind', 'target', 'background', 'repetition', 'slowdown', 'iops_ratio',
           *(name for names in _CHARACTERISTICS.values() for name in names))
+_DEMANDS = frozenset(name for names in _CHARACTERISTICS.values() for name in names)
 _POSITIVE = ('slowdown', 'iops_ratio', 'time_per_unit', 'solo_time_per_unit')
 
 
@@ -76,7 +76,7 @@ class Dataset:
     """One file of measurements of one host type.
 
     :param name: file name without folders
-    :param sha256: of the file
+    :param sha256: of its text
     :param header: what its first lines say
     :param text: (n,) strings of the columns that hold text
     :param numbers: (n,) numbers of the others, NaN where undefined
@@ -132,31 +132,16 @@ def read(path: str | os.PathLike[str]) -> Dataset:
     :raises tracon_watcher.errors.InvalidDocument: naming file, line, column and value
     """
     source = os.fspath(path)
-    try:
-        content = pathlib.Path(source).read_bytes()
-        if source.endswith('.gz'):
-            content = gzip.decompress(content)
-        text = content.decode('utf-8')
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise errors.InvalidDocument(source, 'the file', str(error),
-                                     'cannot be read; name a CSV of `tracon lab measure`'
-                                     ) from None
-    if not text.endswith('\n'):
-        raise errors.InvalidDocument(
-            source, f'line {text.count(chr(10)) + 1}', text.rsplit('\n', 1)[-1],
-            'the file ends within a line: truncated? copy it again, or measure on to resume')
-    lines = text.splitlines()
-    header = _header(source, lines)
-    first = next((i for i, line in enumerate(lines) if not line.startswith('#')), len(lines))
-    names = _names(source, lines[first] if first < len(lines) else '', first + 1)
-    rows = _rows(source, lines[first + 1:], names, first + 2)
-    _check_rows(source, rows)
+    text = files.text(path, 'name a CSV of `tracon lab measure`')
+    found = csv_table.parse(text, source, NEEDED, ended='copy it again, or measure on to resume')
+    header = _header(found)
+    _check_rows(found.rows)
     return Dataset(
-        pathlib.Path(source).name, hashlib.sha256(content).hexdigest(), header,
-        {name: np.array([row[name] for _, row in rows], dtype=np.str_)
-         for name in names if name in _TEXT},
-        {name: np.array([_number(source, number, name, row[name]) for number, row in rows])
-         for name in names if name not in _TEXT})
+        pathlib.Path(source).name, hashlib.sha256(text.encode()).hexdigest(), header,
+        {name: np.array([row.fields[name] for row in found.rows], dtype=np.str_)
+         for name in found.columns if name in TEXT},
+        {name: np.array([_number(row, name) for row in found.rows])
+         for name in found.columns if name not in TEXT})
 
 
 def read_all(paths: Iterable[str | os.PathLike[str]]) -> list[Dataset]:
@@ -215,87 +200,41 @@ def _told(one: Dataset, mark: tuple[str, ...]) -> tuple[str, str]:
     return 'point', f'{mark[1]}, measured at {mark[2]}'
 
 
-def _header(source: str, lines: list[str]) -> dict[str, str]:
-    header: dict[str, str] = {}
-    for line in lines:
-        if not line.startswith('#'):
-            break
-        key, colon, value = line[1:].partition(':')
-        if colon:
-            header[key.strip()] = value.strip()
+def _header(found: csv_table.Table) -> Mapping[str, str]:
+    header = found.header
     if header.get('schema') not in READABLE:
-        raise errors.InvalidDocument(source, 'header schema', header.get('schema'),
+        raise errors.InvalidDocument(found.source, 'header schema', header.get('schema'),
                                      'this version reads ' + ' and '.join(READABLE))
     if not header.get('host_type'):
-        raise errors.InvalidDocument(source, 'header host_type', header.get('host_type'),
+        raise errors.InvalidDocument(found.source, 'header host_type', header.get('host_type'),
                                      'expected a line "# host_type: NAME"')
     return header
 
 
-def _names(source: str, line: str, number: int) -> list[str]:
-    names = next(csv.reader([line]), [])
-    missing = [name for name in NEEDED if name not in names]
-    if missing:
-        raise errors.InvalidDocument(source, f'line {number}, the columns', ', '.join(missing),
-                                     'missing; needed are ' + ', '.join(NEEDED))
-    double = [name for name in names if names.count(name) > 1]
-    if double:
-        raise errors.InvalidDocument(source, f'line {number}, the columns', double[0],
-                                     'stands there twice')
-    return names
-
-
-def _rows(source: str, lines: list[str], names: list[str],
-          start: int) -> list[tuple[int, dict[str, str]]]:
-    rows = []
-    for number, fields in enumerate(csv.reader(lines), start):
-        if len(fields) != len(names):
-            raise errors.InvalidDocument(
-                source, f'line {number}', ','.join(fields),
-                f'expected {len(names)} fields, found {len(fields)}: truncated or edited?')
-        rows.append((number, dict(zip(names, fields))))
-    if not rows:
-        raise errors.InvalidDocument(source, 'the points', 'none', 'the file holds no point')
-    return rows
-
-
-def _check_rows(source: str, rows: list[tuple[int, dict[str, str]]]) -> None:
+def _check_rows(rows: Iterable[csv_table.Row]) -> None:
     seen: dict[tuple[str, str], int] = {}
-    for number, row in rows:
-        if row['kind'] not in KINDS:
-            _refuse(source, number, 'kind', row['kind'], f'expected one of {", ".join(KINDS)}')
-        key = (row['point'], row['repetition'])
+    for row in rows:
+        kind = row.fields['kind']
+        if kind not in KINDS:
+            row.refuse('kind', f'expected one of {", ".join(KINDS)}')
+        key = (row.fields['point'], row.fields['repetition'])
         if key in seen:
-            _refuse(source, number, 'point', row['point'],
-                    f'stands already in line {seen[key]}; remove one of the two')
-        seen[key] = number
-        if not row['target']:
-            _refuse(source, number, 'target', '', 'every point has a target')
+            row.refuse('point', f'stands already in line {seen[key]}; remove one of the two')
+        seen[key] = row.line
+        if not row.fields['target']:
+            row.refuse('target', 'every point has a target')
         needed = list(_CHARACTERISTICS['target_alone'])
-        if row['kind'] != 'solo':
+        if kind != 'solo':
             needed += _CHARACTERISTICS['background_alone']
-            if not row['background']:
-                _refuse(source, number, 'background', '', f'a {row["kind"]} point has one')
+            if not row.fields['background']:
+                row.refuse('background', f'a {kind} point has one')
         for name in needed:
-            if not row[name]:
-                _refuse(source, number, name, '', f'a {row["kind"]} point needs it')
+            if not row.fields[name]:
+                row.refuse(name, f'a {kind} point needs it')
 
 
-def _number(source: str, line: int, name: str, field: str) -> float:
-    if field == '':
-        return math.nan
-    try:
-        value = float(field)
-    except ValueError:
-        _refuse(source, line, name, field, 'expected a number, or nothing where undefined')
-    if not math.isfinite(value):
-        _refuse(source, line, name, field, 'expected a finite number; leave the field empty '
-                                           'where a value is undefined')
-    if value < 0 or (value == 0 and name in _POSITIVE):
-        _refuse(source, line, name, field,
-                'expected a number above 0' if name in _POSITIVE else 'expected no negative one')
+def _number(row: csv_table.Row, name: str) -> float:
+    value = row.optional(name, high=LARGEST) if name in _DEMANDS else row.optional(name)
+    if value == 0 and name in _POSITIVE:
+        row.refuse(name, 'expected a number above 0')
     return value
-
-
-def _refuse(source: str, line: int, column: str, value: str, remedy: str) -> NoReturn:
-    raise errors.InvalidDocument(source, f'line {line}, column {column}', value, remedy)

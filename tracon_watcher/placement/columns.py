@@ -19,19 +19,17 @@ off garbage collections that hold up every thread of the process.
 from __future__ import annotations
 
 import math
-import sys
 from typing import Any, Mapping, NoReturn
 
 import numpy as np
 
-from tracon_watcher.characteristics import COUNT, FloatArray, IntArray, NAMES
+from tracon_watcher.characteristics import COUNT, FloatArray, IntArray, LARGEST, NAMES
 from tracon_watcher import document
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
 
 _NUMBERS = frozenset((float, int))
-_LARGEST = sys.float_info.max
 #: Virtual CPUs of a VM, or cores of a host.
 MOST = 65536
 _UNKNOWN = [math.nan] * COUNT
@@ -178,19 +176,20 @@ def _profiles(fields: document.Fields, vms: list[Any], values: list[Any]) -> Flo
             found = np.array(values, dtype=np.float64).reshape(-1, COUNT)
         except OverflowError:       # a whole number beyond all floats
             found = np.full((1, COUNT), -1.0)
-        if not ((found < 0) | np.isinf(found)).any():
+        if not ((found < 0) | (found > LARGEST)).any():
             return found
     for index, vm in enumerate(vms):
         profile = vm.get('profile')
         if profile is not None and not all(
-                type(value) in _NUMBERS and 0 <= value <= _LARGEST for value in profile):
+                type(value) in _NUMBERS and 0 <= value <= LARGEST for value in profile):
             _refuse_profile(fields, index, vm)
     raise AssertionError('a profile is wrong, and none was found')
 
 
 def _refuse_profile(fields: document.Fields, index: int, vm: Any) -> NoReturn:
     """Name what is wrong with a profile."""
-    document.Fields(fields.source, vm, f'vms[{index}]').array('profile', (COUNT,), 0.0)
+    document.Fields(fields.source, vm, f'vms[{index}]').array(
+        'profile', (COUNT,), 0.0, LARGEST)
     fields.refuse(f'vms[{index}].profile', vm['profile'], f'expected {", ".join(NAMES)}')
 
 

@@ -19,6 +19,7 @@ import math
 from typing import Iterable, Mapping
 
 from tracon_watcher import errors
+from tracon_watcher import numerals
 
 MAX_SLOWDOWN = 'tracon:max_slowdown'
 MIN_IOPS_RATIO = 'tracon:min_iops_ratio'
@@ -57,13 +58,13 @@ def parse(key: str, text: object) -> float:
     """
     low, high = RANGES[key]
     try:
-        value = float(str(text))
-    except ValueError:
-        value = math.nan
-    if not low <= value <= high:
-        raise errors.InvalidOption(key, text, f'expected a number from {low:g} to {high:g}, '
-                                   'or no such key for no limit')
-    return value
+        # As the validators in Nova's API, which know no exponent.
+        if 'e' not in str(text).lower():
+            return numerals.parse(str(text), low, high)
+    except numerals.InvalidNumber:
+        pass
+    raise errors.InvalidOption(key, text, f'expected a decimal number{numerals.within(low, high)}'
+                               ', such as 1.0, or no such key for no limit')
 
 
 def from_metadata(metadata: Mapping[str, object], faults: list[str] | None = None) -> Limits:

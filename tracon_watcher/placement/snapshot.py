@@ -28,11 +28,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import pathlib
 from typing import Any, Iterable, Iterator, Mapping
 
 from tracon_watcher import document
 from tracon_watcher import errors
+from tracon_watcher import files
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import columns
@@ -102,14 +102,12 @@ def decode(lines: Iterable[str], source: str) -> Snapshot:
 def write(path: str | os.PathLike[str], cluster: cluster_module.ClusterState,
           maximum_age_seconds: float = 900.0,
           pools: Mapping[str, queues.Pool] | None = None) -> None:
-    """Write a snapshot file atomically: a reader sees the old one or the new one, whole."""
-    target = pathlib.Path(path)
-    scratch = target.with_name(f'.{target.name}.{os.getpid()}')
-    with scratch.open('w', encoding='utf-8') as stream:
+    """Write a snapshot file atomically: a reader sees the old one or the new one, whole.
+
+    :raises tracon_watcher.errors.InvalidDocument: where it cannot be written
+    """
+    with files.replaced(path) as stream:
         stream.writelines(lines(Snapshot(cluster, maximum_age_seconds, pools=pools or {})))
-        stream.flush()
-        os.fsync(stream.fileno())
-    scratch.replace(target)
 
 
 def read(path: str | os.PathLike[str]) -> Snapshot:
@@ -118,12 +116,8 @@ def read(path: str | os.PathLike[str]) -> Snapshot:
     :raises tracon_watcher.errors.InvalidDocument: naming file, line, field and value
     """
     source = os.fspath(path)
-    try:
-        with open(source, encoding='utf-8') as stream:
-            return decode(stream, source)
-    except (OSError, UnicodeDecodeError) as error:
-        raise errors.InvalidDocument(source, 'the file', str(error),
-                                     f'cannot be read; {_REWRITE}') from None
+    with files.readable(path, _REWRITE), open(source, encoding='utf-8-sig') as stream:
+        return decode(stream, source)
 
 
 def _contents(content: Snapshot) -> Iterator[dict[str, Any]]:

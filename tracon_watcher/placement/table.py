@@ -19,16 +19,15 @@ is an error, since a gap is no measurement of zero.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import datetime
-import math
-from typing import Iterable, Mapping
+import os
 
 import numpy as np
 
+from tracon_watcher.characteristics import COUNT, LARGEST, NAMES
+from tracon_watcher import csv_table
 from tracon_watcher import errors
-from tracon_watcher.characteristics import COUNT, NAMES
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import columns as columns_module
 from tracon_watcher.placement import limits
@@ -39,117 +38,83 @@ OPTIONAL = ('host_type', 'storage', 'updated_at', 'cores', 'vcpus', 'storage_wai
             'flavor', 'image', 'max_slowdown', 'min_iops_ratio')
 
 
-def read(lines: Iterable[str], source: str, now: float, host_type: str | None = None,
-         version: int = 0) -> cluster.ClusterState:
-    """Build a cluster from the lines of a CSV table.
+def read(path: str | os.PathLike[str], now: float,
+         host_type: str | None = None) -> cluster.ClusterState:
+    """Build a cluster from a CSV table.
 
-    :param source: the file's name, for the errors
-    :param now: seconds since the epoch, for rows without ``updated_at``
+    :param now: seconds since the epoch, for rows without ``updated_at``; the version is of it
     :param host_type: of rows without one
     :raises tracon_watcher.errors.InvalidDocument: naming file, line, column and value
     """
-    rows = csv.DictReader(lines)
-    columns = rows.fieldnames or []
-    for name in REQUIRED:
-        if name not in columns:
-            raise errors.InvalidDocument(source, 'the columns', ','.join(columns),
-                                         f'column {name} is missing')
-    for name in columns:
-        if name not in REQUIRED + OPTIONAL:
-            raise errors.InvalidDocument(source, 'the columns', name, 'unknown column; known are '
-                                         + ', '.join(REQUIRED + OPTIONAL))
+    return build(csv_table.read(path, 'name a CSV table', REQUIRED, REQUIRED + OPTIONAL), now,
+                 host_type)
+
+
+def build(found: csv_table.Table, now: float,
+          host_type: str | None = None) -> cluster.ClusterState:
+    """Build a cluster from a table, as :func:`read` does."""
     hosts: dict[str, cluster.Host] = {}
     residents: dict[str, list[cluster.Resident]] = {}
     kinds, profiles = [], []
-    for row in rows:
-        line = _Line(f'{source}: line {rows.line_num}', row)
-        name = line.text('host')
+    spelt: dict[str, str] = {}
+    for row in found.rows:
+        name = row.text('host')
         if not name:
-            line.refuse('host', 'a row names its host')
-        facts = cluster.Host(name, (), line.text('host_type') or host_type,
-                             line.text('storage') or cluster.LOCAL, line.time('updated_at', now),
-                             line.whole('cores'))
+            row.refuse('host', 'a row names its host')
+        if spelt.setdefault(name.casefold(), name) != name:
+            row.refuse('host', f'an earlier row spells it {spelt[name.casefold()]}; write it as '
+                       'Nova does')
+        facts = cluster.Host(name, (), row.text('host_type') or host_type,
+                             row.text('storage') or cluster.LOCAL, _time(row, 'updated_at', now),
+                             _whole(row, 'cores'))
         if hosts.setdefault(name, facts) != facts:
-            line.refuse('host', 'its type, storage, time and cores differ from an earlier row of '
-                        'this host')
-        vm = line.resident()
+            row.refuse('host', 'its type, storage, time and cores differ from an earlier row of '
+                       'this host')
+        vm = _resident(row)
         residents.setdefault(name, [])
         if vm is not None:
             residents[name].append(vm)
-            kinds.append((line.text('project'), line.text('flavor'), line.text('image')))
+            kinds.append((row.text('project'), row.text('flavor'), row.text('image')))
             profiles.append(np.full(COUNT, np.nan) if vm.profile is None else vm.profile)
-    if not hosts:
-        raise errors.InvalidDocument(source, 'the table', '', 'there is not one row')
     history = newcomer.learn(np.array(profiles).reshape(-1, COUNT), kinds)
     try:
         return cluster.build(
             [dataclasses.replace(host, residents=tuple(residents[name]))
-             for name, host in hosts.items()], history, version, now)
+             for name, host in hosts.items()], history, int(now), now)
     except ValueError as error:
-        raise errors.InvalidDocument(source, 'the table', str(error),
+        raise errors.InvalidDocument(found.source, 'the table', str(error),
                                      'name every VM once') from None
 
 
-class _Line:
-    """One row of the table, whose fields are checked as they are read."""
+def _whole(row: csv_table.Row, name: str) -> int | None:
+    return row.whole(name, 1, columns_module.MOST) if row.text(name) else None
 
-    def __init__(self, source: str, row: Mapping[str | None, object]) -> None:
-        self._source = source
-        self._row = row
-        if None in row or None in row.values():
-            raise errors.InvalidDocument(source, 'the row', list(row.values()),
-                                         'it has another number of fields than the heading; '
-                                         'is the file truncated?')
 
-    def refuse(self, name: str, remedy: str) -> None:
-        raise errors.InvalidDocument(self._source, name, self.text(name), remedy)
+def _time(row: csv_table.Row, name: str, default: float) -> float:
+    text = row.text(name)
+    if not text:
+        return default
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        row.refuse(name, 'expected an ISO 8601 time such as 2026-01-31T12:00:00+00:00')
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.timezone.utc)
+    return moment.timestamp()
 
-    def text(self, name: str) -> str:
-        return str(self._row.get(name, '')).strip()
 
-    def number(self, name: str, low: float, high: float) -> float:
-        try:
-            value = float(self.text(name))
-        except ValueError:
-            value = math.nan
-        if not low <= value <= high or math.isinf(value):
-            until = f' to {high:g}' if math.isfinite(high) else ' upward'
-            self.refuse(name, f'expected a finite number from {low:g}{until}')
-        return value
-
-    def whole(self, name: str) -> int | None:
-        if not self.text(name):
-            return None
-        value = self.number(name, 1, columns_module.MOST)
-        if value != int(value):
-            self.refuse(name, 'expected a whole number')
-        return int(value)
-
-    def time(self, name: str, default: float) -> float:
-        text = self.text(name)
-        if not text:
-            return default
-        try:
-            moment = datetime.datetime.fromisoformat(text)
-        except ValueError:
-            self.refuse(name, 'expected an ISO 8601 time such as 2026-01-31T12:00:00+00:00')
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=datetime.timezone.utc)
-        return moment.timestamp()
-
-    def resident(self) -> cluster.Resident | None:
-        uuid = self.text('uuid')
-        given = [name for name in NAMES if self.text(name)]
-        if not uuid:
-            if given:
-                self.refuse('uuid', 'a row with a profile names its VM')
-            return None
-        profile = None
+def _resident(row: csv_table.Row) -> cluster.Resident | None:
+    uuid = row.text('uuid')
+    given = [name for name in NAMES if row.text(name)]
+    if not uuid:
         if given:
-            profile = np.array([self.number(name, 0, math.inf) for name in NAMES])
-        values = {key: self.number(key, *limits.RANGES[f'tracon:{key}'])
-                  for key in ('max_slowdown', 'min_iops_ratio') if self.text(key)}
-        return cluster.Resident(uuid, profile, limits.Limits(**values),
-                                vcpus=self.whole('vcpus') or 1,
-                                storage_wait=self.number('storage_wait', 0.0, 1.0)
-                                if self.text('storage_wait') else math.nan)
+            row.refuse('uuid', 'a row with a profile names its VM')
+        return None
+    profile = None
+    if given:
+        profile = np.array([row.number(name, 0.0, LARGEST) for name in NAMES])
+    values = {key: row.number(key, *limits.RANGES[f'tracon:{key}'])
+              for key in ('max_slowdown', 'min_iops_ratio') if row.text(key)}
+    return cluster.Resident(uuid, profile, limits.Limits(**values),
+                            vcpus=_whole(row, 'vcpus') or 1,
+                            storage_wait=row.optional('storage_wait', 0.0, 1.0))

@@ -22,10 +22,12 @@ import time
 from typing import Callable, Mapping, Sequence
 
 from tracon_watcher.characteristics import NAMES
+from tracon_watcher import errors
 from tracon_watcher.lab import errors as lab_errors
 from tracon_watcher.lab import observation
 from tracon_watcher.lab import plan as plans
 from tracon_watcher.lab import rows
+from tracon_watcher import numerals
 from tracon_watcher.profiling import plan
 from tracon_watcher.profiling import site as sites
 
@@ -71,9 +73,13 @@ class Journal:
     def speed(self) -> plan.Speed | None:
         """The speed that the file's programs were set by; None for a new file."""
         try:
-            return plan.Speed(*(float(self.file.header[name]) for name in _SPEED))
+            return plan.Speed(*(numerals.parse(self.file.header[name]) for name in _SPEED))
         except KeyError:
             return None
+        except numerals.InvalidNumber as error:
+            raise errors.InvalidDocument(
+                str(self.path.with_suffix('.csv')), 'header ' + ', '.join(_SPEED), str(error),
+                'name a new folder') from None
 
     @property
     def awaited(self) -> list[plan.Slot]:

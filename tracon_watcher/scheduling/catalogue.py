@@ -19,6 +19,7 @@ import math
 import re
 
 from tracon_watcher import errors
+from tracon_watcher import numerals
 from tracon_watcher.scheduling import base
 from tracon_watcher.scheduling import fifo
 from tracon_watcher.scheduling import matching
@@ -146,14 +147,15 @@ def _values(name: str, text: str, known: tuple[str, ...]) -> dict[str, float]:
     values: dict[str, float] = {}
     for part in text.split(':')[1:]:
         key, _equals, value = part.partition('=')
-        try:
-            values[key] = float(value)
-        except ValueError:
-            values[key] = math.nan
-        # Without a threshold no task waits. There is no such thing as an endless surplus.
-        fits = math.isfinite(values[key]) and not (key == 'wait' and values[key] < 0)
-        if key not in known or not (fits or (key == 'threshold' and values[key] == -math.inf)):
+        if key not in known:
             raise _unknown(name)
+        if key == 'threshold' and value == '-inf':
+            values[key] = -math.inf     # without a threshold no task waits
+            continue
+        try:
+            values[key] = numerals.parse(value, 0.0 if key == 'wait' else -math.inf)
+        except numerals.InvalidNumber as error:
+            raise errors.InvalidOption('scheduler', name, f'{key} is {error}') from None
     return values
 
 

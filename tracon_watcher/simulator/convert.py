@@ -30,12 +30,14 @@ import io
 import math
 import os
 from typing import BinaryIO, cast, Iterator, Sequence, TextIO
-import zlib
 
 import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
+from tracon_watcher import csv_table
 from tracon_watcher import errors
+from tracon_watcher import files
+from tracon_watcher import numerals
 from tracon_watcher.simulator import trace
 from tracon_watcher import tie_breaking
 
@@ -112,21 +114,18 @@ def convert(path: str | os.PathLike[str], layout: str, classes: Sequence[str],
     return len(table), passed
 
 
-def _lines(source: str) -> Iterator[tuple[int, list[str]]]:
-    try:
-        with gzip.open(source, 'rb') if source.endswith('.gz') else open(source, 'rb') as raw:
-            file = io.TextIOWrapper(cast(BinaryIO, raw), 'utf-8-sig', newline='')
-            yield from ((number, fields) for number, fields in enumerate(csv.reader(file), 1)
-                        if fields)
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
-        raise errors.InvalidDocument(source, 'the file', str(error),
-                                     'cannot be read; expected a CSV file') from None
+def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield number and fields of each line; such files are too large to be held in memory."""
+    source = os.fspath(path)
+    with files.readable(path, 'expected a CSV file'), (
+            gzip.open(source, 'rb') if source.endswith('.gz') else open(source, 'rb')) as raw:
+        yield from csv_table.rows(
+            io.TextIOWrapper(cast(BinaryIO, raw), 'utf-8-sig', newline=''), source)
 
 
 def _number(field: str) -> float:
     """Return a number, NaN for anything else: public traces have holes."""
     try:
-        value = float(field)
-    except ValueError:
+        return numerals.parse(field)
+    except numerals.InvalidNumber:
         return math.nan
-    return value if math.isfinite(value) else math.nan

@@ -188,6 +188,11 @@ def check(case: Case) -> None:
     if case.audit_minutes and case.setup.truth == PUBLISHED:
         raise errors.InvalidOption('audit_minutes', case.audit_minutes, 'audits need the CPU use '
                                    f'of tasks, of which the truth {PUBLISHED} says nothing')
+    if case.audit_minutes and not 1 / 60 <= case.audit_minutes < math.inf:
+        raise errors.InvalidOption('audit_minutes', case.audit_minutes,
+                                   'expected 0 for no audits, or a second at least, 1/60')
+    if not 0 <= case.pause < math.inf:
+        raise errors.InvalidOption('pause', case.pause, 'a number of seconds not below 0')
     if case.trace and not 0 <= case.hours < math.inf:
         raise errors.InvalidOption('hours', case.hours, 'how long to go on is not below 0')
     if case.rate * 60 * case.hours > MOST_TASKS:

@@ -44,10 +44,12 @@ class ExtraSpecsTest(base.InterferenceTestCase):
         for key, value in [
                 (limits.MAX_SLOWDOWN, text) for text in (
                     '1', '1.0', '1.5', '999.99', '1000', '1000.0', '0.9', '0', '1001', '1000.1',
-                    '-2', '', 'nan', 'inf', '2x', '10000')] + [
+                    '-2', '', 'nan', 'inf', '2x', '10000', '1e2', '1E1', '1_5', '１.５', '٢',
+                    ' 1.5 ', '1.5\n', '+1.5', '1.', '01.5', '1,5', '9' * 400)] + [
                 (limits.MIN_IOPS_RATIO, text) for text in (
                     '1', '1.0', '0.5', '0.001', '0.0010', '0.01', '0.1', '0.999', '0.0009', '0',
-                    '0.0', '0.00', '0.000', '1.1', '2', '-0.5', 'nan', '')]:
+                    '0.0', '0.00', '0.000', '1.1', '2', '-0.5', 'nan', '', '.5', '1.', '０.５',
+                    '5e-1')]:
             self.assertEqual(self.parses(key, value), self.validates(key, value), (key, value))
 
     @staticmethod

@@ -46,6 +46,13 @@ class Lack(command.Command):
         import no_such_package  # noqa: F401
 
 
+class Write(command.Command):
+    """Writes where it may not."""
+
+    def take_action(self, parsed_args):
+        open('no/such/folder/picture.svg', 'w')
+
+
 class Table(lister.Lister):
     """Show a table."""
 
@@ -89,6 +96,13 @@ class Program(unittest.TestCase):
         code, _out, err = self.run_program('break', **{'break': Break})
         self.assertEqual(1, code)
         self.assertIn('KeyError was not expected', err)
+
+    def test_a_file_that_cannot_be_used_is_an_expected_error(self):
+        code, _out, err = self.run_program('write', write=Write)
+        self.assertEqual(2, code)
+        self.assertEqual("no/such/folder/picture.svg: the file is 'No such file or directory': "
+                         'cannot be read or written; name another, or change permissions\n',
+                         err)
 
     def test_missing_package_names_the_extras(self):
         code, _out, err = self.run_program('lack', lack=Lack)

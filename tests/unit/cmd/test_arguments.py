@@ -23,6 +23,7 @@ from tracon_watcher.cmd import arguments
 from tracon_watcher.cmd import bench_engine
 from tracon_watcher.cmd import bench_snapshot
 from tracon_watcher.cmd import simulate
+from tracon_watcher.cmd import simulate_hosts
 from tracon_watcher import numerals
 
 
@@ -91,6 +92,12 @@ class EveryCommand(unittest.TestCase):
             code, told = said(command(None, None).get_parser('tracon'), *given)
             self.assertEqual(2, code)
             self.assertIn(expected, told)
+
+    def test_a_picture_has_an_ending_that_can_be_drawn(self):
+        code, told = said(simulate_hosts.Hosts(None, None).get_parser('tracon'), '--plot', 'x.xyz')
+        self.assertEqual(2, code)
+        self.assertIn("argument --plot: 'x.xyz': expected a file name that ends in .png or .svg",
+                      told)
 
     def test_the_size_of_a_cloud(self):
         parser = argparse.ArgumentParser()

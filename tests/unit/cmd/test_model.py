@@ -147,7 +147,7 @@ class TestModelCommands(folder.FolderCase):
                 (('model', 'fit', str(broken), '--output', str(self.folder / 'x')),
                  'broken.csv: line'),
                 (('model', 'fit', self.measurements, '--output', self.measurements),
-                 '--output='),
+                 "the file is 'File exists': cannot be"),
                 (('model', 'evaluate', self.measurements, '--plot', 'x.pdf'), "--plot='x.pdf'"),
                 (('model', 'show', str(edited)), "edited.json: form is 'spline'"),
                 (('model', 'show', 'nowhere.json'), 'nowhere.json: the file')):

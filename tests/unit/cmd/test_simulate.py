@@ -157,6 +157,7 @@ class TestSimulateCommands(SimulateCase):
         for arguments, said in (
                 (('static', '--machines', '0'), "--machines: '0': expected a whole number of at"),
                 (('static', '--solo-minutes', '1e300'), "--solo-minutes: '1e300': expected a fin"),
+                (('dynamic', '--audit-minutes', '1e-9'), 'audit_minutes=1e-09: expected 0'),
                 (('dynamic', '--audit-minutes', 'nan'), "--audit-minutes: 'nan': expected a fini"),
                 (('dynamic', '--pause', '-1'), "--pause: '-1': expected a finite number from 0"),
                 (('dynamic', '--hours', 'inf'), "--hours: 'inf': expected a finite number"),
@@ -193,7 +194,7 @@ class TestSimulateCommands(SimulateCase):
                 (('dynamic', '--hours', '-1'), "--hours: '-1': expected"),
                 (('dynamic', '--schedulers', 'optimum'), "scheduler='optimum'"),
                 (('dynamic', '--audit-minutes', '-1'), 'audit'),
-                (('trace', str(trace)), "line 2, arrival_seconds is '-5'"),
+                (('trace', str(trace)), "line 2, column arrival_seconds is '-5'"),
                 (('trace', 'nowhere.csv'), 'cannot be read'),
                 (('convert', 'azure', 'nowhere.csv'), 'cannot be read'),
                 (('figures', '--figures', '7'), '--figures'),

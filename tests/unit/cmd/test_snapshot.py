@@ -17,6 +17,7 @@ import json
 from tests.unit import folder
 from tracon_watcher.cmd import app
 from tracon_watcher.cmd import snapshot
+from tracon_watcher import errors
 
 TABLE = '''\
 host,uuid,read_requests_per_second,write_requests_per_second,guest_cpu,host_cpu,cores,vcpus
@@ -50,3 +51,13 @@ class TestSnapshot(folder.FolderCase):
         self.assertGreater(rows[0]['worst slowdown'], 1.5)
         self.assertLess(rows[0]['worst IOPS ratio'], 0.95)
         self.assertEqual(1.0, rows[1]['worst slowdown'])
+
+    def test_an_output_that_cannot_be_written_is_named_and_nothing_is_left(self):
+        table = self.folder / 'state.csv'
+        table.write_text('\ufeff' + TABLE)
+        before = set(self.folder.iterdir())
+        for output in (self.folder, self.folder / 'no' / 'snapshot'):
+            build = snapshot.Build(app.TraconApp(), None)
+            with self.assertRaisesRegex(errors.InvalidDocument, 'the file is .*cannot be written'):
+                build.run(build.get_parser('').parse_args([str(table), '--output', str(output)]))
+        self.assertEqual(before, set(self.folder.iterdir()))

@@ -21,7 +21,7 @@ import unittest
 
 import numpy as np
 
-from tracon_watcher.lab import errors
+from tracon_watcher import errors
 from tracon_watcher.lab import mixes
 from tracon_watcher.simulator import loops
 
@@ -83,8 +83,8 @@ class MixesTest(unittest.TestCase):
         np.testing.assert_allclose(judged.waits, judged.measured)
 
     def test_what_was_measured(self):
-        header, rows = mixes.read(mixes.PACKAGED)
-        judged = mixes.judge(rows, int(header['cores']))
+        cores, rows = mixes.read(mixes.PACKAGED)
+        judged = mixes.judge(rows, cores)
         self.assertEqual((20, 100), (len({row.mix for row in judged.rows}), len(judged.rows)))
         self.assertFalse(np.isnan(judged.measured).any())
         table = {one[:2]: one for one in mixes.table(judged)}
@@ -103,7 +103,10 @@ class MixesTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, 'mixes.csv')
             path.write_text(text.getvalue())
-            self.assertEqual(({'cores': '2'}, rows), mixes.read(path))
+            self.assertEqual((2, rows), mixes.read(path))
             path.write_text(text.getvalue().replace('calc-30,10.0', 'calc-30,ten', 1))
-            with self.assertRaisesRegex(errors.TestbedError, 'row 1: .*ten.*expected the columns'):
+            with self.assertRaisesRegex(errors.InvalidDocument, "line 3, column .* is 'ten': exp"):
+                mixes.read(path)
+            path.write_text(text.getvalue().replace('cores: 2', 'cores: 2_0'))
+            with self.assertRaisesRegex(errors.InvalidDocument, "header cores is '2_0': expected"):
                 mixes.read(path)

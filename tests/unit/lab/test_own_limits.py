@@ -13,13 +13,12 @@
 """Verdicts, true causes, the confusion matrix, and slowdowns measured and judged."""
 
 import collections
-import io
 import pathlib
 import tempfile
 import unittest
 
+from tracon_watcher import errors
 from tracon_watcher.lab import causes
-from tracon_watcher.lab import errors
 from tracon_watcher.lab import own_limits
 
 NAN = float('nan')
@@ -96,18 +95,22 @@ class FileTestCase(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / 'windows.csv'
             causes.write(path, {'qemu': '9'}, windows)
-            text = path.read_text()
-        self.assertTrue(text.startswith('# qemu: 9\nresource,setting,'))
-        rows = causes.read(io.StringIO(text), 'windows.csv')
+            self.assertTrue(path.read_text().startswith('# qemu: 9\nresource,setting,'))
+            rows = causes.read(path)
         self.assertEqual([('CPU', 'own limit', 2, 0, 1, 1, 0, 0, 0, 0.5),
                           ('disk', 'both', 1, 0, 0, 0, 0, 1, 0, 0.0)], causes.matrix(rows))
 
     def test_another_file_is_refused(self):
-        with self.assertRaisesRegex(errors.TestbedError, 'x.csv: column foreign is miss'):
-            causes.read(io.StringIO('resource,cause\nCPU,neither\n'), 'x.csv')
         good = ','.join(causes.COLUMNS)
-        with self.assertRaisesRegex(errors.TestbedError, "cause 'x'"):
-            causes.read(io.StringIO(good + '\n' + ','.join('x' * len(causes.COLUMNS))), 'x.csv')
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'x.csv'
+            for text, said in (
+                    ('resource,cause\nCPU,neither\n', 'x.csv: line 1, .* column .*foreign.* miss'),
+                    (good + '\n' + ','.join('x' * len(causes.COLUMNS)),
+                     "x.csv: line 2, column cause is 'x': not of this release")):
+                path.write_text(text)
+                with self.assertRaisesRegex(errors.InvalidDocument, said):
+                    causes.read(path)
 
 
 class SlowdownsTestCase(unittest.TestCase):
@@ -115,14 +118,13 @@ class SlowdownsTestCase(unittest.TestCase):
     def rows(self, *windows):
         """Rows as of a file, of (neighbour, foreign load, units a second, slowdown)."""
         return [{'resource': 'CPU', 'limit': '', 'neighbour': neighbour, 'foreign': foreign,
-                 'units_per_second': rate, 'without_neighbour': '120.0', 'slowdown': slowdown}
+                 'units_per_second': rate, 'without_neighbour': 120.0, 'slowdown': slowdown}
                 for neighbour, foreign, rate, slowdown in windows]
 
     def test_measured_and_judged_beside_each_other(self):
         found = causes.slowdowns(self.rows(
-            ('loop', '0.01', '60.0', '2.2'), ('loop', '0.01', '40.0', '3.0'),
-            ('loop', '0.01', '30.0', ''), ('loop', '0.5', '1.0', '1.0'),
-            ('loop', '0.01', '0.0', '1.0'), ('none', '0.01', '120.0', '1.0')))
+            ('loop', 0.01, 60.0, 2.2), ('loop', 0.01, 40.0, 3.0), ('loop', 0.01, 30.0, NAN),
+            ('loop', 0.5, 1.0, 1.0), ('loop', 0.01, 0.0, 1.0), ('none', 0.01, 120.0, 1.0)))
         self.assertEqual(1, len(found))
         self.assertEqual(('CPU', '', 'loop', 3, 2, 3.0), found[0][:6])
         for expected, value in zip((2.6, 0.05, 0.1), found[0][6:], strict=True):
@@ -130,7 +132,7 @@ class SlowdownsTestCase(unittest.TestCase):
 
     def test_of_unknown_slowdowns_nothing_is_said(self):
         self.assertEqual([('CPU', '', 'loop', 1, 0, 2.0, None, None, None)],
-                         causes.slowdowns(self.rows(('loop', '0.01', '60.0', ''))))
+                         causes.slowdowns(self.rows(('loop', 0.01, 60.0, NAN))))
 
 
 class Domain:

@@ -12,6 +12,7 @@
 
 import gzip
 import os
+import re
 import shutil
 import tempfile
 import unittest
@@ -103,8 +104,8 @@ class TestRead(unittest.TestCase):
         self.refused('header host_type is None', [self.lines[0], *self.lines[2:]])
 
     def test_nothing_in_it(self):
-        self.refused("the points is 'none'", self.lines[:4])
-        self.refused('header schema', text='\n')
+        self.refused("the rows is 'none'", self.lines[:4])
+        self.refused('line 1, the columns.* is missing', text='\n')
 
     def test_compressed(self):
         with open(self.path, 'rb') as plain, gzip.open(self.path + '.gz', 'wb') as packed:
@@ -116,6 +117,24 @@ class TestRead(unittest.TestCase):
             packed.truncate(200)
         with self.assertRaisesRegex(errors.InvalidDocument, 'csv.gz: the file .*cannot be read'):
             dataset.read(self.path + '.gz')
+
+    def test_a_byte_order_mark_is_passed_over(self):
+        one = dataset.read(self.path)
+        with open(self.path, 'rb') as stream:
+            content = stream.read()
+        other = self.path.replace('synthetic', 'saved')
+        with open(other, 'wb') as stream:
+            stream.write(b'\xef\xbb\xbf' + content)
+        self.assertEqual(one.sha256, dataset.read(other).sha256)
+
+    def test_a_cell_that_is_too_large(self):
+        self.refused(r"line 6 is 'field larger than field limit \(131072\)': no CSV",
+                     self.edited('target', 'x' * 200000))
+
+    def test_numbers_are_written_as_json_writes_them(self):
+        for text in ('1_5', '１.５', '.5', '+1'):
+            self.refused(f"line 6, column slowdown is '{re.escape(text)}': expected a finite",
+                         self.edited('slowdown', text))
 
     def test_a_file_named_twice(self):
         other = self.path.replace('synthetic', 'copy')

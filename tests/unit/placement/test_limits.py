@@ -33,7 +33,12 @@ class Parse(unittest.TestCase):
     def test_names_key_value_and_range(self):
         for key, text in ((limits.MAX_SLOWDOWN, 'banana'), (limits.MAX_SLOWDOWN, '0.99'),
                           (limits.MAX_SLOWDOWN, 'nan'), (limits.MAX_SLOWDOWN, 'inf'),
-                          (limits.MIN_IOPS_RATIO, '1.01'), (limits.MIN_IOPS_RATIO, '0')):
+                          (limits.MIN_IOPS_RATIO, '1.01'), (limits.MIN_IOPS_RATIO, '0'),
+                          # What Nova's API refuses in a flavor, an aggregate may not state.
+                          (limits.MAX_SLOWDOWN, '1e1'), (limits.MAX_SLOWDOWN, '1_5'),
+                          (limits.MAX_SLOWDOWN, '１.５'), (limits.MAX_SLOWDOWN, ' 1.5 '),
+                          (limits.MAX_SLOWDOWN, '01.5'), (limits.MIN_IOPS_RATIO, '.5'),
+                          (limits.MIN_IOPS_RATIO, '1.')):
             with self.assertRaisesRegex(errors.InvalidOption, f"{key}='{text}'.*from"):
                 limits.parse(key, text)
 

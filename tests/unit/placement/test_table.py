@@ -16,6 +16,7 @@ import unittest
 
 import numpy as np
 
+from tracon_watcher import csv_table
 from tracon_watcher import errors
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import table
@@ -25,7 +26,8 @@ HEADING = ('host,host_type,storage,uuid,read_requests_per_second,write_requests_
 
 
 def read(*rows, heading=HEADING):
-    return table.read([heading + '\n'] + [row + '\n' for row in rows], 'state.csv', 50.0)
+    return table.build(csv_table.parse('\n'.join((heading, *rows)), 'state.csv', table.REQUIRED,
+                                       table.REQUIRED + table.OPTIONAL), 50.0)
 
 
 class Read(unittest.TestCase):
@@ -49,7 +51,7 @@ class Read(unittest.TestCase):
         np.testing.assert_array_equal([48, np.nan], state.cores)
         self.assertEqual([4, 1], state.vcpus.tolist())
         np.testing.assert_array_equal([0.3, np.nan], state.storage_wait)
-        for row, expected in (('a,t,,vm1,1,2,0.5,0.1,,,0,1,', "cores is '0'"),
+        for row, expected in (('a,t,,vm1,1,2,0.5,0.1,,,0,1,', "column cores is '0'"),
                               ('a,t,,vm1,1,2,0.5,0.1,,,2,1.5,', "vcpus is '1.5': .*whole"),
                               ('a,t,,vm1,1,2,0.5,0.1,,,2,1,2', "storage_wait is '2'")):
             with self.subTest(expected), self.assertRaisesRegex(errors.InvalidDocument, expected):
@@ -58,15 +60,21 @@ class Read(unittest.TestCase):
     def test_faults_are_named(self):
         good = 'a,t,,vm1,10,20,0.5,0.1,small,1.5'
         for rows, expected in (
-                (['a,t,,vm1,10,,0.5,0.1,small,'], "line 2: write_requests_per_second is ''"),
+                (['a,t,,vm1,10,,0.5,0.1,small,'], "2, column write_requests_per_second is ''"),
                 (['a,t,,vm1,10,nan,0.5,0.1,small,'], "write_requests_per_second is 'nan'"),
                 (['a,t,,vm1,10,-1,0.5,0.1,small,'], "write_requests_per_second is '-1'"),
                 (['a,t,,vm1,10,1,0.5,0.1,small,0.2'], "max_slowdown is '0.2': .*from 1 to 1000"),
                 (['a,t,,,10,1,0.5,0.1,small,'], "uuid is ''"),
                 ([',t,,vm1,10,1,0.5,0.1,small,'], "host is ''"),
                 ([good, 'b,t,,vm1,10,20,0.5,0.1,small,'], 'VM vm1 occurs twice'),
-                ([good, 'a,other,,vm2,10,20,0.5,0.1,small,'], 'line 3: host .*differ'),
-                (['a,t,,vm1,10'], 'line 2: the row .*truncated'),
+                ([good, 'a,other,,vm2,10,20,0.5,0.1,small,'], 'line 3, column host .*differ'),
+                (['a,t,,vm1,10'], 'line 2 .*expected 10 fields, found 5: truncated'),
+                (['a,t,,vm1,1e308,1,0.5,0.1,small,'], "'1e308': expected a finite .* to 1e\\+15"),
+                (['a,t,,vm1,１,1,0.5,0.1,small,'], "read_requests_per_second is '１'"),
+                (['a,t,,vm1,10,1,0.5,0.1,small,1_5'], "line 2, column max_slowdown is '1_5'"),
+                (['a,t,,vm1,10,1,"0,5",0.1,small,'], "column guest_cpu is '0,5'"),
+                ([good, 'A,t,,vm2,10,20,0.5,0.1,small,'], 'line 3, .*row spells it a'),
+                (['a\0,t,,vm1,10,20,0.5,0.1,small,'], r"line 2 is 'a\\x00': holds a control"),
                 ([], 'not one row')):
             with self.subTest(expected), self.assertRaisesRegex(errors.InvalidDocument, expected):
                 read(*rows)

@@ -50,15 +50,17 @@ class TestTrace(folder.FolderCase):
 
     def test_bad_input_names_line_column_value_and_remedy(self):
         for text, said in (
-                (HEAD + '-1,calm,\n', "line 2, arrival_seconds is '-1': expected a number of"),
-                (HEAD + '0,calm,\nnan,calm,\n', "line 3, arrival_seconds is 'nan'"),
+                (HEAD + '-1,calm,\n', "line 2, column arrival_seconds is '-1': expected a finite"),
+                (HEAD + '0,calm,\nnan,calm,\n', "line 3, column arrival_seconds is 'nan'"),
                 (HEAD + '5,calm,\n4,calm,\n', 'the line before has 5: sort'),
                 (HEAD + '0,storm,\n', "class is 'storm': expected one of calm, loud"),
                 (HEAD + '0,calm,-3\n', "solo_seconds is '-3'"),
                 (HEAD + '0,calm,0\n', 'a task takes some time'),
                 (HEAD + '0,calm,\n1,ca', 'truncated'),
-                (HEAD + '0,calm\n', 'expected 3, found 2'),
-                (HEAD, 'holds no task'), ('', 'is missing'),
+                (HEAD + '0,calm\n', 'expected 3 fields, found 2'),
+                (HEAD, 'holds not one row'), (HEAD.replace(',', ';'), 'separated by semicolons'),
+                (HEAD + '1_0,calm,\n', "line 2, column arrival_seconds is '1_0'"),
+                ('', 'is missing'),
                 ('arrival_seconds,class\n0,calm\n', 'solo_seconds is missing')):
             with self.subTest(text=text):
                 with self.assertRaises(errors.InvalidDocument) as caught:
