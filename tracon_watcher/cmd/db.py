@@ -23,7 +23,6 @@ from typing import Any
 from cliff import command
 from cliff import show
 
-from tracon_watcher import errors
 from tracon_watcher import numerals
 
 
