@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -76,10 +77,12 @@ def _contention(state: states.State, name: str) -> Document:
     felt = {phase: one if one.at is not None and one.at >= oldest else probes.SILENT[phase]
             for phase, one in state.view.felt.get(name, probes.SILENT).items()}
     found = {one.state for one in felt.values()}
+    beyond = float(state.cluster.felt[state.cluster.host_index[name], 0])
     return {
         # A phase that is unknown may hide contention.
         'state': next(one for one in (probes.CONTENDED, probes.UNKNOWN, probes.QUIET)
                       if one in found),
+        'slowdown': math.exp(beyond),
         'phases': {phase: {
             'state': one.state, 'ratio': one.ratio, 'low': one.low,
             'updated_at': states.iso(one.at)}

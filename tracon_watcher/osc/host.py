@@ -95,7 +95,12 @@ def _contention(found: dict[str, Any]) -> str:
         return 'unknown: no reading of a probe VM'
     if found['state'] == 'quiet':
         return 'quiet'
-    return '\n'.join([found['state'],
+    counts = ''
+    if found['state'] == 'contended':
+        slower = found['slowdown']
+        counts = (f'; each VM counts as {slower:.2f} times as slow' if slower > 1 else
+                  '; no more than its own VMs explain')
+    return '\n'.join([found['state'] + counts,
                       *(f'{phase}: {_felt(one)}' for phase, one in phases.items())])
 
 

@@ -16,6 +16,7 @@ Only where keystonemiddleware would fetch a token from Keystone is something put
 own fixture for this purpose.
 """
 
+import dataclasses
 import json
 import time
 from urllib import parse
@@ -30,6 +31,7 @@ import webob
 
 from tests import synthetic
 from tracon_watcher.api import application
+from tracon_watcher.engine import probes
 from tracon_watcher.engine import view as views
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
@@ -117,6 +119,20 @@ class ApiCase(testtools.TestCase):
         self.conf(['--config-file', stream.name])
         return application.build(lambda: self.view, self.decisions, self.conf, self.checks,
                                  clock=lambda: self.now, **options)
+
+    def feel(self, host, memory, beyond=0.0):
+        """Let a host's sensor feel something in the memory phase.
+
+        :param memory: ``probes.Felt``
+        :param beyond: log slowdown that this is beyond what the host's VMs explain
+        """
+        state = self.view.assessor.cluster
+        contention = np.zeros((len(state.hosts), 4))
+        contention[state.host_index[host], 0] = beyond
+        judged = assessment.Assessor(dataclasses.replace(state, contention=contention),
+                                     self.view.assessor.settings)
+        self.view = dataclasses.replace(self.view, assessor=judged, felt={
+            host: {**probes.SILENT, 'memory': memory}})
 
     def ask(self, path, token=ADMIN, method='GET', headers=(), **query):
         """Return the response to a request."""

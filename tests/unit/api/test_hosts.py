@@ -13,6 +13,7 @@
 """What is said of hosts and their VMs."""
 
 import dataclasses
+import math
 
 import numpy as np
 
@@ -96,10 +97,17 @@ class Hosts(base.ApiCase):
             found = self.get('/v1/hosts/alpha')['host']['contention']
             self.assertEqual(expected, found['state'])
             self.assertEqual(['connection', 'memory', 'storage'], list(found['phases']))
+            self.assertEqual(1.0, found['slowdown'])
             if expected == 'contended':
                 self.assertEqual((1.8, 1.5), (found['phases']['memory']['ratio'],
                                               found['phases']['memory']['low']))
         self.assertEqual('unknown', self.get('/v1/hosts/beta')['host']['contention']['state'])
+
+    def test_what_contention_costs_each_vm(self):
+        self.feel('alpha', probes.Felt(probes.CONTENDED, self.now, 1.8, 1.5), 0.1)
+        self.assertAlmostEqual(
+            math.exp(0.1), self.get('/v1/hosts/alpha')['host']['contention']['slowdown'])
+        self.assertEqual(1.0, self.get('/v1/hosts/beta')['host']['contention']['slowdown'])
 
     def test_filters_order_and_pages(self):
         self.assertEqual(['alpha', 'beta', 'delta', 'gamma'], self.names())

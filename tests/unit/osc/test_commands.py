@@ -17,6 +17,7 @@ import json
 
 from tests.unit.api import base
 from tests.unit.osc import base as osc
+from tracon_watcher.engine import probes
 from tracon_watcher.placement import explanation
 from tracon_watcher.placement import queues
 
@@ -161,6 +162,15 @@ class Hosts(osc.OscCase):
         self.assertEqual(['gamma'], [one['Name'] for one in self.json(
             'host', 'list', '--status', 'unknown_cores')])
         self.assertIn('no host nowhere', self.fails('host', 'show', 'nowhere'))
+
+    def test_contention(self):
+        self.feel('alpha', probes.Felt(probes.CONTENDED, self.now, 1.8, 1.5))
+        self.assertIn('contended; no more than its own VMs explain',
+                      self.told('host', 'show', 'alpha'))
+        self.feel('alpha', probes.Felt(probes.CONTENDED, self.now, 1.8, 1.5), 0.25)
+        told = self.told('host', 'show', 'alpha')
+        self.assertIn('contended; each VM counts as 1.28 times as slow', told)
+        self.assertIn('memory: 1.80 times as long as undisturbed, at least 1.50', told)
 
     def test_not_for_tenants(self):
         self.assertIn('HTTP 403', self.fails('host', 'list', user=base.MEMBER))

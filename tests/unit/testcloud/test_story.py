@@ -91,7 +91,7 @@ class TestPlayers(unittest.TestCase):
 class TestHidden(unittest.TestCase):
 
     OUTCOME = hidden.Outcome(
-        [hidden.Look(after, host, 'quiet', ratio, 1.0, 1.0, 1.1) for after, host, ratio in (
+        [hidden.Look(after, host, 'quiet', ratio, 1.0, 1.0, 1.0, 1.1) for after, host, ratio in (
             (-5.0, 'cmp1', 1.0), (-5.0, 'cmp2', None), (30.0, 'cmp1', 8.0))],
         'cmp1', 30.4, choice.Choice('cmp1', {'cmp1': 0.9}), choice.Choice('cmp2', {'cmp2': 0.9}))
 
