@@ -26,7 +26,7 @@ class TestCpus(kernels.KernelsCase):
     def test_choices_are_the_same_under_the_kernels_of_each_cpu(self):
         found = self.check('tests.unit.cpu_choices')
         # There was something to choose.
-        for made, _reason, _passed_over in found['moves'].values():
+        for made, _reason, _left in found['moves'].values():
             self.assertGreater(len(made), 2)
         scheduled = found['scheduled']
         self.assertTrue(any(scheduled['large']['refused']))

@@ -125,7 +125,9 @@ def moves():
             now=NOW, assign=assignment.least_cost)
         found[f'limited: {limited}'] = [
             [[move.uuid, move.source, move.destination, list(move.relieves)]
-             for move in made.moves], made.reason, sorted(made.passed_over)]
+             for move in made.moves], made.reason, [
+                [one.uuid, one.destination, one.hosts, one.obstacle.against.value]
+                for host in made.remainders for one in host.options]]
     return found
 
 

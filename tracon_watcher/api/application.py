@@ -62,7 +62,7 @@ class Api:
     state: states.States
 
 
-def build(view_of: states.ViewOf, decisions: explanations.Decisions, conf: cfg.ConfigOpts,
+def build(view_of: states.ViewOf, records: explanations.Records, conf: cfg.ConfigOpts,
           checks: Mapping[str, public.Check] | None = None,
           registry: prometheus_client.CollectorRegistry | None = None, largest: int = 1000,
           clock: Callable[[], float] = time.time,
@@ -70,7 +70,7 @@ def build(view_of: states.ViewOf, decisions: explanations.Decisions, conf: cfg.C
     """Put the API together.
 
     :param view_of: returns what the engine knows now; None while it knows nothing
-    :param decisions: where recorded decisions are found
+    :param records: where recorded decisions, and what audits told, are found
     :param conf: handed to keystonemiddleware, oslo.policy and oslo.middleware, which read groups
         of their own in it
     :param checks: parts of the engine whose health is told, by name
@@ -83,7 +83,7 @@ def build(view_of: states.ViewOf, decisions: explanations.Decisions, conf: cfg.C
     state = states.States(view_of, clock)
     registry.register(metrics.StateCollector(state))
     answered: Application = routes.Routes(
-        state, decisions, authority.enforcer(conf) if enforcer is None else enforcer, largest)
+        state, records, authority.enforcer(conf) if enforcer is None else enforcer, largest)
     _register_opts(conf)
     answered = auth_token.AuthProtocol(answered, {'oslo_config_config': conf})
     answered = _Doors(public.Public(state, {} if checks is None else checks), answered)

@@ -36,14 +36,18 @@ _TRIALS = 600
 Document = dict[str, Any]
 
 
-class Decisions(Protocol):
-    """Where decisions are kept."""
+class Records(Protocol):
+    """Where decisions are kept, and what audits told."""
 
     def find(self, request_or_vm: str) -> Sequence[Mapping[str, Any]]:
         """Return the decisions of a request or on a VM, ``tracon-decision/1``, the latest first.
 
         Empty when there is none; what was settled later stands in ``settled``.
         """
+        ...
+
+    def audit(self, uuid: str | None) -> Mapping[str, Any] | None:
+        """Return what an audit, or the latest one, told, ``tracon-audit/1``; None: nothing."""
         ...
 
 
@@ -53,8 +57,8 @@ class Explanations:
     :param gate: for those that judge hosts again
     """
 
-    def __init__(self, decisions: Decisions, gate: gates.Gate) -> None:
-        self._decisions = decisions
+    def __init__(self, records: Records, gate: gates.Gate) -> None:
+        self._records = records
         self._gate = gate
 
     def show(self, request: webob.Request, caller: authority.Caller, known: states.States,
@@ -71,7 +75,7 @@ class Explanations:
             raise faults.Forbidden(policies.EXPLANATIONS_NEIGHBOURS, 'the parameter now')
         decisions: list[Mapping[str, Any]] = []
         if not now:
-            decisions = [one for one in self._decisions.find(name)
+            decisions = [one for one in self._records.find(name)
                          if caller.may(policies.EXPLANATIONS_SHOW, _project(one, state))][:most]
         row = None if state is None else state.cluster.resident_index.get(name)
         if not decisions and open_to and state is not None and row is not None:

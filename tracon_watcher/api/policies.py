@@ -35,6 +35,7 @@ VMS_ALL_PROJECTS = f'{PREFIX}:vms:all_projects'
 VMS_NEIGHBOURS = f'{PREFIX}:vms:neighbours'
 EXPLANATIONS_SHOW = f'{PREFIX}:explanations:show'
 EXPLANATIONS_NEIGHBOURS = f'{PREFIX}:explanations:neighbours'
+AUDITS_SHOW = f'{PREFIX}:audits:show'
 HOST_TYPES_LIST = f'{PREFIX}:host_types:list'
 
 _SCOPES = ['system', 'project']
@@ -84,6 +85,9 @@ _API = [
           'See in an explanation the hosts, the VMs on them and what would have had to differ, '
           'and have a VM judged now. Without it only what concerns the VM itself is shown.',
           '/v1/explanations/{request_or_vm}'),
+    _rule(AUDITS_SHOW, GLOBAL,
+          'See what an audit has left undone: each VM in breach, each move that was considered, '
+          'and what stood against it.', '/v1/audits/{uuid}'),
     _rule(HOST_TYPES_LIST, GLOBAL,
           'List host types, what was learnt of each, and how far it is trusted.',
           '/v1/host_types'),

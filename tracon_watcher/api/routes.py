@@ -27,6 +27,7 @@ from oslo_policy import policy
 import webob
 import webob.dec
 
+from tracon_watcher.api import audits
 from tracon_watcher.api import authority
 from tracon_watcher.api import explanations
 from tracon_watcher.api import faults
@@ -57,11 +58,11 @@ class Routes:
     :param largest: entries in one page of a list at most
     """
 
-    def __init__(self, known: states.States, decisions: explanations.Decisions,
+    def __init__(self, known: states.States, records: explanations.Records,
                  enforcer: policy.Enforcer, largest: int = 1000) -> None:
         self._enforcer = enforcer
         gate = gates.Gate()
-        explained = explanations.Explanations(decisions, gate)
+        explained = explanations.Explanations(records, gate)
         self._lists: dict[str, Callable[[Asked], Document]] = {
             'hosts': lambda asked: hosts.find(asked.request, asked.caller, known, largest),
             'host_types': lambda asked: host_types.find(asked.request, asked.caller, known,
@@ -70,6 +71,8 @@ class Routes:
         self._single: dict[str, tuple[str, Callable[[Asked, str], Document]]] = {
             'hosts': ('name', lambda asked, name: hosts.show(asked.caller, known, name)),
             'vms': ('uuid', lambda asked, name: vms.show(asked.caller, known, gate, name)),
+            'audits': ('uuid', lambda asked, name: audits.show(
+                asked.caller, known, records, name)),
             'explanations': ('request_or_vm', lambda asked, name: explained.show(
                 asked.request, asked.caller, known, name))}
 

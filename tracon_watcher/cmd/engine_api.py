@@ -33,8 +33,8 @@ LOG = logging.getLogger(__name__)
 _LATEST = 10
 
 
-class Decisions:
-    """Finds recorded decisions for the API."""
+class Records:
+    """Finds recorded decisions, and what audits told, for the API."""
 
     def __init__(self, storage: storages.Storage) -> None:
         self._storage = storage
@@ -54,6 +54,17 @@ class Decisions:
             raise faults.Unavailable('The database of decisions cannot be read now.') from None
         return [{**one.document, 'chosen': one.chosen} for one in found]
 
+    def audit(self, uuid: str | None) -> Mapping[str, Any] | None:
+        """Return what an audit told last, or the latest one; None: nothing.
+
+        :raises tracon_watcher.api.faults.Unavailable: while the database cannot be asked
+        """
+        try:
+            return self._storage.audits.get(uuid)
+        except errors.StorageFailed as error:
+            LOG.warning('What audits told was asked for and cannot be read: %s', error)
+            raise faults.Unavailable('The database of audits cannot be read now.') from None
+
 
 def servers(conf: cfg.ConfigOpts, engine: engines.Engine,
             storage: storages.Storage, after: aftermath.Aftermath) -> list[server.Server]:
@@ -61,7 +72,7 @@ def servers(conf: cfg.ConfigOpts, engine: engines.Engine,
     registry = prometheus_client.CollectorRegistry()
     registry.register(metrics.EngineCollector(engine, after.standing, lambda: _published(engine)))
     built = application.build(
-        lambda: engine.view, Decisions(storage), conf,
+        lambda: engine.view, Records(storage), conf,
         {name: one.works for name, one in engine.activities.items()},
         registry, conf.api.max_limit)
     # What every list needs is worked out before anybody waits for it.

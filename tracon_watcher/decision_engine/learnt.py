@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Tells the engine of recommended moves, and asks it what came of earlier ones."""
+"""Tells the engine what an audit recommends and leaves, and asks what came of earlier moves."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from oslo_log import log
 
 from tracon_watcher.messaging import link
 from tracon_watcher.messaging import protocol
+from tracon_watcher.placement import audit as audits
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import constraints
 from tracon_watcher.placement import plan
@@ -86,10 +87,12 @@ def heeded(found: constraints.Constraints, learnt: Standing,
 
 def documents(made: plan.Plan, state: cluster_module.ClusterState, audit: str | None,
               now: float) -> Iterator[dict[str, Any]]:
-    """Yield what the engine is told of each move.
+    """Yield what the engine is told of each move, and of what is left.
 
     :param audit: Watcher's uuid
     """
+    if audit:
+        yield audits.to_document(made, audit, now)
     for move in made.moves:
         changes = {one.uuid: one for one in move.changes
                    if math.isfinite(one.slowdown_before + one.slowdown_after)}

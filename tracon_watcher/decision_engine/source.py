@@ -72,10 +72,10 @@ def latest(source: subscriber.Subscriber, patience: float = PATIENCE,
     return source.current
 
 
-def tell(connect: protocol.Connect, moves: Iterable[dict[str, Any]]) -> None:
-    """Have the engine told of moves; returns at once."""
+def tell(connect: protocol.Connect, documents: Iterable[dict[str, Any]]) -> None:
+    """Have the engine told of moves, and of what is left; returns at once."""
     told = listening(connect)
-    for one in moves:
+    for one in documents:
         told.post(protocol.RECORD_MOVES, one)
 
 

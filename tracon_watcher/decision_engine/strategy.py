@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import time
 from typing import Any, Callable
@@ -112,7 +113,8 @@ class InterferenceStrategy(base.BaseStrategy):
             _tell(audit, str(error))
             raise
         self._explain(self._plan)
-        _tell(audit, f'{len(self._plan.moves)} live migrations; {self._plan.reason}')
+        _tell(audit, f'{len(self._plan.moves)} live migrations{_against(self._plan)}; '
+                     f'{self._plan.reason}')
         # The model itself seeks a node by its name among all nodes and VMs.
         nodes = {node.hostname: node
                  for node in self.compute_model.get_all_compute_nodes().values()}
@@ -220,8 +222,11 @@ class InterferenceStrategy(base.BaseStrategy):
                          'destination': move.destination, 'cost': move.cost,
                          'ended': move.ended, 'relieves': ', '.join(move.relieves),
                          'before': own.slowdown_before, 'after': own.slowdown_after})
-        for uuid, why in made.passed_over.items():
-            LOG.info('Passed over: VM %(vm)s %(why)s', {'vm': uuid, 'why': why})
+        for host in made.remainders:
+            for option in host.options:
+                LOG.info('Passed over: VM %(vm)s of %(host)s%(where)s: %(against)s, %(why)s', {
+                    'vm': option.uuid, 'host': host.host, 'where': _where(option),
+                    'against': option.obstacle.against.value, 'why': option.obstacle.why})
         LOG.info('Plan ends after %(count)d live migrations: %(reason)s',
                  {'count': len(made.moves), 'reason': made.reason})
 
@@ -232,6 +237,21 @@ def _has_shares(cloud: connection.Connection, uuid: str) -> bool:
         return inventory.has_shares(cloud, uuid)
     except listing.NotFound:
         return True
+
+
+def _against(made: plan.Plan) -> str:
+    """Say how often each kind of obstacle stood against a move."""
+    counted = collections.Counter(option.obstacle.against.value for host in made.remainders
+                                  for option in host.options)
+    said = ', '.join(f'{kind} {count}' for kind, count in counted.most_common())
+    return f' (against others: {said})' if said else ''
+
+
+def _where(option: plan.Option) -> str:
+    if option.destination is None:
+        return ''
+    more = f' and {option.hosts - 1} more' if option.hosts > 1 else ''
+    return f' to {option.destination}{more}'
 
 
 def _tell(audit: Any, text: str) -> None:

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What becomes of recommended moves: they are seen to be made, and measured some time later."""
+"""What becomes of audits: moves are seen to be made and measured; what they left is kept."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from tracon_watcher.engine.storage import lease
 from tracon_watcher.engine.storage import moves
 from tracon_watcher.engine.storage import storage as storages
 from tracon_watcher.engine import view as views
+from tracon_watcher.placement import audit
 
 LOG = logging.getLogger(__name__)
 SCHEMA = 'tracon-move/1'
@@ -48,12 +49,19 @@ class Aftermath:
         self._clock = clock
 
     def recommended(self, documents: list[dict[str, Any]]) -> None:
-        """Take down moves as the strategy tells of them, with what is observed of the VMs now.
+        """Take down what the strategy tells of: moves, with what is observed of the VMs now, and
+        what an audit has left.
 
         :raises tracon_watcher.errors.InvalidDocument: naming the field; then none is taken down
         """
         observed = self._observed()
-        self._storage.moves.add([_move(one, observed) for one in documents])
+        left = [one for one in documents if one.get('schema') == audit.SCHEMA]
+        made = [_move(one, observed) for one in documents if one not in left]
+        told = [audit.read(one) for one in left]
+        if made:
+            self._storage.moves.add(made)
+        for one in told:
+            self._storage.audits.put(one)
 
     def moved(self, vm: str, host: str) -> None:
         """Take note that a VM has come to a host, regardless of who ordered it."""

@@ -277,7 +277,7 @@ class _Endpoint:
     @oslo_messaging.expose
     @oslo_messaging.expected_exceptions(errors.TraconError)
     def record_moves(self, _context: Any, documents: Any) -> None:
-        """Take documents of live migrations that are recommended."""
+        """Take documents of what an audit recommends and leaves."""
         self._on_moves(_documents(documents))
         self._count('moves', len(documents))
 

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``openstack interference explain``: why a VM is where it is, host by host."""
+"""``openstack interference explain``: why a VM is where it is, and why an audit moves no more."""
 
 from __future__ import annotations
 
@@ -27,24 +27,32 @@ _COLUMNS = ('Rank', 'Host', 'Verdict', 'Slowdown', 'IOPS Ratio', 'Harm')
 #: Sentences, which stand below a table.
 _SENTENCES = ('Why', 'What Would Differ')
 _LONG = ('Decision', 'VM', 'Mode', 'Weight', 'Residents')
+#: Of an audit: what was considered beyond its moves.
+_AUDIT = ('Host', 'In Breach', 'VM', 'To', 'Against', 'Why')
+_AUDIT_LONG = ('Harm', 'Ends')
 #: What a tenant is told: nothing of hosts or of other VMs.
 _OWN = ('VM', 'At', 'Considered', 'Refused', 'For Its Own Limit', 'For Another VM\'s', 'Rank',
         'Slowdown', 'IOPS Ratio')
 
 
 class Explain(command.Lister):
-    """Explain a placement: what was predicted on each host, why, and what would have differed
+    """Explain a placement, or why an audit moves no more
 
-    Of a VM on which no decision is recorded, and with --now, it is told what a placement would be
-    now; what counts as chosen is then the host where it is.
+    Of a placement it is told what was predicted on each host, why, and what would have differed.
+    Of an audit, the VMs that it left in breach, each move that it considered, and what stood
+    against that. Of a VM on which no decision is recorded, and with --now, it is told what a
+    placement would be now; what counts as chosen is then the host where it is.
     """
 
     _below: list[str] = []
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('request_or_vm', metavar='<request-or-vm>',
-                            help='The id of a request (req-…), or a VM by name or uuid')
+        what = parser.add_mutually_exclusive_group(required=True)
+        what.add_argument('request_or_vm', metavar='<request-or-vm>', nargs='?',
+                          help='The id of a request (req-…), or a VM by name or uuid')
+        what.add_argument('--audit', metavar='<audit>',
+                          help='The uuid of an audit of Watcher\'s, or "latest"')
         parser.add_argument('--now', action='store_true',
                             help='Judge the VM now, whatever is recorded')
         parser.add_argument('--decisions', metavar='<number>', type=numerals.whole(1, 10),
@@ -56,6 +64,8 @@ class Explain(command.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Iterator[Any]]:
         client, wanted = self.app.client_manager.interference, parsed_args.request_or_vm
+        if parsed_args.audit is not None:
+            return self._audit(client.show('audits', parsed_args.audit)['audit'], parsed_args)
         found = client.show(
             'explanations', wanted if wanted.startswith('req-') else client.uuid_of(wanted),
             limit=parsed_args.decisions, now='true' if parsed_args.now else None)['explanations']
@@ -72,6 +82,17 @@ class Explain(command.Lister):
         return (_COLUMNS + _SENTENCES * (not table) + _LONG * parsed_args.long,
                 (_row(one, host, not table, parsed_args.long) for one, host in listed))
 
+    def _audit(self, audit: dict[str, Any],
+               parsed_args: argparse.Namespace) -> tuple[Any, Iterator[Any]]:
+        table = parsed_args.formatter == 'table'
+        if table:
+            self.app.stdout.write(_told(audit) + '\n')
+        hosts = [one for one in audit['hosts'] if parsed_args.host in (None, one['host'])]
+        return _AUDIT + _AUDIT_LONG * parsed_args.long, (
+            _option(host, option, table and place > 0, parsed_args.long)
+            # A host of which too little is known has no options.
+            for host in hosts for place, option in enumerate(host['options'] or [_NOTHING]))
+
     def produce_output(self, parsed_args: argparse.Namespace, column_names: Any,
                        data: Any) -> int:
         """Write the table, and below it what there is to say of each host."""
@@ -79,6 +100,50 @@ class Explain(command.Lister):
         for line in self._below:
             self.app.stdout.write(textwrap.fill(line, 86, subsequent_indent='  ') + '\n')
         return int(code)
+
+
+#: In the place of options, where there are none.
+_NOTHING = {'vm': None, 'ends': [], 'destination': None, 'hosts': 0, 'against': 'unknown',
+            'why': 'too little is known of the host'}
+
+
+def _told(audit: dict[str, Any]) -> str:
+    """Return what there is to say of an audit as a whole."""
+    before, after = audit['before'], audit['after']
+    return '\n'.join([
+        f'audit {audit["audit"]} at {audit["at"]}',
+        *(f'moves {_name(one["vm"])} from {one["source"]} to {one["destination"]}'
+          for one in audit['moves']),
+        f'VMs in breach: {before["in_breach"]:.0f} before, {after["in_breach"]:.0f} after its '
+        f'{len(audit["moves"])} live migrations', textwrap.fill(audit['reason'], 86)])
+
+
+def _option(host: dict[str, Any], option: dict[str, Any], again: bool,
+            long: bool) -> tuple[Any, ...]:
+    """Return a row.
+
+    :param again: whether the row above is of the same host
+    """
+    breaches = [] if again else host['breaches']
+    to = option['destination']
+    more = f' and {option["hosts"] - 1} more' if option['hosts'] > 1 else ''
+    row = ('' if again else host['host'],
+           columns.lines(breaches, _breach) if breaches else columns.Value(breaches, ''),
+           columns.Value(option['vm'], _name(option['vm']) if option['vm'] else columns.NONE),
+           columns.Value({'host': to, 'hosts': option['hosts']},
+                         f'{to}{more}' if to else 'anywhere'),
+           option['against'], columns.Value(option['why'], textwrap.fill(option['why'], 44)))
+    return row if not long else (
+        *row, columns.number(host['harm'], 3), columns.lines(option['ends'], _name))
+
+
+def _breach(one: dict[str, Any]) -> str:
+    sign = '>' if one['response'] == 'slowdown' else '<'
+    return f'{_name(one["vm"])}: {one["response"]} {one["value"]:.2f} {sign} {one["limit"]:.2f}'
+
+
+def _name(vm: dict[str, Any]) -> str:
+    return str(vm['name'] or vm['uuid'])
 
 
 def _head(one: dict[str, Any]) -> str:

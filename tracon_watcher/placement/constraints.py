@@ -16,10 +16,39 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import Mapping
+from typing import Mapping, NamedTuple
 
 #: Free room or need: vCPUs, MiB of memory, GiB of local disk.
 Room = tuple[float, float, float]
+
+
+class Against(enum.Enum):
+    """What may stand against a move."""
+
+    #: Of the VM itself: it must stay, or moved a short time ago, or moves in this plan.
+    STAYS = 'stays'
+    COOLDOWN = 'cooldown'
+    MOVES = 'moves'
+    #: Of hosts: they take no VM, or not this one.
+    CLOSED = 'closed'
+    ROOM = 'room'
+    ZONE = 'zone'
+    STORAGE = 'storage'
+    #: Of either: a server group, something that is unknown.
+    GROUP = 'group'
+    UNKNOWN = 'unknown'
+    #: Of the move: a limit would be breached, or it would bring too little.
+    LIMIT = 'limit'
+    GAIN = 'gain'
+    #: Nothing but the number of moves that a plan may have.
+    CAP = 'cap'
+
+
+class Obstacle(NamedTuple):
+    """What stands against a move, and in words."""
+
+    against: Against
+    why: str
 
 
 class Policy(enum.Enum):

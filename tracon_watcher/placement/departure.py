@@ -18,7 +18,7 @@ import dataclasses
 
 import numpy as np
 
-from tracon_watcher.characteristics import FloatArray, IntArray
+from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.placement import assessment
 
 
@@ -29,12 +29,17 @@ class Departures:
     :param uuids: the m residents
     :param relief: (m,) exponents, log slowdown and −log IOPS ratio together, that end: the
         leaver's own and its part in those of all others
-    :param ended: (m,) breaches that end, the leaver's own among them
+    :param ends: (m, m) whose breach ends, a line for each leaver; its own breach among them
     """
 
     uuids: tuple[str, ...]
     relief: FloatArray
-    ended: IntArray
+    ends: BoolArray
+
+    @property
+    def ended(self) -> IntArray:
+        """(m,) breaches that end."""
+        return np.asarray(self.ends.sum(axis=1), dtype=np.intp)
 
 
 def departures(assessor: assessment.Assessor, host: int) -> Departures:
@@ -42,7 +47,8 @@ def departures(assessor: assessment.Assessor, host: int) -> Departures:
     cluster, law = assessor.cluster, assessor.law
     if host not in law.hosts:
         uuids = cluster.uuids[cluster.first[host]:cluster.first[host + 1]]
-        return Departures(uuids, np.zeros(len(uuids)), np.zeros(len(uuids), dtype=np.intp))
+        return Departures(uuids, np.zeros(len(uuids)),
+                          np.zeros((len(uuids), len(uuids)), dtype=bool))
     rows, after = law.without(host)
     before = law.exponent[:, rows]
     relief = np.nansum(before, axis=(0, 1)) - np.nansum(after, axis=(0, 2))
@@ -51,5 +57,5 @@ def departures(assessor: assessment.Assessor, host: int) -> Departures:
     still = law.bound(level, after, rows) > limit[:, np.newaxis, :]
     for one in still:
         np.fill_diagonal(one, False)
-    ended: IntArray = (breached.any(axis=0) & ~still.any(axis=0)).sum(axis=1)
-    return Departures(tuple(cluster.uuids[row] for row in law.residents[rows]), relief, ended)
+    return Departures(tuple(cluster.uuids[row] for row in law.residents[rows]), relief,
+                      np.asarray(breached.any(axis=0) & ~still.any(axis=0)))

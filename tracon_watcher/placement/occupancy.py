@@ -19,6 +19,8 @@ import numpy as np
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import constraints as constraint
+from tracon_watcher.placement.constraints import Against
+from tracon_watcher.placement.constraints import Obstacle
 from tracon_watcher.placement.constraints import Policy
 
 _HARD = (Policy.AFFINITY, Policy.ANTI_AFFINITY)
@@ -59,50 +61,72 @@ class Occupancy:
                     self._groups.setdefault(uuid, []).append(index)
             self._members.append(members)
 
-    def obstacle(self, uuid: str) -> str | None:
+    def obstacle(self, uuid: str) -> Obstacle | None:
         """Return why a VM cannot move anywhere, or None."""
         if uuid in self._rules.immovable:
-            return self._rules.immovable[uuid]
+            return Obstacle(Against.STAYS, self._rules.immovable[uuid])
         until = self._rules.cooldown_until.get(uuid, -np.inf)
         if until > self._now:
-            return f'was migrated a short time ago, cools down for {until - self._now:.0f} s more'
+            return Obstacle(Against.COOLDOWN, 'was migrated a short time ago, cools down for '
+                            f'{until - self._now:.0f} s more')
         if uuid in self._moved:
-            return 'is moved by this plan already'
+            return Obstacle(Against.MOVES, 'is moved by this plan already')
         if self._rules.needs is not None and uuid not in self._rules.needs:
-            return 'its flavor is not known'
+            return Obstacle(Against.UNKNOWN, 'its flavor is not known')
         for index in self._groups.get(uuid, ()):
             group = self._rules.groups[index]
             if group.policy is Policy.AFFINITY and (
                     group.elsewhere or self._members[index][self._host[uuid]] > 1):
-                return f'would leave its affinity group {group.name}'
+                return Obstacle(Against.GROUP, f'would leave its affinity group {group.name}')
         return None
+
+    def closed(self, host: str) -> str:
+        """Return why a host takes no VM."""
+        return self._rules.closed[host]
 
     def destinations(self, uuid: str) -> tuple[BoolArray, BoolArray]:
         """Return, (h,) each, where a VM may go, and where of this a soft group would suffer."""
-        source = self._host[uuid]
-        allowed = self._open.copy()
-        allowed[source] = False
+        allowed = ~np.logical_or.reduce(list(self.against(uuid).values()))
+        allowed[self._host[uuid]] = False
+        return allowed, self._worse(uuid) & allowed
+
+    def against(self, uuid: str) -> dict[Against, BoolArray]:
+        """Return which hosts a VM may not go to, (h,) each, by what stands against it."""
+        found = {Against.CLOSED: ~self._open}
         if self._free is not None and self._rules.needs is not None:
-            allowed &= (self._free >= np.array(self._rules.needs[uuid])).all(axis=1)
+            need = np.array(self._rules.needs[uuid])
+            full = self._free < need
             if self._largest is not None:
-                allowed &= (self._largest >= np.array(self._rules.needs[uuid])).all(axis=1)
+                full |= self._largest < need
+            found[Against.ROOM] = np.asarray(full.any(axis=1))
         zone = self._rules.bound_to_zone.get(uuid)
         if zone:
-            allowed &= np.asarray(self._zone == zone, dtype=bool)
-        worse = np.zeros(len(allowed), dtype=bool)
+            found[Against.ZONE] = np.asarray(self._zone != zone, dtype=bool)
+        broken = np.zeros(len(self._open), dtype=bool)
         for index in self._groups.get(uuid, ()):
-            group = self._rules.groups[index]
-            others = self._members[index].copy()
-            others[source] -= 1
+            group, others = self._rules.groups[index], self._others(index, uuid)
             if group.policy is Policy.AFFINITY:
-                allowed &= others == others.sum()
+                broken |= others != others.sum()
             elif group.policy is Policy.ANTI_AFFINITY:
-                allowed &= others < group.maximum_per_host
-            elif group.policy is Policy.SOFT_AFFINITY:
+                broken |= others >= group.maximum_per_host
+        return {**found, Against.GROUP: broken}
+
+    def _worse(self, uuid: str) -> BoolArray:
+        source = self._host[uuid]
+        worse = np.zeros(len(self._open), dtype=bool)
+        for index in self._groups.get(uuid, ()):
+            policy, others = self._rules.groups[index].policy, self._others(index, uuid)
+            if policy is Policy.SOFT_AFFINITY:
                 worse |= others < others[source]
-            else:
+            elif policy is Policy.SOFT_ANTI_AFFINITY:
                 worse |= others > others[source]
-        return allowed, worse & allowed
+        return worse
+
+    def _others(self, group: int, uuid: str) -> IntArray:
+        """Return how many other members of a VM's group each host has, (h,)."""
+        others = self._members[group].copy()
+        others[self._host[uuid]] -= 1
+        return others
 
     def move(self, uuid: str, destination: int) -> None:
         """Take note of a move."""

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Mapping
 
 import numpy as np
 
 from tracon_watcher.characteristics import BoolArray
 from tracon_watcher import errors
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import constraints
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +105,52 @@ class Move:
 
 
 @dataclasses.dataclass(frozen=True)
+class Breach:
+    """A VM whose limit is crossed.
+
+    :param response: ``slowdown`` or ``IOPS ratio``
+    :param value: that is predicted
+    """
+
+    uuid: str
+    response: str
+    value: float
+    limit: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """A move that was considered and is not made.
+
+    :param uuid: the VM that would leave its host
+    :param ends: uuids of those whose breach would end
+    :param destination: where it would go; None for anywhere
+    :param hosts: how many hosts this is said of, the one that is named among them
+    :param obstacle: what stands against it
+    """
+
+    uuid: str
+    ends: tuple[str, ...]
+    destination: str | None
+    hosts: int
+    obstacle: constraints.Obstacle
+
+
+@dataclasses.dataclass(frozen=True)
+class Remainder:
+    """What is left on a host when a plan ends.
+
+    :param harm: of its VMs, in exponents
+    :param options: to lessen it; empty where too little is known of the host
+    """
+
+    host: str
+    harm: float
+    breaches: tuple[Breach, ...]
+    options: tuple[Option, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Outlook:
     """A cluster's predicted interference, over the VMs of which something is known."""
 
@@ -120,14 +166,14 @@ class Plan:
     """Moves in the order in which they were assessed.
 
     :param reason: why there are no more moves than these, or none
-    :param passed_over: by uuid, why VMs stay whose leaving would help
+    :param remainders: of the hosts with most breaches, then most harm, what is left and why
     """
 
     moves: tuple[Move, ...]
     reason: str
     before: Outlook
     after: Outlook
-    passed_over: Mapping[str, str]
+    remainders: tuple[Remainder, ...] = ()
 
 
 def outlook(assessor: assessment.Assessor, known: BoolArray) -> Outlook:

@@ -40,6 +40,7 @@ from tracon_watcher.placement import jointly
 from tracon_watcher.placement import occupancy
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import prospect
+from tracon_watcher.placement import remainder
 from tracon_watcher.placement import storage
 from tracon_watcher.placement import trial
 
@@ -47,7 +48,6 @@ from tracon_watcher.placement import trial
 _BATCH = 16
 #: VMs that are tried of one host.
 _OF_ONE_HOST = 12
-_SHOWN = 20
 #: By how much less harm, in exponents, destinations that are sought together must leave.
 _WORTH_A_CHANGE = 1e-6
 
@@ -65,22 +65,34 @@ def plan_moves(assessor: assessment.Assessor,
     :param now: seconds since the epoch, for staleness and cooldowns
     :param assign: solves assignments, so that destinations are also sought together; None: not
     """
-    made = _Planner(assessor, constraints, parameters, now).run()
-    if assign is None or len(made.moves) < 2:
-        return made
+    first = _Planner(assessor, constraints, parameters, now)
+    made = first.run()
+    together = None if assign is None or len(made.moves) < 2 else _together(
+        assessor, constraints, parameters, now, assign, made)
+    if together is None:
+        return dataclasses.replace(made, remainders=first.remainders())
+    second, found = together
+    return dataclasses.replace(found, remainders=second.remainders())
+
+
+def _together(assessor: assessment.Assessor, constraints: constraint.Constraints,
+              parameters: plan.Parameters, now: float, assign: jointly.Assign,
+              made: plan.Plan) -> tuple[_Planner, plan.Plan] | None:
+    """Seek the destinations of a plan's moves all at once; None where that is no better."""
     found = jointly.destinations(
         assessor, occupancy.Occupancy(assessor.cluster, constraints, now),
         [move.uuid for move in made.moves], assign, parameters.migration_cost, now)
     if found is None:
-        return made
-    again = _Planner(assessor, constraints, parameters, now).run_through(found)
+        return None
+    planner = _Planner(assessor, constraints, parameters, now)
+    again = planner.run_through(found)
     if again is None or again.after.in_breach > made.after.in_breach:
-        return made
+        return None
     saved = (len(made.moves) - len(again.moves)) * parameters.migration_cost
     if again.after.harm - saved >= made.after.harm - _WORTH_A_CHANGE:
-        return made
-    return dataclasses.replace(again, reason=f'{made.reason}; destinations chosen together',
-                               passed_over=made.passed_over)
+        return None
+    return planner, dataclasses.replace(
+        again, reason=f'{made.reason}; destinations chosen together')
 
 
 class _Planner:
@@ -94,7 +106,6 @@ class _Planner:
         self._known: BoolArray = np.asarray((assessor.status == assessment.Status.KNOWN) & ~stale)
         #: Of each host its place among all names, since the order of hosts must not decide.
         self._alphabetical = np.argsort(np.argsort(np.array(assessor.cluster.hosts, dtype=str)))
-        self._passed_over: dict[str, str] = {}
         self._threshold = parameters.min_gain + parameters.migration_cost
         self._unfinished = False
         self._made: list[tuple[frozenset[int], frozenset[int]]] = []
@@ -108,10 +119,7 @@ class _Planner:
                 break
             moves.append(dataclasses.replace(move, after=self._apply(move)))
         after = self._prospect.outlook(self._known)
-        taken = {move.uuid for move in moves}
-        passed = {uuid: why for uuid, why in self._passed_over.items() if uuid not in taken}
-        return plan.Plan(tuple(moves), self._reason(moves, before, after), before, after,
-                         dict(list(passed.items())[:_SHOWN]))
+        return plan.Plan(tuple(moves), self._reason(moves, before, after), before, after)
 
     def run_through(self, wanted: list[tuple[str, int]]) -> plan.Plan | None:
         """Make these moves, (uuid, host index), in an order in which each is worth it by itself.
@@ -128,7 +136,13 @@ class _Planner:
             best, one = max(tried, key=lambda each: (_worth(each[0]), each[1]))
             moves.append(dataclasses.replace(best.move, after=self._apply(best.move)))
             left.remove(one)
-        return plan.Plan(tuple(moves), '', before, self._prospect.outlook(self._known), {})
+        return plan.Plan(tuple(moves), '', before, self._prospect.outlook(self._known))
+
+    def remainders(self) -> tuple[plan.Remainder, ...]:
+        """Return what is left where the moves so far were made."""
+        return remainder.Search(
+            self._prospect, self._occupancy, self._known, self._parameters,
+            len(self._made) == self._parameters.max_migrations).remainders()
 
     def _judge(self, uuid: str, destination: int) -> trial.Trial | None:
         """Judge one move, as :meth:`_try` does the best of a VM."""
@@ -141,7 +155,7 @@ class _Planner:
                 and storage.reachable(cluster, cluster.resident_index[uuid])[destination]):
             return None
         result = self._prospect.attempt(uuid, destination)
-        if isinstance(result, str) or result.cautious_gain <= self._threshold or (
+        if isinstance(result, constraint.Obstacle) or result.cautious_gain <= self._threshold or (
                 worse[destination] and not result.move.ended):
             return None
         return result
@@ -205,12 +219,8 @@ class _Planner:
             leaving = self._prospect.departures(host)
             here = []
             for uuid, relief, ended in zip(leaving.uuids, leaving.relief, leaving.ended):
-                if relief > self._threshold:
-                    why = self._occupancy.obstacle(uuid)
-                    if why is None:
-                        here.append((uuid, float(relief), int(ended)))
-                    else:
-                        self._passed_over[uuid] = why
+                if relief > self._threshold and self._occupancy.obstacle(uuid) is None:
+                    here.append((uuid, float(relief), int(ended)))
             found += sorted(here, key=order)[:_OF_ONE_HOST]
         return sorted(found, key=order)
 
@@ -220,33 +230,23 @@ class _Planner:
         allowed, worse = self._occupancy.destinations(uuid)
         allowed &= self._known & storage.reachable(cluster, cluster.resident_index[uuid])
         if not allowed.any():
-            self._passed_over[uuid] = 'no other host that is known is open to it and has room'
             return None
         score = self._prospect.arrivals(uuid)
-        rejected = 'every other host with room is refused or unknown to it'
         # A soft server group is made worse only where nothing else ends the breach.
         for hosts, necessary in ((allowed & ~worse, False), (allowed & worse, True)):
             candidates = np.flatnonzero(hosts & ~np.isnan(score))
             gains = np.round(relief - score[candidates], 9)
             for place in np.lexsort((self._alphabetical[candidates], -gains))[
                     :self._parameters.destinations]:
-                name = cluster.hosts[candidates[place]]
                 if gains[place] <= floor:
                     if floor > self._threshold:
                         return None
-                    rejected = (f'its best destination, {name}, would gain '
-                                f'{gains[place]:.3f}, not more than {floor:.3f}')
                     break
                 result = self._prospect.attempt(uuid, int(candidates[place]))
-                if isinstance(result, str):
-                    rejected = result
-                elif result.cautious_gain > self._threshold and (
+                if isinstance(result, trial.Trial) and (
+                        result.cautious_gain > self._threshold) and (
                         result.move.ended or not necessary):
                     return result
-                else:
-                    rejected = (f'{name} would gain {result.cautious_gain:.3f} at least, '
-                                f'not more than {self._threshold:.3f}')
-        self._passed_over[uuid] = rejected
         return None
 
     def _apply(self, move: plan.Move) -> tuple[int, ...]:

@@ -26,6 +26,8 @@ import numpy as np
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.placement import arrival
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster as cluster_module
+from tracon_watcher.placement import constraints
 from tracon_watcher.placement import departure
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import trial
@@ -71,21 +73,29 @@ class Prospect:
         self._parts: dict[tuple[int, ...], assessment.Assessor] = {}
         self._departures: dict[int, departure.Departures] = {}
         self._arrivals: dict[str, _Arrival] = {}
-        self._trials: dict[tuple[str, int], trial.Trial | str] = {}
+        self._trials: dict[tuple[str, int], trial.Trial | constraints.Obstacle] = {}
+
+    @property
+    def cluster(self) -> cluster_module.ClusterState:
+        """The state before all moves, whose hosts and rows are counted by."""
+        return self._first.cluster
 
     def host(self, uuid: str) -> int:
         """Return the index of a VM's host."""
-        cluster = self._first.cluster
         moved = self._host.get(uuid)
-        return int(cluster.host[cluster.resident_index[uuid]]) if moved is None else moved
+        return (int(self.cluster.host[self.cluster.resident_index[uuid]]) if moved is None
+                else moved)
 
     def departures(self, host: int) -> departure.Departures:
         """Return what it brings that a host's residents leave it."""
         found = self._departures.get(host)
         if found is None:
-            found = self._departures[host] = departure.departures(
-                *((self._part((host,)), 0) if host in self._touched else (self._first, host)))
+            found = self._departures[host] = departure.departures(*self.of(host))
         return found
+
+    def of(self, host: int) -> tuple[assessment.Assessor, int]:
+        """Return what knows a host's residents, and the host's index there."""
+        return (self._part((host,)), 0) if host in self._touched else (self._first, host)
 
     def arrivals(self, uuid: str) -> FloatArray:
         """Return the harm of a VM arriving, (h,); NaN where it is refused or unknown.
@@ -105,7 +115,7 @@ class Prospect:
             kept.stale = set()
         return kept.score
 
-    def attempt(self, uuid: str, destination: int) -> trial.Trial | str:
+    def attempt(self, uuid: str, destination: int) -> trial.Trial | constraints.Obstacle:
         """Judge one move; see :func:`tracon_watcher.placement.trial.attempt`."""
         found = self._trials.get((uuid, destination))
         if found is None:

@@ -22,7 +22,10 @@ import numpy as np
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
+from tracon_watcher.placement.constraints import Against
+from tracon_watcher.placement.constraints import Obstacle
 from tracon_watcher.placement import plan
+from tracon_watcher.placement import verdict as verdicts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,17 +41,17 @@ class Trial:
 
 
 def attempt(before: assessment.Assessor, uuid: str, cost: float,
-            noise: float = 0.0) -> Trial | str:
+            noise: float = 0.0) -> Trial | Obstacle:
     """Judge one move.
 
     Storage stays what it is (:mod:`tracon_watcher.placement.storage`), so no other VM feels it.
 
     :param before: of the VM's host and its destination, in this order, before the move
     :param noise: see :class:`~tracon_watcher.placement.plan.Parameters`
-    :returns: the trial, or why the move must not be made
+    :returns: the trial, or what stands against the move
     """
     part = before.cluster
-    source, name = part.hosts
+    _source, name = part.hosts
     row = part.resident_index[uuid]
     after = _again(before, part.moved({uuid: name}))
     # The one judgement, as for any newcomer: the destination as it is without the VM.
@@ -56,16 +59,19 @@ def attempt(before: assessment.Assessor, uuid: str, cost: float,
     verdict = _again(before, alone).assess(
         part.resident_profile(row), part.resident_limits(row))
     if not verdict.known[0]:
-        return f'{name} is unknown ({assessment.Status(int(verdict.status[0])).name.lower()})'
+        status = assessment.Status(int(verdict.status[0])).name.lower()
+        return Obstacle(Against.UNKNOWN, f'is unknown: {status}')
     if verdict.refused[0]:
         breach = verdict.breach(0)
-        return (f'{name} is refused: {breach.response} {breach.bound:.2f} of {breach.vm} '
-                f'would cross its limit {breach.limit:.2f}')
-    return _compare(before, after, uuid, (source, name), cost, noise)
+        whose = 'of its own' if breach.vm == verdicts.NEWCOMER else f'of {breach.vm}'
+        return Obstacle(Against.LIMIT, f'{breach.response} {breach.bound:.2f} would cross the '
+                        f'limit {breach.limit:.2f} {whose}')
+    return _compare(before, after, uuid, cost, noise)
 
 
 def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
-             ends: tuple[str, str], cost: float, noise: float) -> Trial | str:
+             cost: float, noise: float) -> Trial | Obstacle:
+    source, name = before.cluster.hosts
     place = after.cluster.resident_index
     order = np.array([place[one] for one in before.cluster.uuids], dtype=np.intp)
     old = before.exponents()
@@ -78,7 +84,7 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
     was, becomes = np.asarray(was.any(axis=0)), np.asarray(becomes.any(axis=0))
     if bad.any():
         victim = before.cluster.uuids[int(np.flatnonzero(bad)[0])]
-        return f'{ends[1]}: {victim} would be in breach'
+        return Obstacle(Against.LIMIT, f'{victim} would be in breach')
     gain = float(np.nansum(old) - np.nansum(new))
     changes = tuple(
         plan.Change(one, math.exp(old[0, row]), math.exp(new[0, row]), math.exp(-old[1, row]),
@@ -88,7 +94,7 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
     ended = [change.uuid for change in changes if change.breach_before and not change.breach_after]
     relieved = tuple(ended) or tuple(
         change.uuid for change in sorted(changes, key=_most_relieved)[:1])
-    return Trial(plan.Move(uuid, *ends, gain, cost, len(ended), relieved, changes),
+    return Trial(plan.Move(uuid, source, name, gain, cost, len(ended), relieved, changes),
                  gain - (0.0 if ended else noise * _exposed(
                      old, new, before.cluster.resident_index[uuid])))
 

@@ -34,6 +34,7 @@ from tracon_watcher.api import application
 from tracon_watcher.engine import probes
 from tracon_watcher.engine import view as views
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import audit as audits
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 
@@ -41,6 +42,8 @@ VM = np.array([300.0, 50.0, 0.5, 0.2])
 IDLE = VM / 10
 OWN, OTHER = 'a' * 32, 'b' * 32
 EPOCH, VERSION = 3, 7
+AUDIT = '6b0ac1c5-0000-4000-8000-000000000001'
+OUTLOOK = {'vms': 5, 'in_breach': 2, 'mean_slowdown': 1.3, 'worst_slowdown': 1.7, 'harm': 1.1}
 
 #: What the roles of the policy tests are called, and the token of each.
 ADMIN, READER, MEMBER, STRANGER, UNRELATED = 'admin', 'global', 'member', 'stranger', 'unrelated'
@@ -79,15 +82,37 @@ def identity(name):
     return f'{name.encode().hex():0<8.8}-0000-4000-8000-{0:012}'
 
 
-class Decisions:
-    """Decisions that are in memory."""
+class Records:
+    """Decisions, and what audits told, in memory."""
 
     def __init__(self):
         self.kept = []
+        self.audits = []
 
     def find(self, request_or_vm):
         return [one for one in self.kept
                 if request_or_vm in (one.get('request'), one.get('vm'))]
+
+    def audit(self, uuid):
+        return next((one for one in self.audits if uuid in (None, one['audit'])), None)
+
+
+def audit(now):
+    """Return what an audit told of the small cloud."""
+    return audits.read({
+        'schema': audits.SCHEMA, 'audit': AUDIT, 'at': now,
+        'reason': 'max_migrations=1 is reached',
+        'moves': [{'vm': identity('small'), 'source': 'beta', 'destination': 'delta'}],
+        'before': OUTLOOK, 'after': {**OUTLOOK, 'in_breach': 1},
+        'hosts': [
+            {'host': 'alpha', 'harm': 0.7, 'breaches': [{
+                'vm': identity('web'), 'response': 'slowdown', 'value': 1.62, 'limit': 1.5}],
+             'options': [
+                 {'vm': identity('batch'), 'ends': [identity('web')], 'destination': 'beta',
+                  'hosts': 12, 'against': 'room', 'why': f'has no room beside {identity("db")}'},
+                 {'vm': identity('web'), 'ends': [identity('web')], 'destination': None,
+                  'hosts': 0, 'against': 'stays', 'why': 'is locked'}]},
+            {'host': 'gamma', 'harm': 0.1, 'breaches': [], 'options': []}]})
 
 
 class ApiCase(testtools.TestCase):
@@ -98,7 +123,7 @@ class ApiCase(testtools.TestCase):
         self.log = self.useFixture(fixtures.FakeLogger(level=10))
         self.now = time.time()
         self.view = cloud(self.now)
-        self.decisions = Decisions()
+        self.decisions = Records()
         self.checks = {}
         self.keystone = self.useFixture(middleware.AuthTokenFixture())
         for name, token in roles().items():

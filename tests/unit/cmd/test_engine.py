@@ -147,10 +147,13 @@ class TestNumbers(unittest.TestCase):
 class DecisionsTestCase(base.StorageCase):
 
     def test_a_database_that_is_away_is_said_to_be_so(self):
-        found = engine_api.Decisions(self.storage)
-        self.assertEqual([], found.find('a'))
+        found = engine_api.Records(self.storage)
+        self.assertEqual(([], None), (found.find('a'), found.audit('a')))
         away = storage_errors.StorageUnavailable('sqlite://', 'away', 'wait')
         with mock.patch.object(self.storage.decisions, 'find', autospec=True, side_effect=away):
             with self.assertLogs('tracon_watcher.cmd.engine_api', 'WARNING') as logged:
                 self.assertRaisesRegex(faults.Unavailable, 'database.*Try again', found.find, 'a')
         self.assertEqual(1, len(logged.output))
+        with mock.patch.object(self.storage.audits, 'get', autospec=True, side_effect=away):
+            with self.assertLogs('tracon_watcher.cmd.engine_api', 'WARNING'):
+                self.assertRaisesRegex(faults.Unavailable, 'database.*Try again', found.audit, 'a')

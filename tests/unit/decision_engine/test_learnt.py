@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import json
 import unittest
 
 import numpy as np
@@ -17,8 +18,10 @@ from oslo_config import cfg
 
 from tests import synthetic
 from tracon_watcher.decision_engine import learnt
+from tracon_watcher import errors
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import audit
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import constraints
 from tracon_watcher.placement import limits
@@ -62,7 +65,7 @@ class LearntTest(unittest.TestCase):
         known = state()
         made = planning.plan_moves(assessment.Assessor(known),
                                    constraints.Constraints(), plan.Parameters(), NOW)
-        told = list(learnt.documents(made, known, 'audit-1', NOW))
+        left, *told = learnt.documents(made, known, 'audit-1', NOW)
         self.assertEqual([(move.uuid, 'h1', 'h2') for move in made.moves],
                          [(one['own']['vm'], one['source'], one['destination']) for one in told])
         one, = told
@@ -70,6 +73,29 @@ class LearntTest(unittest.TestCase):
         self.assertGreater(one['own']['before'], one['own']['after'])
         others = {effect['vm'] for effect in one['relieved']}
         self.assertEqual(set(made.moves[0].relieves) - {made.moves[0].uuid}, others)
+
+        self.assertEqual(audit.SCHEMA, left['schema'])
+        # What nobody can ask for is not told.
+        self.assertEqual(told[0]['own'], next(learnt.documents(made, known, None, NOW))['own'])
+
+    def test_what_is_left_is_told_whole(self):
+        rules = constraints.Constraints(immovable={'heavy': 'is locked'},
+                                        closed={'h2': 'it is disabled'})
+        made = planning.plan_moves(assessment.Assessor(state()), rules, plan.Parameters(), NOW)
+        document = json.loads(json.dumps(audit.to_document(made, 'audit-1', NOW)))
+        self.assertEqual(document, audit.read({**document, 'later': 'release'}))
+        (host,) = document['hosts']
+        self.assertEqual(('h1', 'hurt', 1.05), (
+            host['host'], host['breaches'][0]['vm'], host['breaches'][0]['limit']))
+        self.assertEqual(
+            {('heavy', None, 'stays', 'is locked'),
+             ('hurt', 'h2', 'closed', 'takes no VM: it is disabled'),
+             ('hurt', 'h3', 'unknown', 'is unknown: unknown_cores')},
+            {(one['vm'], one['destination'], one['against'], one['why'])
+             for one in host['options']})
+        document['hosts'][0]['options'][0]['against'] = 'luck'
+        with self.assertRaisesRegex(errors.InvalidDocument, r'options\[0\].against'):
+            audit.read(document)
 
     def test_a_host_that_is_not_known_is_of_an_unknown_type(self):
         self.assertEqual('live migration off an unknown type of host', learnt.kind(state(), 'x'))

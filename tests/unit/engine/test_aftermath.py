@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 
+from tests.unit.api import base as api
 from tests.unit.engine.storage import base
 from tracon_watcher.engine import aftermath
 from tracon_watcher.engine.storage import moves
@@ -64,6 +65,16 @@ class AftermathTest(base.StorageCase):
         self.assertEqual(('helped', 'helped'), (first.verdict, second.verdict))
         self.assertAlmostEqual(math.log(2.1 / 1.2) + math.log(1.4 / 1.1), first.measured)
         self.assertAlmostEqual(math.log(2.0 / 1.1) + math.log(1.5), first.predicted)
+
+    def test_what_an_audit_left_is_kept_beside_its_moves(self):
+        told = api.audit(self.now)
+        self.aftermath.recommended([told, DOCUMENT])
+        self.assertEqual(told, self.storage.audits.get(api.AUDIT))
+        self.assertIsNotNone(self.storage.moves.get('m1'))
+        broken = {**told, 'hosts': 'none'}
+        self.assertRaisesRegex(errors.InvalidDocument, 'hosts', self.aftermath.recommended,
+                               [broken, {**DOCUMENT, 'id': 'm2'}])
+        self.assertIsNone(self.storage.moves.get('m2'))
 
     def test_a_migration_to_another_host_is_not_the_one_that_was_recommended(self):
         self.aftermath.recommended([DOCUMENT])

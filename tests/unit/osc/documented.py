@@ -22,12 +22,18 @@ from tracon_watcher.engine import own_limits
 from tracon_watcher.engine import probes
 from tracon_watcher.engine import view as views
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import audit as audits
 from tracon_watcher.placement import cluster
+from tracon_watcher.placement import constraints
 from tracon_watcher.placement import explanation
 from tracon_watcher.placement import limits
+from tracon_watcher.placement import plan
+from tracon_watcher.placement import planning
 from tracon_watcher.placement import queues
 
 SHOP, LAB = '5f0e6c1d6a2b4f3e8d7c9b0a1e2f3a4b', '9c8b7a6d5e4f40312233445566778899'
+AT = 1795339800.0
+AUDIT = '2f4f9a58-6a0b-4d55-9a3e-d4a0c6b85e11'
 REQUEST = 'req-7f1c2d7e-0b6a-4d55-9a3e-3c1f4f0f5a21'
 
 #: By host: name, project, demand, vCPUs, part of its time that each waits for storage, limit, and
@@ -77,10 +83,20 @@ def cloud():
 
 def decision(view):
     """Return the decision on the VM ``ci-runner``, as nova-scheduler would have recorded it."""
-    made = explanation.of_now(view.assessor, identity('ci-runner'), 1795339800.0)
+    made = explanation.of_now(view.assessor, identity('ci-runner'), AT)
     for place, host in enumerate(made['hosts']):
         host.update(mode='enforce', weight=round(1 / (2 + place), 3))
     made['newcomer']['source'] = 'lab|m1.small|debian-13'
     return json.loads(json.dumps({
         **made, 'id': str(uuid.UUID(int=7)), 'request': REQUEST, 'operation': 'create',
         'snapshot': [view.epoch, view.assessor.cluster.version], 'outcome': 'refused'}))
+
+
+def audit(view):
+    """Return what an audit would have told of the cloud, where two VMs cannot move."""
+    rules = constraints.Constraints(
+        immovable={identity('etl'): 'is locked'},
+        closed={'compute-3': 'its compute service is disabled: new disks'},
+        cooldown_until={identity('shop-web'): AT + 900})
+    return audits.to_document(
+        planning.plan_moves(view.assessor, rules, plan.Parameters(), AT), AUDIT, AT)

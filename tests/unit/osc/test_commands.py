@@ -240,6 +240,37 @@ class Explain(osc.OscCase):
         self.assertIn('from 1 to 10', self.fails('explain', 'req-1', '--decisions', '11'))
 
 
+class ExplainAudit(osc.OscCase):
+
+    def setUp(self):
+        super().setUp()
+        self.decisions.audits = [base.audit(self.now)]
+
+    def test_for_people(self):
+        text = self.told('explain', '--audit', base.AUDIT)
+        for said in ('moves small from beta to delta', 'VMs in breach: 2 before, 1 after its 1 ',
+                     'max_migrations=1 is reached', 'web: slowdown 1.62 > 1.50',
+                     'beta and 11 more', 'no room beside db', 'too little is known of the host'):
+            self.assertIn(said, text)
+        # A host and its breaches stand once.
+        self.assertEqual((1, 1), (text.count('| alpha'), text.count('1.62')))
+        self.assertIn('web', self.told('explain', '--audit', 'latest', '--host', 'alpha'))
+
+    def test_for_programs(self):
+        rows = self.json('explain', '--audit', 'latest', '--long')
+        self.assertEqual(['alpha', 'alpha', 'gamma'], [one['Host'] for one in rows])
+        self.assertEqual(['room', 'stays', 'unknown'], [one['Against'] for one in rows])
+        self.assertEqual(({'uuid': BATCH, 'name': 'batch'}, {'host': 'beta', 'hosts': 12}),
+                         (rows[0]['VM'], rows[0]['To']))
+        self.assertEqual([{'uuid': WEB, 'name': 'web'}], rows[0]['Ends'])
+
+    def test_errors(self):
+        self.assertIn('Audit nowhere has told of nothing', self.fails(
+            'explain', '--audit', 'nowhere'))
+        self.assertIn('required', self.fails('explain'))
+        self.assertIn('not allowed with', self.fails('explain', 'req-1', '--audit', 'latest'))
+
+
 class Roles(osc.OscCase):
     """Every command in every role: what is answered, or the status of the refusal."""
 
@@ -250,11 +281,13 @@ class Roles(osc.OscCase):
         ('host', 'list'): (0, 0, 403, 403, 403), ('host', 'show', 'alpha'): (0, 0, 403, 403, 403),
         ('explain', 'req-1'): (0, 0, 0, 404, 403), ('explain', BATCH): (0, 0, 404, 404, 403),
         ('explain', DB, '--now'): (0, 0, 403, 403, 403),
+        ('explain', '--audit', 'latest'): (0, 0, 403, 403, 403),
         ('host', 'type', 'list'): (0, 0, 403, 403, 403)}
 
     def test_every_command_in_every_role(self):
         self.decisions.kept = [{
             **explanation.of_now(self.view.assessor, DB, self.now), 'request': 'req-1'}]
+        self.decisions.audits = [base.audit(self.now)]
         for arguments, answers in self.ANSWERS.items():
             for role, expected in zip(self.ROLES, answers, strict=True):
                 code, _out, err = self.run_command(*arguments, user=role)

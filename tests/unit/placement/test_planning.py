@@ -25,6 +25,7 @@ from tracon_watcher import errors
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import constraints
+from tracon_watcher.placement.constraints import Against
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import planning
@@ -262,7 +263,9 @@ class PlanTestCase(unittest.TestCase):
             cluster.Host('h1', (), synthetic.HOST_TYPE, cluster.LOCAL, NOW, 1)])
         made = planning.plan_moves(assess(state), now=NOW)
         self.assertEqual((), made.moves)
-        self.assertIn('no other host', made.passed_over['a'])
+        (left,) = made.remainders
+        self.assertEqual({(Against.STORAGE, 'h1')},
+                         {(one.obstacle.against, one.destination) for one in left.options})
 
     def test_no_beneficial_migration_is_an_answer(self):
         full = hosts([resident('a', 0.4), resident('b', 0.4)],
@@ -283,7 +286,7 @@ class PlanTestCase(unittest.TestCase):
         made = planning.plan_moves(assess(self.crowded()), rules, now=NOW)
         self.assertEqual([('victim', 'h2')],
                          [(move.uuid, move.destination) for move in made.moves])
-        self.assertEqual('is pinned', made.passed_over['culprit'])
+        self.assertEqual((), made.remainders)
 
     def test_unknown_hosts_are_neither_source_nor_destination(self):
         unknown = dataclasses.replace(

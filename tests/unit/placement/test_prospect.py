@@ -101,8 +101,9 @@ class ProspectTestCase(unittest.TestCase):
                     state.restricted([own, int(destination)])), uuid,
                     PARAMETERS.migration_cost)
                 shown = found.attempt(uuid, int(destination))
-                self.assertEqual(isinstance(expected, str), isinstance(shown, str))
-                if not isinstance(shown, str):
+                self.assertEqual(isinstance(expected, trial.Trial),
+                                 isinstance(shown, trial.Trial))
+                if isinstance(shown, trial.Trial):
                     self.assertAlmostEqual(expected.cautious_gain, shown.cautious_gain,
                                            delta=ROUNDING)
                     self.assertEqual(expected.move.ended, shown.move.ended)

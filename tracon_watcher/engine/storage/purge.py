@@ -31,7 +31,7 @@ _DAY = 86400.0
 class Keep:
     """For how many days records are kept.
 
-    :param decisions: of the scheduler
+    :param decisions: of the scheduler, and what audits told
     :param moves: with their outcomes
     """
 
@@ -53,6 +53,7 @@ def purge(database: databases.Database, keep: Keep, now: float, trusted: bool = 
     # Cooldowns matter for as long as their memory does, which is hours.
     rules: list[tuple[sa.Table, sa.Column[Any], float]] = [
         (tables.DECISIONS, tables.DECISIONS.c.at, keep.decisions),
+        (tables.AUDITS, tables.AUDITS.c.at, keep.decisions),
         (tables.MOVES, tables.MOVES.c.decided_at, keep.moves),
         (tables.COOLDOWNS, tables.COOLDOWNS.c.until, 2.0)]
     gone = {}

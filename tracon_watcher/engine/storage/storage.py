@@ -18,6 +18,7 @@ from typing import Any
 
 from tracon_watcher.engine import cooldown
 from tracon_watcher.engine import outcomes as judgement
+from tracon_watcher.engine.storage import audits
 from tracon_watcher.engine.storage import cooldowns
 from tracon_watcher.engine.storage import database as databases
 from tracon_watcher.engine.storage import decisions
@@ -48,6 +49,7 @@ class Storage:
         self.database = database
         self.lease = lease.Lease(database)
         self.decisions = decisions.Decisions(database)
+        self.audits = audits.Audits(database)
         self.cooldowns = cooldowns.Cooldowns(database, cooldown_rule)
         self.moves = moves.Moves(database, cooldown_rule)
         self.outcomes = outcomes.Outcomes(database, move_cost, backoff)

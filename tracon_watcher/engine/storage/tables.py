@@ -66,6 +66,15 @@ DECISIONS = sa.Table(
     sa.Index(None, 'at', 'id'), sa.Index(None, 'vm', 'at'), sa.Index(None, 'request', 'at'),
     **_MYSQL)
 
+#: What each audit told when it ran last.
+AUDITS = sa.Table(
+    'audits', METADATA,
+    sa.Column('id', sa.String(ID), primary_key=True),
+    sa.Column('at', sa.Double, nullable=False),
+    sa.Column('document', types.long_text(), nullable=False),
+    sa.Index(None, 'at'),
+    **_MYSQL)
+
 MOVES = sa.Table(
     'moves', METADATA,
     sa.Column('id', sa.String(ID), primary_key=True),
