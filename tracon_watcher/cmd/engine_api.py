@@ -70,7 +70,7 @@ def servers(conf: cfg.ConfigOpts, engine: engines.Engine,
             storage: storages.Storage, after: aftermath.Aftermath) -> list[server.Server]:
     """Return what is to be started beside the engine."""
     registry = prometheus_client.CollectorRegistry()
-    registry.register(metrics.EngineCollector(engine, after.standing, lambda: _published(engine)))
+    registry.register(metrics.EngineCollector(engine, after, lambda: _published(engine)))
     built = application.build(
         lambda: engine.view, Records(storage), conf,
         {name: one.works for name, one in engine.activities.items()},

@@ -31,6 +31,7 @@ LOG = logging.getLogger(__name__)
 SCHEMA = 'tracon-move/1'
 #: Seconds after a recommendation in which a migration of the VM to that host counts as it.
 PATIENCE = 86400.0
+_WEEK = 7 * 86400.0
 
 
 class Aftermath:
@@ -99,6 +100,11 @@ class Aftermath:
                               for one in self._storage.kinds.suspended(now)},
                 'cooldowns': {vm: one.until
                               for vm, one in self._storage.cooldowns.running(now).items()}}
+
+    def counts(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """Return how many moves of the last seven days there are by state, and by verdict."""
+        since = self._clock() - _WEEK
+        return self._storage.moves.states(since), self._storage.outcomes.verdicts(since)
 
     def _observed(self) -> Mapping[str, float]:
         view = self._view_of()

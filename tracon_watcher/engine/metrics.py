@@ -20,6 +20,7 @@ from typing import Any, Callable, Iterator, Mapping
 from prometheus_client import core
 from prometheus_client import registry
 
+from tracon_watcher.engine import aftermath
 from tracon_watcher.engine import engine as engines
 from tracon_watcher.engine.storage import errors
 
@@ -27,15 +28,15 @@ from tracon_watcher.engine.storage import errors
 class EngineCollector(registry.Collector):
     """Reads the engine when it is scraped.
 
-    :param standing: returns what was learnt of moves, see :meth:`.aftermath.Aftermath.standing`
+    :param moves: what becomes of moves
     :param published: returns numbers about publishing, empty while the engine does not lead
     """
 
-    def __init__(self, engine: engines.Engine, standing: Callable[[], Mapping[str, Any]],
+    def __init__(self, engine: engines.Engine, moves: aftermath.Aftermath,
                  published: Callable[[], Mapping[str, int]],
                  clock: Callable[[], float] = time.monotonic) -> None:
         self._engine = engine
-        self._standing = standing
+        self._moves = moves
         self._published = published
         self._clock = clock
 
@@ -64,13 +65,8 @@ class EngineCollector(registry.Collector):
             'tracon_engine_reports', 'Things that are not as they should be; the log says which.',
             len(engine.reports))
         yield from self._collected()
-        suspended = core.GaugeMetricFamily(
-            'tracon_engine_suspended', 'Kinds of moves that are suspended, since too few of them '
-            'helped: until when, in seconds since the epoch.', labels=['kind'])
         try:
-            for kind, until in self._standing()['suspended'].items():
-                suspended.add_metric([kind], until)
-            yield suspended
+            yield from self._stored()
         except errors.StorageFailed:
             # The database is away, which is when everything else is needed most.
             pass
@@ -78,6 +74,24 @@ class EngineCollector(registry.Collector):
             yield core.GaugeMetricFamily(
                 f'tracon_engine_published_{name}', 'Of what those who listen asked, or of them.',
                 value)
+
+    def _stored(self) -> list[Any]:
+        suspended = core.GaugeMetricFamily(
+            'tracon_engine_suspended', 'Kinds of moves that are suspended, since too few of them '
+            'helped: until when, in seconds since the epoch.', labels=['kind'])
+        for kind, until in self._moves.standing()['suspended'].items():
+            suspended.add_metric([kind], until)
+        by_state, by_verdict = self._moves.counts()
+        states = core.GaugeMetricFamily(
+            'tracon_moves', 'Live migrations that were recommended in the last seven days, by '
+            'what became of them.', labels=['state'])
+        verdicts = core.GaugeMetricFamily(
+            'tracon_move_outcomes', 'Live migrations of the last seven days by whether they '
+            'helped, as measured five minutes after.', labels=['verdict'])
+        for family, counts in ((states, by_state), (verdicts, by_verdict)):
+            for name, count in counts.items():
+                family.add_metric([name], count)
+        return [suspended, states, verdicts]
 
     def _collected(self) -> Iterator[Any]:
         found = self._engine.collected

@@ -80,7 +80,7 @@ def engine(settings: settings_module.Settings, probes: bool = False) -> dict[str
         'probe': {**{f'{name}_file': path for name, path in probe_files(settings).items()},
                   'interval_seconds': PROBE_SECONDS, 'listen_port': settings.port('probe')},
         'api': {'host': settings_module.ADDRESS, 'port': settings.port('interference'),
-                'metrics_port': 0},
+                'metrics_port': settings.port('metrics')},
         'service_auth': {**account, 'valid_interfaces': 'public'},
         'keystone_authtoken': ini.doorkeeper(settings, 'interference'),
         'oslo_concurrency': ini.concurrency(settings),

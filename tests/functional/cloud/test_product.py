@@ -18,15 +18,24 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 
 import requests
 
 from tests.functional.cloud import base
+from tests.functional import ports
 from tracon_watcher.lab import programs
 from tracon_watcher.testcloud import product
 from tracon_watcher.testcloud import settings
 
+ETC = pathlib.Path(__file__).parents[3] / 'etc'
+PROMETHEUS = '''global: {{scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 2s}}
+rule_files: [{rules}]
+scrape_configs:
+- job_name: tracon
+  static_configs: [{{targets: ['{target}']}}]
+'''
 UNITS = {'one': programs.Unit(cpu_seconds=0.001, reads=3, period=20_000),
          'two': programs.Unit(cpu_seconds=0.002, reads=1, period=20_000)}
 
@@ -107,6 +116,48 @@ class TestProduct(base.ProductCase):
                 'OpenStack-API-Version': 'infra-optim 1.4'})
         self.assertEqual(202, answer.status_code, answer.text)
         self.wait('the audit', lambda: self.plans(audit))
+
+    def test_the_dashboard_shows_what_prometheus_scrapes(self):
+        self.wait('the slowdown of both', self.known)
+        port = ports.free()
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (folder / 'prometheus.yml').write_text(PROMETHEUS.format(
+            rules=ETC / 'prometheus/tracon_alerts.yaml',
+            target=f'{settings.ADDRESS}:{self.cloud.settings.port("metrics")}'))
+        with open(folder / 'log', 'wb') as log:
+            process = subprocess.Popen(
+                ['prometheus', f'--config.file={folder / "prometheus.yml"}',
+                 f'--storage.tsdb.path={folder / "data"}',
+                 f'--web.listen-address=127.0.0.1:{port}'], stdout=log, stderr=log)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.terminate)
+
+        def ask(what, **query):
+            try:
+                return requests.get(f'http://127.0.0.1:{port}/api/v1/{what}', query,
+                                    timeout=5).json()
+            except requests.ConnectionError:
+                return {}
+
+        def found(expression):
+            return ask('query', query=expression).get('data', {}).get('result')
+        # A rate needs two scrapes.
+        self.wait('two scrapes', lambda: found('count_over_time(tracon_vms[1m]) > 2'))
+        empty = set()
+        for panel in json.loads((ETC / 'grafana/tracon.json').read_text())['panels']:
+            for target in panel.get('targets', ()):
+                expression = target['expr'].replace('$job', '.*').replace(
+                    '$__rate_interval', '1m')
+                answer = ask('query', query=expression)
+                self.assertEqual('success', answer['status'], answer)
+                if not answer['data']['result']:
+                    empty.add(panel['title'])
+        # Nothing was suspended, and of a cloud that is some minutes old nothing is learnt.
+        self.assertLessEqual(empty, {
+            'Kinds that are suspended, for how long still', 'Error of slowdowns',
+            'Trust in predictions, by host type'})
+        (group,) = ask('rules')['data']['groups']
+        self.assertEqual({'ok'}, {rule['health'] for rule in group['rules']})
 
     def test_what_dies_comes_back(self):
         self.wait('the slowdown of both', self.known)

@@ -12,18 +12,22 @@
 
 """What Prometheus is told, and that the documentation knows all of it."""
 
+import json
 import pathlib
 import re
+from unittest import mock
 
 import prometheus_client
 
 from tests.unit.engine import engines
 from tracon_watcher.api import metrics as api_metrics
 from tracon_watcher.api import state as states
+from tracon_watcher.engine import aftermath
 from tracon_watcher.engine import metrics
 from tracon_watcher.engine.storage import errors
 
-PAGE = pathlib.Path(__file__).parents[3] / 'doc' / 'source' / 'admin' / 'api.rst'
+TOP = pathlib.Path(__file__).parents[3]
+PAGE, ETC = TOP / 'doc/source/admin/api.rst', TOP / 'etc'
 
 
 class TestMetrics(engines.EngineCase):
@@ -31,7 +35,7 @@ class TestMetrics(engines.EngineCase):
     def test_prometheus_is_told_how_the_engine_works(self):
         registry = prometheus_client.CollectorRegistry()
         registry.register(metrics.EngineCollector(
-            self.engine, lambda: {'suspended': {'live migration off fast': 5.0}},
+            self.engine, self.aftermath(),
             lambda: self.engine.publisher.statistics() if self.engine.publisher else {}))
         self.assertEqual(0.0, registry.get_sample_value('tracon_engine_leading'))
         self.source.vm('a', reads=100.0, guest=0.2)
@@ -47,25 +51,43 @@ class TestMetrics(engines.EngineCase):
                                       value('tracon_engine_intervals')))
         self.assertEqual(5.0, value('tracon_engine_suspended',
                                     {'kind': 'live migration off fast'}))
+        self.assertEqual((1.0, 0.0, 2.0), (
+            value('tracon_moves', {'state': 'recommended'}),
+            value('tracon_moves', {'state': 'failed'}),
+            value('tracon_move_outcomes', {'verdict': 'helped'})))
         self.assertEqual(0.0, value('tracon_engine_published_listeners'))
         self.source.broken = True
         with self.assertLogs('tracon_watcher.engine.activity'):
             self.engine.activities['collect'].once()
         self.assertEqual(0.0, value('tracon_engine_activity_working', {'activity': 'collect'}))
 
-    def test_the_rest_is_told_while_the_database_is_away(self):
-        def standing():
-            raise errors.StorageUnavailable('sqlite://', 'away', 'wait')
-        registry = prometheus_client.CollectorRegistry()
-        registry.register(metrics.EngineCollector(self.engine, standing, dict))
-        self.assertEqual(0.0, registry.get_sample_value('tracon_engine_leading'))
-        self.assertEqual(0.0, registry.get_sample_value('tracon_engine_reports'))
-        self.assertNotIn('tracon_engine_suspended', {one.name for one in registry.collect()})
+    def aftermath(self):
+        """Return what knows of some moves."""
+        found = aftermath.Aftermath(self.storage, lambda: None, self.lead)
+        for name, value in (
+                ('standing', {'suspended': {'live migration off fast': 5.0}}),
+                ('counts', ({'recommended': 1, 'failed': 0}, {'helped': 2}))):
+            self.enterContext(mock.patch.object(found, name, autospec=True, return_value=value))
+        return found
 
-    def test_the_documentation_has_every_metric_and_no_other(self):
+    def test_the_rest_is_told_while_the_database_is_away(self):
+        away = mock.patch.object(
+            self.storage.kinds, 'suspended', autospec=True,
+            side_effect=errors.StorageUnavailable('sqlite://', 'away', 'wait'))
+        registry = prometheus_client.CollectorRegistry()
+        registry.register(metrics.EngineCollector(self.engine, aftermath.Aftermath(
+            self.storage, lambda: None, self.lead), dict))
+        with away:
+            self.assertEqual(0.0, registry.get_sample_value('tracon_engine_leading'))
+            self.assertEqual(0.0, registry.get_sample_value('tracon_engine_reports'))
+            self.assertNotIn('tracon_engine_suspended',
+                             {one.name for one in registry.collect()})
+
+    def exposed(self):
+        """Return the names of all metrics of an engine that leads."""
         registry = prometheus_client.CollectorRegistry()
         registry.register(metrics.EngineCollector(
-            self.engine, lambda: {'suspended': {}}, lambda: self.engine.publisher.statistics()))
+            self.engine, self.aftermath(), lambda: self.engine.publisher.statistics()))
         registry.register(api_metrics.StateCollector(
             states.States(lambda: self.engine.view, lambda: self.source.now)))
         api_metrics.RequestMetrics(registry)
@@ -73,8 +95,31 @@ class TestMetrics(engines.EngineCase):
         self.source.run(5)
         self.lead()
         self.engine.collect()
-        exposed = {family.name + ('_total' if family.type == 'counter' else '')
-                   for family in registry.collect()}
+        return {family.name + ('_total' if family.type == 'counter' else '')
+                for family in registry.collect()}
+
+    def test_dashboard_and_alerts_ask_for_what_there_is(self):
+        exposed = self.exposed()
+        for name in ('grafana/tracon.json', 'prometheus/tracon_alerts.yaml'):
+            asked = set(re.findall(r'\btracon_[a-z_]+(?=[{\[) ,]|$)', (ETC / name).read_text(
+                encoding='utf-8')))
+            self.assertGreater(len(asked), 10)
+            self.assertEqual(set(), {one.removesuffix('_bucket') for one in asked} - exposed)
+
+    def test_panels_of_the_dashboard_stand_side_by_side(self):
+        panels = json.loads((ETC / 'grafana/tracon.json').read_text(encoding='utf-8'))['panels']
+        self.assertEqual(len(panels), len({one['id'] for one in panels}))
+        taken = set()
+        for panel in panels:
+            place = panel['gridPos']
+            cells = {(x, y) for x in range(place['x'], place['x'] + place['w'])
+                     for y in range(place['y'], place['y'] + place['h'])}
+            self.assertLessEqual(place['x'] + place['w'], 24)
+            self.assertEqual(set(), taken & cells, panel['title'])
+            taken |= cells
+
+    def test_the_documentation_has_every_metric_and_no_other(self):
+        exposed = self.exposed()
         self.assertIn('tracon_host_type_trust', exposed)
         self.assertIn('tracon_engine_published_unannounced', exposed)
         text = PAGE.read_text(encoding='utf-8')

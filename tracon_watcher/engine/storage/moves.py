@@ -165,6 +165,17 @@ class Moves:
             wanted.append(columns.state == state)
         return self._select(*wanted, limit=limit)
 
+    def states(self, since: float) -> dict[str, int]:
+        """Return how many moves there are by state; those that none has are among them.
+
+        :param since: seconds since the epoch at which they were decided on at the earliest
+        """
+        columns = tables.MOVES.c
+        counted = sa.select(columns.state, sa.func.count()).where(
+            columns.decided_at >= since).group_by(columns.state)
+        found = self._database.read(lambda connection: connection.execute(counted).all())
+        return dict.fromkeys(STATES, 0) | {state: count for state, count in found}
+
     def _advance(self, connection: sa.Connection, number: str, states: Sequence[str],
                  values: dict[str, Any], at: float) -> bool:
         columns = tables.MOVES.c

@@ -86,6 +86,18 @@ class Outcomes:
         columns = tables.OUTCOMES.c
         return self._select(columns.move == number, order=columns.delay, limit=len(moves.DELAYS))
 
+    def verdicts(self, since: float) -> dict[str, int]:
+        """Return how many moves have which verdict, by the first measurement of each.
+
+        :param since: seconds since the epoch at which that was due at the earliest
+        """
+        columns = tables.OUTCOMES.c
+        counted = sa.select(columns.verdict, sa.func.count()).where(
+            columns.due_at >= since, columns.delay == min(moves.DELAYS),
+            columns.verdict.is_not(None)).group_by(columns.verdict)
+        found = self._database.read(lambda connection: connection.execute(counted).all())
+        return dict.fromkeys(judgement.VERDICTS, 0) | {verdict: count for verdict, count in found}
+
     def record(self, term: lease.Term, outcome: Outcome, move: moves.Move,
                slowdowns: Mapping[str, float], now: float) -> kinds.Suspension | None:
         """Take down what was measured, and judge the move by it, and its kind.

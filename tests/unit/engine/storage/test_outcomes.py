@@ -14,6 +14,7 @@ import math
 
 from tests.unit.engine.storage import base
 from tracon_watcher.engine import outcomes as judgement
+from tracon_watcher.engine.storage import moves
 from tracon_watcher.engine.storage import errors as storage_errors
 
 DAY = 86400.0
@@ -71,6 +72,20 @@ class TestOutcomes(OutcomesCase):
         self.assertEqual((judgement.HELPED, base.NOW + 305), (found.verdict, found.measured_at))
         self.assertEqual({move.own.vm: 1.25, 'vm-2': 1.9, 'vm-3': 1.0}, found.slowdowns)
         self.assertIsNone(self.outcomes.of_move(move.id)[1].verdict)
+
+    def test_counted(self):
+        self.assertEqual({'helped': 0, 'did_not_help': 0, 'unknown': 0},
+                         self.outcomes.verdicts(0.0))
+        for slowdown, at in ((1.0, 0), (1.0, 10), (2.5, 20), (1.0, -DAY)):
+            move = self.made(base.NOW + at)
+            for which, delay in enumerate(moves.DELAYS):
+                self.measure(move, base.NOW + at + delay, slowdown, which)
+        self.made()
+        # The second measurement of a move is not another move.
+        self.assertEqual({'helped': 2, 'did_not_help': 1, 'unknown': 0},
+                         self.outcomes.verdicts(base.NOW))
+        self.assertEqual({'recommended': 0, 'started': 0, 'succeeded': 4, 'failed': 0},
+                         self.storage.moves.states(base.NOW - 60))
 
     def test_did_not_help(self):
         move = self.made()
