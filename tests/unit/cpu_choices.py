@@ -121,7 +121,7 @@ def moves():
         assessor = assessment.Assessor(state(40, limited))
         made = planning.plan_moves(
             assessor, parameters=plan.Parameters(min_gain=0.02, migration_cost=0.0,
-                                                 max_migrations=most),
+                                                 max_migrations=most, explained=9),
             now=NOW, assign=assignment.least_cost)
         found[f'limited: {limited}'] = [
             [[move.uuid, move.source, move.destination, list(move.relieves)]

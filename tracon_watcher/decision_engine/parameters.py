@@ -22,6 +22,8 @@ from tracon_watcher.placement import cooldown
 from tracon_watcher.placement import plan
 
 _DEFAULT = plan.Parameters()
+#: Hosts of which an audit tells what it left.
+_EXPLAINED = 20
 
 # Python's json module reads NaN, which passes every "minimum" and "maximum". Only NaN passes two
 # that contradict each other.
@@ -90,7 +92,7 @@ class Audit:
         """Sort validated and completed parameters."""
         return cls(
             plan.Parameters(given['max_migrations'], given['min_gain'], given['migration_cost'],
-                            noise=given['noise']),
+                            noise=given['noise'], explained=_EXPLAINED),
             rules.Wishes(frozenset(given['excluded_projects']), given['opt_out_key'],
                          given['cooldown_seconds']),
             given['confidence'], given['snapshot_file'])

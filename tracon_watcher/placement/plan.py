@@ -41,6 +41,7 @@ class Parameters:
     :param candidates: VMs after which the search for one move ends, found or not
     :param noise: by which share profiles may be off when nothing has changed. A move that ends no
         breach must bring more than what this could feign; 0 where profiles are exact
+    :param explained: hosts of which it is told what the plan leaves, and why
     """
 
     max_migrations: int = 5
@@ -49,6 +50,7 @@ class Parameters:
     destinations: int = 3
     candidates: int = 800
     noise: float = 0.0
+    explained: int = 0
 
     def __post_init__(self) -> None:
         for name in ('max_migrations', 'destinations', 'candidates'):

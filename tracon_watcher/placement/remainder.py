@@ -33,8 +33,8 @@ from tracon_watcher.placement import plan
 from tracon_watcher.placement import prospect
 from tracon_watcher.placement import storage
 
-#: Hosts that are told of, and VMs of each.
-_HOSTS, _LEAVERS = 20, 6
+#: VMs that are told of, of each host.
+_LEAVERS = 6
 _WHY = {Against.ROOM: 'has no room for it', Against.ZONE: 'is in another availability zone',
         Against.GROUP: 'would break its server group',
         Against.STORAGE: 'does not reach its storage'}
@@ -66,7 +66,7 @@ class Search:
         found = np.flatnonzero((breaches > 0) | (self._known & (harm > self._threshold)))
         order = np.lexsort((self._alphabetical[found], -np.round(harm[found], 9),
                             -breaches[found]))
-        return tuple(self._remainder(int(host)) for host in found[order][:_HOSTS])
+        return tuple(self._remainder(int(host)) for host in found[order][:self._parameters.explained])
 
     def _remainder(self, host: int) -> plan.Remainder:
         return plan.Remainder(

@@ -99,4 +99,4 @@ def audit(view):
         closed={'compute-3': 'its compute service is disabled: new disks'},
         cooldown_until={identity('shop-web'): AT + 900})
     return audits.to_document(
-        planning.plan_moves(view.assessor, rules, plan.Parameters(), AT), AUDIT, AT)
+        planning.plan_moves(view.assessor, rules, plan.Parameters(explained=20), AT), AUDIT, AT)

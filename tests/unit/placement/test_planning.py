@@ -33,6 +33,7 @@ from tracon_watcher.scheduling import assignment
 
 NOW = 1000.0
 FREE = plan.Parameters(min_gain=0.02, migration_cost=0.0, max_migrations=4)
+EXPLAINED = plan.Parameters(explained=1)
 FEW = hypothesis.settings(max_examples=8, deadline=None,
                           suppress_health_check=[hypothesis.HealthCheck.too_slow])
 #: To which harm is solved.
@@ -261,7 +262,7 @@ class PlanTestCase(unittest.TestCase):
             cluster.Host('h0', (resident('a', 0.5), resident('b', 0.5)), synthetic.HOST_TYPE,
                          'pool', NOW, 1),
             cluster.Host('h1', (), synthetic.HOST_TYPE, cluster.LOCAL, NOW, 1)])
-        made = planning.plan_moves(assess(state), now=NOW)
+        made = planning.plan_moves(assess(state), parameters=EXPLAINED, now=NOW)
         self.assertEqual((), made.moves)
         (left,) = made.remainders
         self.assertEqual({(Against.STORAGE, 'h1')},
@@ -283,7 +284,7 @@ class PlanTestCase(unittest.TestCase):
 
     def test_one_that_cannot_move_does_not_spoil_the_plan(self):
         rules = constraints.Constraints(immovable={'culprit': 'is pinned'})
-        made = planning.plan_moves(assess(self.crowded()), rules, now=NOW)
+        made = planning.plan_moves(assess(self.crowded()), rules, EXPLAINED, now=NOW)
         self.assertEqual([('victim', 'h2')],
                          [(move.uuid, move.destination) for move in made.moves])
         self.assertEqual((), made.remainders)

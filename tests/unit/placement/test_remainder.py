@@ -44,7 +44,8 @@ def state(*residents, storage=('pool', 'pool', 'pool')):
 
 def left(found, rules=constraints.Constraints(), parameters=plan.Parameters(), **settings):
     made = planning.plan_moves(
-        assessment.Assessor(found, assessment.Settings(**settings)), rules, parameters, NOW)
+        assessment.Assessor(found, assessment.Settings(**settings)), rules,
+        dataclasses.replace(parameters, explained=20), NOW)
     return made, {one.host: one for one in made.remainders}
 
 

@@ -14,8 +14,8 @@ import math
 
 from tests.unit.engine.storage import base
 from tracon_watcher.engine import outcomes as judgement
-from tracon_watcher.engine.storage import moves
 from tracon_watcher.engine.storage import errors as storage_errors
+from tracon_watcher.engine.storage import moves
 
 DAY = 86400.0
 KIND = 'live_migration for CPU'
