@@ -66,7 +66,8 @@ class Search:
         found = np.flatnonzero((breaches > 0) | (self._known & (harm > self._threshold)))
         order = np.lexsort((self._alphabetical[found], -np.round(harm[found], 9),
                             -breaches[found]))
-        return tuple(self._remainder(int(host)) for host in found[order][:self._parameters.explained])
+        return tuple(self._remainder(int(host))
+                     for host in found[order][:self._parameters.explained])
 
     def _remainder(self, host: int) -> plan.Remainder:
         return plan.Remainder(

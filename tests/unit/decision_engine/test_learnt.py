@@ -81,7 +81,8 @@ class LearntTest(unittest.TestCase):
     def test_what_is_left_is_told_whole(self):
         rules = constraints.Constraints(immovable={'heavy': 'is locked'},
                                         closed={'h2': 'it is disabled'})
-        made = planning.plan_moves(assessment.Assessor(state()), rules, plan.Parameters(explained=9), NOW)
+        made = planning.plan_moves(assessment.Assessor(state()), rules,
+                                   plan.Parameters(explained=9), NOW)
         document = json.loads(json.dumps(audit.to_document(made, 'audit-1', NOW)))
         self.assertEqual(document, audit.read({**document, 'later': 'release'}))
         (host,) = document['hosts']
