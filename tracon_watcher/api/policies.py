@@ -35,6 +35,7 @@ VMS_ALL_PROJECTS = f'{PREFIX}:vms:all_projects'
 VMS_NEIGHBOURS = f'{PREFIX}:vms:neighbours'
 EXPLANATIONS_SHOW = f'{PREFIX}:explanations:show'
 EXPLANATIONS_NEIGHBOURS = f'{PREFIX}:explanations:neighbours'
+SUMMARY_SHOW = f'{PREFIX}:summary:show'
 AUDITS_SHOW = f'{PREFIX}:audits:show'
 HOST_TYPES_LIST = f'{PREFIX}:host_types:list'
 
@@ -67,6 +68,8 @@ def _rule(name: str, check: str, description: str, *paths: str) -> policy.Docume
 
 
 _API = [
+    _rule(SUMMARY_SHOW, GLOBAL, 'See how many VMs of the cloud suffer how much.',
+          '/v1/summary'),
     _rule(HOSTS_LIST, GLOBAL, 'List compute hosts and what their VMs suffer.', '/v1/hosts'),
     _rule(HOSTS_SHOW, GLOBAL, 'Show a compute host with its VMs.', '/v1/hosts/{name}'),
     _rule(VMS_LIST, PROJECT, 'List the VMs of one\'s own project and how slow they are.',

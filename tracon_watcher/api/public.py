@@ -27,7 +27,7 @@ from tracon_watcher.api import state as states
 LOG = logging.getLogger(__name__)
 
 SERVICE_TYPE = 'interference'
-_RESOURCES = ('hosts', 'host_types', 'vms', 'explanations')
+_RESOURCES = ('summary', 'hosts', 'host_types', 'vms', 'explanations', 'audits')
 
 #: Says whether a part of the engine works; it must not take long.
 Check = Callable[[], bool]

@@ -36,6 +36,7 @@ from tracon_watcher.api import host_types
 from tracon_watcher.api import hosts
 from tracon_watcher.api import parameters
 from tracon_watcher.api import state as states
+from tracon_watcher.api import summary
 from tracon_watcher.api import vms
 
 Document = dict[str, Any]
@@ -63,10 +64,11 @@ class Routes:
         self._enforcer = enforcer
         gate = gates.Gate()
         explained = explanations.Explanations(records, gate)
-        self._lists: dict[str, Callable[[Asked], Document]] = {
+        self._all: dict[str, Callable[[Asked], Document]] = {
             'hosts': lambda asked: hosts.find(asked.request, asked.caller, known, largest),
             'host_types': lambda asked: host_types.find(asked.request, asked.caller, known,
                                                         largest),
+            'summary': lambda asked: summary.show(asked.caller, known),
             'vms': lambda asked: vms.find(asked.request, asked.caller, known, largest)}
         self._single: dict[str, tuple[str, Callable[[Asked, str], Document]]] = {
             'hosts': ('name', lambda asked, name: hosts.show(asked.caller, known, name)),
@@ -84,9 +86,9 @@ class Routes:
     def _answer(self, asked: Asked) -> Document:
         request = asked.request
         parts = request.path_info.strip('/').split('/', 2)[1:]
-        if len(parts) == 1 and parts[0] in self._lists:
+        if len(parts) == 1 and parts[0] in self._all:
             request.environ[faults.ROUTE] = f'/v1/{parts[0]}'
-            return self._lists[parts[0]](asked)
+            return self._all[parts[0]](asked)
         if len(parts) == 2 and parts[0] in self._single and parts[1]:
             parameter, handler = self._single[parts[0]]
             request.environ[faults.ROUTE] = f'/v1/{parts[0]}/{{{parameter}}}'

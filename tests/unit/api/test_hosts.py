@@ -129,6 +129,38 @@ class Hosts(base.ApiCase):
             self.assertEqual(4, len(self.names(sort_key=key)))
 
 
+class Summary(base.ApiCase):
+
+    def test_how_many_suffer_how_much(self):
+        found = self.get('/v1/summary')['summary']
+        vms = self.get('/v1/vms')['vms']
+        slow = [one['slowdown']['now'] for one in vms]
+        told = [one for one in slow if one is not None]
+        self.assertEqual((6, 1, 1, 4), tuple(
+            found[name] for name in ('vms', 'in_breach', 'unknown', 'hosts')))
+        self.assertEqual((3, 1, 0), tuple(found['hosts_by_status'][name] for name in (
+            'known', 'unknown_cores', 'stale')))
+        self.assertAlmostEqual(max(told), found['slowdown']['worst'])
+        self.assertAlmostEqual(np.mean(told), found['slowdown']['mean'])
+        bars = found['slowdown']['distribution']
+        for bar in bars:
+            self.assertEqual(bar['vms'], sum(
+                bar['from'] <= one < (bar['to'] or math.inf) for one in told), bar)
+        self.assertEqual(5, sum(bar['vms'] for bar in bars))
+
+    def test_what_counters_show_below_one_counts_as_one(self):
+        self.view.observed[:] = 0.97
+        self.assertEqual(6, self.get('/v1/summary')['summary']['slowdown']['distribution'][0][
+            'vms'])
+
+    def test_of_nothing(self):
+        self.now += 10000
+        found = self.get('/v1/summary')['summary']
+        self.assertEqual((6, 4), (found['unknown'] + sum(
+            bar['vms'] for bar in found['slowdown']['distribution']),
+            found['hosts_by_status']['stale'] + found['hosts_by_status']['unknown_cores']))
+
+
 class HostTypes(base.ApiCase):
 
     def setUp(self):

@@ -67,6 +67,12 @@ ANSWERS = {
         (200, 200, 200, 403, 403, 403, 403, 403, 403, 403, 403),
     '/v1/host_types':
         (200, 200, 200, 403, 403, 403, 403, 403, 403, 403, 403),
+    '/v1/summary':
+        (200, 200, 200, 403, 403, 403, 403, 403, 403, 403, 403),
+    '/v1/audits/latest':
+        (200, 200, 200, 403, 403, 403, 403, 403, 403, 403, 403),
+    '/v1/audits/missing':
+        (404, 404, 404, 403, 403, 403, 403, 403, 403, 403, 403),
     '/v1/nothing':
         (404, 404, 404, 404, 404, 404, 404, 404, 404, 404, 404),
 }
@@ -79,6 +85,7 @@ class Defaults(base.ApiCase):
         self.decisions.kept = [
             {'request': 'req-own', 'vm': OWN_VM, 'hosts': []},
             {'request': 'req-other', 'vm': OTHER_VM, 'hosts': []}]
+        self.decisions.audits = [base.audit(self.now)]
 
     def test_every_path_in_every_role(self):
         for path, answers in ANSWERS.items():
