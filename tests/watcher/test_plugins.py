@@ -37,7 +37,7 @@ class ParametersTestCase(unittest.TestCase):
     def test_defaults_are_the_planners(self):
         audit = self.validate()
         # The planner's own know nothing of telemetry.
-        self.assertEqual(plan.Parameters(noise=0.1), audit.planning)
+        self.assertEqual(plan.Parameters(noise=0.1, explained=20), audit.planning)
         self.assertEqual((0.8, '', 3600, 'tracon:exclude', frozenset()), (
             audit.confidence, audit.snapshot_file, audit.wishes.cooldown_seconds,
             audit.wishes.opt_out_key, audit.wishes.excluded_projects))
