@@ -42,7 +42,8 @@ class Tenant(base.ApiCase):
             yield f'/v1/vms?marker={base.identity(name)}'
         for path in ('req-1', 'req-2'):
             yield f'/v1/explanations/{path}'
-        yield from ('/v1/hosts', '/v1/hosts/alpha', '/v1/host_types', '/v1/summary', '/v1/audits/latest',
+        yield from ('/v1/hosts', '/v1/hosts/alpha', '/v1/host_types', '/v1/summary',
+                    '/v1/audits/latest',
                     '/healthz', '/healthz/ready',
                     '/v1', '/', '/v1/vms?culprit=x', '/v1/vms?host=x', '/v1/vms?sort_key=host',
                     f'/v1/vms?project_id={base.OTHER[:5]}', '/v1/vms?limit=x', '/metrics')
