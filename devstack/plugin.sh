@@ -87,6 +87,12 @@ function configure_tracon_ceilometer {
         $CEILOMETER_CONF_DIR
 }
 
+# Pages in Horizon; DevStack collects static files afterwards.
+function configure_tracon_dashboard {
+    ln -sf $TRACON_DIR/tracon_dashboard/enabled/_311*.py \
+        $HORIZON_DIR/openstack_dashboard/local/enabled/
+}
+
 # Who shares an exchange of RabbitMQ has to declare it in the same way.
 function tracon_configure_rabbit {
     local option value
@@ -148,6 +154,9 @@ elif [[ "$1" == "stack" && "$2" == "post-config" ]]; then
     if is_service_enabled watcher-decision-engine; then
         configure_tracon_watcher
     fi
+    if is_service_enabled horizon; then
+        configure_tracon_dashboard
+    fi
     if is_service_enabled ceilometer-acompute ceilometer-anotification; then
         configure_tracon_ceilometer
     fi
@@ -165,6 +174,7 @@ elif [[ "$1" == "stack" && "$2" == "extra" ]]; then
 elif [[ "$1" == "unstack" ]]; then
     stop_process tracon-engine
 elif [[ "$1" == "clean" ]]; then
+    rm -f $HORIZON_DIR/openstack_dashboard/local/enabled/_311*_interference*.py
     rm -f $TRACON_SNAPSHOT_FILE
     sudo rm -rf $TRACON_CONF_DIR
 fi

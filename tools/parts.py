@@ -84,6 +84,7 @@ PARTS = {
     'soak': _cloud(r'tests\.functional\.soak\.'),
     'telemetry': _cloud(r'tests\.functional\.telemetry\.'),
     'lab': _cloud(r'tests\.functional\.lab\.'),
+    'dashboard': _cloud(r'tests\.functional\.dashboard\.'),
     'cloud': _cloud(r'tests\.functional\.cloud\.'),
     'fresh': Part('', '''
         tools/fresh.sh -s bookworm make demo ARGS='--seeds 1 --vms 12 --hosts 8'

@@ -13,7 +13,7 @@
 """The demonstration of sensors: contention of a host that no counter of a VM shows.
 
 Two hosts have a VM of the same kind each, and a sensor. Then a process on the core of the first
-host fills more memory than caches hold. It gives way to guests there, and who uses memory on the
+host copies more memory than caches hold. It gives way to guests there, and who uses memory on the
 core of the second host finds the way to memory taken. The sensor there feels it, and the next VM
 is put on the first.
 """
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 import time
 from typing import Any
 
@@ -37,11 +38,14 @@ from tracon_watcher.testcloud import story
 CAST = ('shop', 'archive')
 UNIT = story.QUIET
 INTRUDER = 'intruder'
-#: It fills memory, and gives way to all others.
-_WORK = ('nice', '-n', '19', 'dd', 'if=/dev/zero', 'of=/dev/null', 'bs=64M')
+#: It copies memory, and gives way to all others.
+_WORK = ('nice', '-n', '19', sys.executable, '-c', '''import numpy
+source, target = numpy.ones((2, 64 << 17))
+while True:
+    numpy.copyto(target, source)
+''')
 # Looks before it begins, and after it was found.
 _QUIET_LOOKS, _MORE_LOOKS = 3, 2
-_ENOUGH = 1.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,9 +141,8 @@ class Hidden(operations.Operator):
             'taskset', '-c', self.cloud.settings.host_cores(self.cloud.settings.hosts[0]), *_WORK])
         found = None
         with contextlib.suppress(errors.CloudError):
-            # A new VM weighs other things as well, which differ by some hundredths.
-            self._wait(f'{host} being contended by more than its VMs explain',
-                       lambda seen: seen[1].counts >= _ENOUGH, patience)
+            self._wait(f'{host} being contended', lambda seen: seen[1].state == 'contended',
+                       patience)
             found = time.monotonic() - self._began
         for _ in range(_MORE_LOOKS):
             time.sleep(self.polling)

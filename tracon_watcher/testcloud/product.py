@@ -36,8 +36,8 @@ ENGINE, PROBE, CENTRAL = 'tracon-engine', 'tracon-probe', 'ceilometer-central'
 HOST_TYPE = 'testcloud'
 #: As short as an option allows: who watches waits for two readings.
 PROBE_SECONDS = 20
-#: Short readings, of as many integers as the published probe reads, a few of each.
-MEMORY_SETTING = {'rate': 3.0, 'seconds': 5.0, 'amount': 5_000_000}
+#: Readings of as many integers as the published probe reads; long enough for a narrow interval.
+MEMORY_SETTING = {'rate': 3.0, 'seconds': 12.0, 'amount': 5_000_000}
 SENSOR_PATIENCE = 60.0
 _FILTERS = ('ComputeFilter', 'ComputeCapabilitiesFilter', 'ImagePropertiesFilter',
             'ServerGroupAntiAffinityFilter', 'ServerGroupAffinityFilter', 'InterferenceFilter')

@@ -53,7 +53,10 @@ DEST=$OUT; DATA_DIR=$OUT/data; STACK_USER=stack; NOVA_CONF=$OUT/nova.conf; PYTHO
 NOVA_CPU_CONF=$OUT/nova-cpu.conf; WATCHER_CONF=$OUT/watcher.conf; ENABLE_DEBUG_LOG_LEVEL=False
 CEILOMETER_CONF_DIR=$OUT/ceilometer; REGION_NAME=RegionOne; SERVICE_PROTOCOL=http
 SERVICE_HOST=host; TRACON_CONF_DIR=$OUT/etc
+HORIZON_DIR=$OUT/horizon
 touch $NOVA_CONF
+mkdir -p $HORIZON_DIR/openstack_dashboard/local/enabled
+ln -s $PLUGIN/.. $OUT/tracon-watcher
 mkdir "$OUT/bin"
 printf '#!/bin/sh\necho tracon "$@" >> "%s/calls"\n' "$OUT" > "$OUT/bin/tracon"
 chmod +x "$OUT/bin/tracon"

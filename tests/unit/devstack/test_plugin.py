@@ -39,6 +39,8 @@ class TestPlugin(unittest.TestCase):
             ['bash', PLAY], check=True,
             env={'OUT': str(folder), 'PLUGIN': str(PLUGIN), 'ENABLED': enabled,
                  'DISABLED': disabled, 'PATH': '/usr/bin:/bin'})
+        self.linked = {path.name: path.resolve().parent for path in (
+            folder / 'horizon/openstack_dashboard/local/enabled').iterdir()}
         files = {}
         for line in (folder / 'ini').read_text().splitlines():
             path, section, name, value = line.split('\t')
@@ -64,6 +66,13 @@ class TestPlugin(unittest.TestCase):
                                 'run_process tracon-engine',
                                 'stop_process tracon-engine')]
         self.assertEqual(sorted(order), order)
+
+    def test_pages_in_horizon(self):
+        self.play('n-sch')
+        self.assertEqual({}, self.linked)
+        self.play('n-sch horizon')
+        enabled = ROOT / 'tracon_dashboard/enabled'
+        self.assertEqual({path.name: enabled for path in enabled.glob('_*.py')}, self.linked)
 
     def test_the_engine_takes_its_configuration(self):
         files, _calls = self.play('n-sch')

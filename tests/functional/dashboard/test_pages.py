@@ -1,0 +1,179 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Every page, as administrator and as tenant, with what may be missing."""
+
+import dataclasses
+import html
+import re
+
+from django import test
+import numpy as np
+
+from tests.functional.dashboard import horizon
+from tests.unit.api import base
+from tests.unit.osc import documented
+from tracon_watcher.engine import view as views
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster
+
+OVERVIEW, VMS, HOSTS = (f'/admin/interference_{name}/' for name in ('overview', 'vms', 'hosts'))
+SHOP_DB = documented.identity('shop-db')
+
+
+class PagesCase(horizon.Cloud):
+
+    def setUp(self):
+        super().setUp()
+        self.view = documented.cloud()
+        self.use(self.begin())
+        self.client = test.Client()
+        self.sign_in(base.ADMIN)
+
+    def use(self, keystone):
+        horizon.configure(keystone)
+        from django.test import utils
+        # To compile Horizon's style sheets takes seconds for each page.
+        self.enterContext(utils.override_settings(
+            COMPRESS_PRECOMPILERS=(), OPENSTACK_KEYSTONE_URL=f'{keystone}/v3'))
+
+    def sign_in(self, user):
+        self.client.logout()
+        page = self.client.get('/auth/login/')
+        self.assertEqual(200, page.status_code)
+        answer = self.client.post('/auth/login/', {
+            'username': user, 'password': 'x', 'region': 'default', 'auth_type': 'credentials'})
+        self.assertEqual(302, answer.status_code, answer.content[:2000])
+
+    def page(self, path, status=200, **query):
+        """Return the text of a page, without tags."""
+        answer = self.client.get(path, query)
+        self.assertEqual(status, answer.status_code, answer.content[:2000])
+        self.html = answer.content.decode()
+        text = re.sub(r'<(script|style).*?</\1>', '', self.html, flags=re.DOTALL)
+        return ' '.join(html.unescape(re.sub(r'<[^>]*>', ' ', text)).split())
+
+
+class Pages(PagesCase):
+
+    def test_overview(self):
+        text = self.page(OVERVIEW)
+        for said in ('1 VMs beyond a limit', '1.87 worst slowdown', '7 VMs, 1 of them unknown',
+                     '3 of 4 hosts known', '1.20–1.50 3', 'kvm-2 3 known 99 %',
+                     'old 1 unknown cores not yet checked', 'shop-db compute-1 1.87'):
+            self.assertIn(said, text)
+        self.assertIn('Interference Overview - ', text)
+
+    def test_vms(self):
+        text = self.page(VMS)
+        self.assertIn('Displaying 7 items', text)
+        self.assertIn('1.87 ± 0.15 1.72 (1.61–1.86) 1.50 crossed etl 82 % 1.04', text)
+        # The slowest comes first, and what is unknown last.
+        order = [text.index(f' {name} compute') for name in ('shop-db', 'etl', 'wiki', 'legacy')]
+        self.assertEqual(sorted(order), order)
+
+    def test_a_vm(self):
+        text = self.page(f'{VMS}{SHOP_DB}/')
+        for said in ('Slowdown observed 1.87 ± 0.15', 'Limit 1.50 crossed',
+                     'CPU quota 30 %; reached in 12 % of the last hour', 'etl 45 % 1.11',
+                     'no single one, but several together 27 %', '4 hosts considered, 3 refused',
+                     'would be at least'):
+            self.assertIn(said, text)
+        self.assertIn(f'href="{HOSTS}compute-1/"', self.html)
+
+    def test_hosts(self):
+        text = self.page(HOSTS)
+        self.assertIn('compute-1 kvm-2 known 3 1 1.87 shop-db 2.73', text)
+        self.assertIn('compute-4 old unknown cores 1 0 – – –', text)
+
+    def test_a_host(self):
+        text = self.page(f'{HOSTS}compute-1/')
+        self.assertIn('Contention contended memory: 1.62 times as long as undisturbed', text)
+        self.assertIn('shop-db 1.87 1.87 ± 0.15', text)
+        self.assertIn('No VM runs here', self.page(f'{HOSTS}delta/') if self.grow(0) else '')
+
+    def grow(self, hosts):
+        """Take a cloud of empty hosts, and one that is called delta."""
+        state = cluster.build([cluster.Host(name, (), 'kvm-2', updated_at=self.now, cores=2)
+                               for name in ('delta', *(f'h{one:05}' for one in range(hosts)))])
+        judged = assessment.Assessor(state)
+        self.view = views.View(5, judged, judged, {}, np.array([]), 0.1, self.now)
+        return True
+
+    def test_a_page_and_the_next(self):
+        self.grow(45)
+        first = self.page(HOSTS)
+        self.assertIn('Displaying 20 items', first)
+        seen = set(re.findall(r'interference_hosts/(\w+)/"', self.html))
+        (following,) = set(re.findall(r'\?(marker=[^"&]+)', self.html))
+        marker = following.removeprefix('marker=')
+        self.assertIn('Displaying 20 items', self.page(HOSTS, marker=marker))
+        more = set(re.findall(r'interference_hosts/(\w+)/"', self.html))
+        self.assertEqual((40, set()), (len(seen | more), seen & more))
+
+    def test_a_filter_is_the_engines(self):
+        answer = self.client.post(VMS, {
+            'action': 'vms__filter__vms_filter', 'vms__vms_filter__q': 'shop',
+            'vms__vms_filter__q_field': 'name'}, follow=True)
+        text = answer.content.decode()
+        self.assertIn('shop-web', text)
+        self.assertNotIn('>etl<', text.split('<tbody>')[1].split('compute-1')[0])
+        answer = self.client.post(VMS, {
+            'action': 'vms__filter__vms_filter', 'vms__vms_filter__q': 'much',
+            'vms__vms_filter__q_field': 'min_slowdown'}, follow=True)
+        self.assertIn('min_slowdown', html.unescape(answer.content.decode()))
+
+    def test_empty_cloud(self):
+        self.grow(0)
+        text = self.page(OVERVIEW)
+        self.assertIn('0 VMs beyond a limit', text)
+        self.assertIn('No VM is beyond a limit', text)
+        self.page(VMS)
+
+    def test_names_of_tenants_are_text(self):
+        vms = {uuid: dataclasses.replace(one, name='<script>alert(1)</script>' + 'x' * 200)
+               for uuid, one in self.view.vms.items()}
+        self.view = dataclasses.replace(self.view, vms=vms)
+        for path in (OVERVIEW, VMS, f'{VMS}{SHOP_DB}/', HOSTS, f'{HOSTS}compute-1/'):
+            self.page(path)
+            self.assertNotIn('<script>alert(1)', self.html, path)
+            self.assertIn('&lt;script&gt;alert(1)', self.html, path)
+
+
+class Faults(PagesCase):
+
+    def test_what_there_is_not(self):
+        for path in (f'{VMS}{documented.identity("nothing")}/', f'{HOSTS}nowhere/'):
+            answer = self.client.get(path, follow=True)
+            self.assertEqual(200, answer.status_code)
+            self.assertIn('Nothing is known of', answer.content.decode())
+
+    def test_an_engine_that_knows_nothing_yet_or_does_not_answer(self):
+        self.view = None
+        for path in (OVERVIEW, VMS, HOSTS):
+            self.assertIn('Error: ', self.page(path))
+        self.identity.endpoints['interference'] = 'http://127.0.0.1:1'
+        self.sign_in(base.ADMIN)
+        for path in (OVERVIEW, VMS, HOSTS):
+            self.assertIn('tracon-engine does not answer', self.page(path))
+
+    def test_without_an_endpoint_there_are_no_pages(self):
+        del self.identity.endpoints['interference']
+        self.sign_in(base.ADMIN)
+        self.assertIn(self.client.get(VMS).status_code, (302, 403))
+
+    def test_not_for_tenants(self):
+        self.sign_in(base.MEMBER)
+        for path in (OVERVIEW, VMS, HOSTS, f'{VMS}{SHOP_DB}/', f'{HOSTS}compute-1/'):
+            answer = self.client.get(path)
+            self.assertIn(answer.status_code, (302, 403), path)
+            self.assertNotIn('compute-1', answer.content.decode())

@@ -1,0 +1,56 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""What the pages with a table have in common: one page of a list of the engine's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+from horizon import exceptions
+from horizon import tables
+from openstack_dashboard.utils import settings as setting_utils
+
+from tracon_dashboard import api
+
+
+class ListView(tables.DataTableView):
+    """A table of one page of a list, with a link to the next.
+
+    :cvar resource: the list's path and key
+    :cvar order: query parameters by which it is sorted
+    """
+
+    resource = ''
+    order: dict[str, str] = {}
+    template_name = 'tracon_dashboard/list.html'
+    _more = False
+
+    def has_more_data(self, table: Any) -> bool:
+        return self._more
+
+    def get_data(self) -> list[dict[str, Any]]:
+        query = dict(self.order)
+        field, text = self.table.get_filter_field(), self.table.get_filter_string()
+        if field and text:
+            query[field] = text
+        try:
+            found = api.get(self.request, self.resource,
+                            limit=setting_utils.get_page_size(self.request),
+                            marker=self.request.GET.get(self.table_class._meta.pagination_param),
+                            **query)
+        except Exception:
+            exceptions.handle(self.request, _('The list is not to be had.'))
+            return []
+        self._more = bool(found['links'])
+        return found[self.resource]
