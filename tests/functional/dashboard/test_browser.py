@@ -16,14 +16,8 @@ import importlib.util
 import pathlib
 import re
 import shutil
-import socketserver
 import threading
 import unittest
-
-from django.contrib.staticfiles import handlers
-from django.core.servers import basehttp
-from django.core import wsgi
-from django.test import utils
 
 from tests.functional.dashboard import horizon
 from tests.unit.api import base
@@ -38,13 +32,11 @@ PAGES = ('interference_overview', 'interference_vms', 'interference_hosts',
 
 
 def reason_to_skip():
-    if importlib.util.find_spec('axe_playwright_python') is None:
-        return 'needs axe-playwright-python'
+    for name, wanted in (('horizon', 'horizon (the extra "dashboard")'),
+                         ('axe_playwright_python', 'axe-playwright-python')):
+        if importlib.util.find_spec(name) is None:
+            return f'needs {wanted}'
     return '' if CHROMIUM else 'needs chromium (a package of that name)'
-
-
-class Server(socketserver.ThreadingMixIn, basehttp.WSGIServer):
-    daemon_threads = True
 
 
 @unittest.skipIf(reason_to_skip(), reason_to_skip())
@@ -52,12 +44,16 @@ class Browser(horizon.Cloud):
 
     def setUp(self):
         super().setUp()
+        from django.contrib.staticfiles import handlers
+        from django.core.servers import basehttp
+        from django.core import wsgi
+        from django.test import utils
         from playwright import sync_api
         self.view = documented.cloud()
         horizon.configure(self.begin())
         self.enterContext(utils.override_settings(
             DEBUG=True, OPENSTACK_KEYSTONE_URL=f'{self.identity.url}/v3'))
-        served = Server(('127.0.0.1', 0), basehttp.WSGIRequestHandler)
+        served = basehttp.ThreadedWSGIServer(('127.0.0.1', 0), basehttp.WSGIRequestHandler)
         served.set_app(handlers.StaticFilesHandler(wsgi.get_wsgi_application()))
         threading.Thread(target=served.serve_forever, daemon=True).start()
         self.addCleanup(served.server_close)

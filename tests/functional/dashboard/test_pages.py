@@ -14,9 +14,10 @@
 
 import dataclasses
 import html
+import importlib.util
 import re
+import unittest
 
-from django import test
 import numpy as np
 
 from tests.functional.dashboard import horizon
@@ -30,12 +31,14 @@ OVERVIEW, VMS, HOSTS = (f'/admin/interference_{name}/' for name in ('overview', 
 SHOP_DB = documented.identity('shop-db')
 
 
+@unittest.skipUnless(importlib.util.find_spec('horizon'), 'needs horizon (the extra "dashboard")')
 class PagesCase(horizon.Cloud):
 
     def setUp(self):
         super().setUp()
         self.view = documented.cloud()
         self.use(self.begin())
+        from django import test
         self.client = test.Client()
         self.sign_in(base.ADMIN)
 
