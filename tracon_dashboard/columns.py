@@ -76,8 +76,8 @@ def culprit(found: dict[str, Any] | None) -> str:
     """Return who causes most of a slowdown, and how much of it."""
     if found is None:
         return NONE
-    return html.format_html('{} <span class="tracon-share">{}</span>', vm_link(found),
-                            share(found['share']))
+    return html.format_html('<span class="tracon-culprit">{} <span class="tracon-share">{}</span>'
+                            '</span>', vm_link(found), share(found['share']))
 
 
 def limit(found: dict[str, Any]) -> str:
@@ -85,7 +85,7 @@ def limit(found: dict[str, Any]) -> str:
     value = found['limits']['max_slowdown']
     if not found['in_breach']:
         return number(value)
-    return html.format_html('{} <span class="label label-danger">{}</span>', number(value),
+    return html.format_html('{} <span class="label tracon-bad">{}</span>', number(value),
                             _('crossed'))
 
 
@@ -100,8 +100,8 @@ def share_bar(value: float | None) -> str:
 
 def status(name: str) -> str:
     """Return what is known of a host as a label."""
-    kind = 'success' if name == 'known' else 'warning'
-    return html.format_html('<span class="label label-{}">{}</span>', kind,
+    kind = 'good' if name == 'known' else 'caution'
+    return html.format_html('<span class="label tracon-{}">{}</span>', kind,
                             name.replace('_', ' '))
 
 
