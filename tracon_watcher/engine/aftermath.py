@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What becomes of audits: moves are seen to be made and measured; what they left is kept."""
+"""Tracks recommended migrations, measures their outcomes, and keeps the results of audits."""
 
 from __future__ import annotations
 

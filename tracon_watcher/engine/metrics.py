@@ -28,7 +28,7 @@ from tracon_watcher.engine.storage import errors
 class EngineCollector(registry.Collector):
     """Reads the engine when it is scraped.
 
-    :param moves: what becomes of moves
+    :param moves: tracks recommended migrations and their outcomes
     :param published: returns numbers about publishing, empty while the engine does not lead
     """
 

@@ -75,7 +75,7 @@ class LearntTest(unittest.TestCase):
         self.assertEqual(set(made.moves[0].relieves) - {made.moves[0].uuid}, others)
 
         self.assertEqual(audit.SCHEMA, left['schema'])
-        # What nobody can ask for is not told.
+        # Without an audit there is no name to ask for it by, so only the moves are told.
         self.assertEqual(told[0]['own'], next(learnt.documents(made, known, None, NOW))['own'])
 
     def test_what_is_left_is_told_whole(self):
