@@ -24,7 +24,7 @@ import collections
 import dataclasses
 import datetime
 import math
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterable, Iterator, Mapping
 
 from oslo_log import log
 from oslo_utils import timeutils
@@ -32,6 +32,7 @@ from oslo_utils import timeutils
 from tracon_watcher.inventory import listing
 from tracon_watcher.placement import constraints
 
+_USER = 'Watcher\'s user'
 #: From which on Placement tells of all resources of a host, not of those asked for alone.
 PLACEMENT_MICROVERSION = '1.29'
 #: Seconds that a migration takes at most; older ones under way have been forgotten by somebody.
@@ -41,6 +42,7 @@ _UNDER_WAY = frozenset(('accepted', 'queued', 'preparing', 'pre-migrating', 'mig
                         'post-migrating'))
 #: The same, back to where it came from.
 _GOING_BACK = 'reverting'
+_ORDINARY, _UNTOLD = 'normal', 'unknown, since Neutron does not tell it to Watcher\'s user'
 _RESOURCES = ('VCPU', 'MEMORY_MB', 'DISK_GB')
 #: Properties of images that keep VMs from migrating.
 PROPERTIES = ('hw_cpu_policy', 'hw_mem_encryption', 'hw_tpm_version')
@@ -129,13 +131,13 @@ def collect(connection: Any, moved_since: float) -> Inventory:
     :raises tracon_watcher.inventory.listing.CloudUnavailable: when one of them does not answer, so
         that nothing can be planned safely
     """
-    compute, network, placement = (listing.Service(name, proxy, microversion, 'Watcher\'s user')
+    compute, network, placement = (listing.Service(name, proxy, microversion, _USER)
                                    for name, proxy, microversion in (
         ('Nova', connection.compute, listing.MICROVERSION), ('Neutron', connection.network, None),
         ('Placement', connection.placement, PLACEMENT_MICROVERSION)))
     since = datetime.datetime.fromtimestamp(moved_since, datetime.timezone.utc)
-    listed = [one for one in compute.pages('/servers/detail', 'servers', {'all_tenants': 'True'})
-              if not listing.is_partial(one)]
+    listed = [listing.shown(one, _USER) for one in compute.pages(
+        '/servers/detail', 'servers', {'all_tenants': 'True'}) if not listing.is_partial(one)]
     properties = (_volume_properties(connection)
                   if any(not one.get('image') for one in listed) else {})
     servers = [_server(one, properties) for one in listed]
@@ -158,10 +160,31 @@ def collect(connection: Any, moved_since: float) -> Inventory:
     ports = network.pages('/ports', 'ports', {'fields': ['device_id', 'binding:vnic_type']})
     return Inventory(
         {one.uuid: one for one in servers}, tuple(_groups(compute)),
-        {one.host: one for one in services}, moved_at,
-        {one['device_id']: one['binding:vnic_type'] for one in ports
-         if one.get('device_id') and one.get('binding:vnic_type', 'normal') != 'normal'},
-        moves, arriving, _room(placement))
+        {one.host: one for one in services}, moved_at, _direct_ports(ports), moves,
+        arriving, _room(placement))
+
+
+def _direct_ports(ports: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return by VM the type of a port that is not an ordinary one, or is not told."""
+    types: dict[str, str] = {}
+    for one in ports:
+        found = one.get('binding:vnic_type') or _UNTOLD
+        if one.get('device_id') and types.get(one['device_id'], _ORDINARY) == _ORDINARY:
+            types[one['device_id']] = found
+    return {uuid: found for uuid, found in types.items() if found != _ORDINARY}
+
+
+def hosts_by_hypervisor(connection: Any) -> dict[str, str]:
+    """Return the hosts of compute services by the host names of their hypervisors.
+
+    Nova gives none while a cell is down, nor to a user without the right to them.
+    """
+    compute = listing.Service('Nova', connection.compute, listing.HYPERVISORS, _USER)
+    try:
+        return {one['hypervisor_hostname']: one['service']['host']
+                for one in compute.pages('/os-hypervisors/detail', 'hypervisors', {})}
+    except listing.CloudUnavailable:
+        return {}
 
 
 def _room(placement: listing.Service) -> dict[str, constraints.Room]:
@@ -188,7 +211,7 @@ def has_shares(connection: Any, uuid: str) -> bool:
 
     :raises tracon_watcher.inventory.listing.CloudUnavailable: when Nova does not answer
     """
-    compute = listing.Service('Nova', connection.compute, listing.MICROVERSION, 'Watcher\'s user')
+    compute = listing.Service('Nova', connection.compute, listing.MICROVERSION, _USER)
     return bool(compute.get(f'/servers/{uuid}/shares', 'shares', {})['shares'])
 
 
@@ -200,23 +223,33 @@ _Properties = Mapping[tuple[str, str | None], Mapping[str, Any]]
 def _volume_properties(connection: Any) -> _Properties | None:
     """Return the properties of images that volumes were made of; None where Cinder does not tell.
     """
-    cinder = listing.Service('Cinder', connection.block_storage, None, 'Watcher\'s user')
+    cinder = listing.Service('Cinder', connection.block_storage, None, _USER)
+    told = False
+    found: dict[tuple[str, str | None], dict[str, Any]] = {}
     try:
-        return {(where['server_id'], where['device']):
-                {name: found[name] for name in PROPERTIES if name in found}
-                for one in cinder.pages('/volumes/detail', 'volumes', {'all_tenants': 'True'})
-                for found in (one.get('volume_image_metadata') or {},)
-                for where in one.get('attachments', ())}
+        for one in cinder.pages('/volumes/detail', 'volumes', {'all_tenants': 'True'}):
+            image = one.get('volume_image_metadata') or {}
+            told = told or bool(image)
+            for where in one.get('attachments', ()):
+                found[where['server_id'], where['device']] = {
+                    name: image[name] for name in PROPERTIES if name in image}
+        # Who may not see them gets volumes without; so is a volume that was made of no image.
+        why: object = None if told else (
+            'Cinder tells them of no volume; let Watcher\'s user list volumes of all projects and '
+            'see volume_extension:volume_image_metadata')
     except listing.CloudUnavailable as error:
-        LOG.warning('VMs that boot from volumes stay where they are, since the properties of '
-                    'their images are not known: %s', error)
-        return None
+        why = error
+    if why is None:
+        return found
+    LOG.warning('VMs that boot from volumes stay where they are, since the properties of '
+                'their images are not known: %s', why)
+    return None
 
 
 def _server(one: Mapping[str, Any], of_volumes: _Properties | None) -> Server:
     properties: Mapping[str, Any] | None = None
     if one.get('image'):
-        properties = one['image'].get('properties') or {}
+        properties = one['image'].get('properties')
     elif of_volumes is not None:
         # Cinder lists a user who is no administrator the volumes of one project, without a word.
         properties = of_volumes.get((one['id'], one.get('OS-EXT-SRV-ATTR:root_device_name')))

@@ -67,6 +67,9 @@ def build(found: inventory.Inventory, model: Any, wishes: Wishes, hosts: Collect
         service = found.services.get(host)
         if service is None:
             closed[host] = 'Nova lists no compute service for it'
+        if found.room is not None and node.uuid not in found.room:
+            closed.setdefault(host, f'Placement names no memory left on its node {node.uuid}: the '
+                                    'host is full, or Placement does not know the node')
         for instance in model.get_node_instances(node):
             needs[instance.uuid] = (instance.vcpus, instance.memory, instance.disk)
             why = obstacle(found, instance.uuid, host, wishes)
@@ -157,7 +160,8 @@ def obstacle(found: inventory.Inventory, uuid: str, host: str, wishes: Wishes) -
     if uuid in found.direct_ports:
         return f'has a network port of type {found.direct_ports[uuid]}'
     if server.image_properties is None:
-        return 'boots from a volume, and the properties of its image are not known'
+        return ('the properties of its image, or of that of the volume that it boots from, are '
+                'not known')
     return tied(server.extra_specs, server.image_properties)
 
 

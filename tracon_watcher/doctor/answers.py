@@ -26,6 +26,7 @@ from tracon_watcher.doctor.findings import Finding
 from tracon_watcher.doctor.findings import warning
 from tracon_watcher.engine import state
 from tracon_watcher import errors
+from tracon_watcher.inventory import listing
 from tracon_watcher.messaging import nova as notifications
 from tracon_watcher.placement import limits
 
@@ -120,17 +121,19 @@ def sample_clocks(samples: Samples) -> Iterator[Finding]:
 
 def permissions(roles: frozenset[str], servers: tuple[Mapping[str, Any], ...]
                 ) -> Iterator[Finding]:
-    """Yield whether the engine's user may not see where VMs run.
+    """Yield what the engine's user may not see of VMs.
 
     :param servers: as Nova lists those of all projects to the engine's user, one at most
     """
-    remedy = ('give the user of [service_auth] the role admin, or allow it '
-              'os_compute_api:os-extended-server-attributes in Nova\'s policy.yaml')
-    if any('OS-EXT-SRV-ATTR:host' not in one for one in servers):
-        yield error('permissions', 'the engine\'s user may not see the hosts of VMs', remedy)
-    elif not servers and 'admin' not in roles:
+    remedy = ('give the user of [service_auth] the role admin, or allow it {} in Nova\'s '
+              'policy.yaml')
+    for what, policy in filter(None, map(listing.hidden, servers)):
+        yield error('permissions', f'the engine\'s user may not see {what}',
+                    remedy.format(policy))
+    if not servers and 'admin' not in roles:
         yield Finding(findings.Severity.UNKNOWN, 'permissions', 'there is no VM to see whether '
-                      'the engine\'s user, without the role admin, may see its host', remedy)
+                      'the engine\'s user, without the role admin, may see its host',
+                      remedy.format('os_compute_api:os-extended-server-attributes'))
 
 
 def versions(microversion: tuple[int, ...]) -> Iterator[Finding]:

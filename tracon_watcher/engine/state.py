@@ -111,6 +111,7 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
     if reachable and all(one.cores is None for one in reachable):
         report('cores', 'Nova does not tell how many cores its hosts have: they are unknown; '
                         "let the engine's user list hypervisors")
+    _report_unmatched(inventory, report)
     residents: dict[str, list[cluster.Resident]] = {host: [] for host in inventory.hypervisors}
     latest = dict.fromkeys(inventory.hypervisors, 0.0)
     running: set[str] = set()
@@ -146,6 +147,34 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
                      else now, inventory.hypervisors[host].cores,
                      inventory.hypervisors[host].threads, contention.get(host))
         for host, vms in residents.items()], history, version, now)
+
+
+def _report_unmatched(inventory: cloud.Inventory, report: Callable[[str, str], None]) -> None:
+    """Report what VMs refer to and no listing has; the texts do not change with each VM."""
+    homeless: set[str] = set()
+    strange: dict[str, str] = {}
+    on_volumes: set[str] = set()
+    for uuid, server in inventory.servers.items():
+        if server.vm_state in vm_states.HOMELESS:
+            continue
+        if server.host is None:
+            homeless.add(uuid)
+        elif server.host not in inventory.hypervisors:
+            strange[server.host] = min(uuid, strange.get(server.host, uuid))
+        if not server.image and not all(
+                volume in inventory.backends for volume in server.volumes):
+            on_volumes.add(uuid)
+    for host, uuid in strange.items():
+        report('hosts', f'VM {uuid} is on host {host}, and Nova lists no compute service of that '
+                        'name: VMs there are left out; see "openstack compute service list"')
+    if homeless:
+        report('hosts', f'VM {min(homeless)} runs, and Nova names no host of it: such VMs are '
+                        'left out; see the VM\'s state in Nova')
+    if on_volumes:
+        report('storage', f'VM {min(on_volumes)} boots from a volume, and Cinder tells no storage '
+                          'backend of it: the hosts of such VMs are unknown; let the engine\'s '
+                          'user list volumes of all projects and see '
+                          'volume_extension:volume_host_attribute')
 
 
 def _profile(server: cloud.Server, row: int | None, demand: Demand,

@@ -28,11 +28,11 @@ from typing import Any, Callable, Mapping
 from oslo_utils import timeutils
 
 from tracon_watcher.inventory import listing
+from tracon_watcher.inventory import vm_states
 from tracon_watcher.inventory import volume_limits as limits_module
 
+_USER = "the engine's user"
 _QUOTA = 'quota:'
-#: The last in which a listing of hypervisors comes from Nova's database, with their CPUs.
-_HYPERVISORS = '2.87'
 #: Of a core: POWER has eight.
 _MOST_THREADS = 8
 _NONE: Mapping[str, str] = {}
@@ -162,12 +162,12 @@ def collect(connection: Any, clock: Callable[[], float] = time.time,
     :raises tracon_watcher.inventory.listing.CloudUnavailable: when one of them does not answer
     """
     began = clock()
-    nova = listing.Service('Nova', connection.compute, listing.MICROVERSION, "the engine's user")
+    nova = listing.Service('Nova', connection.compute, listing.MICROVERSION, _USER)
     before = _hypervisors(nova)
-    cores = _cores(dataclasses.replace(nova, microversion=_HYPERVISORS))
+    cores = _cores(dataclasses.replace(nova, microversion=listing.HYPERVISORS))
     # Of a cell that is down, Nova lists no servers, or records with hardly anything in them.
     servers = {one.uuid: one for one in (
-        server(entry) for entry in nova.pages(
+        server(listing.shown(entry, _USER)) for entry in nova.pages(
             '/servers/detail', 'servers', {'all_tenants': 'True'})
         if not listing.is_partial(entry))}
     # A cell may have come back, or gone, while servers were listed.
@@ -175,15 +175,32 @@ def collect(connection: Any, clock: Callable[[], float] = time.time,
         host: dataclasses.replace(one if before.get(host, one).reachable else before[host],
                                   **cores.get(host, {}))
         for host, one in _hypervisors(nova).items()}
+    _check_hosts(servers, hypervisors)
     aggregates = tuple(
         Aggregate(entry['name'], frozenset(entry['hosts']), entry['metadata'])
         for entry in nova.pages('/os-aggregates', 'aggregates', {}, limited=False))
-    cinder = listing.Service('Cinder', connection.block_storage, None, "the engine's user")
+    cinder = listing.Service('Cinder', connection.block_storage, None, _USER)
     volumes, strangers = _volumes(cinder, servers)
     backends = {one.id: one.host for one in volumes or () if one.host}
     limits = (None if volume_limits is None or volumes is None
               else volume_limits.collect(cinder, volumes))
     return Inventory(servers, hypervisors, aggregates, backends, began, limits, strangers)
+
+
+def _check_hosts(servers: Mapping[str, Server], hypervisors: Mapping[str, Hypervisor]) -> None:
+    """See that VMs are on hosts that there are: were they nowhere, all hosts would seem empty.
+
+    :raises tracon_watcher.inventory.listing.CloudUnavailable: when no VM is on any
+    """
+    settled = [one for one in servers.values() if one.vm_state not in vm_states.HOMELESS]
+    if not settled or any(one.host in hypervisors for one in settled):
+        return
+    one = min(settled, key=lambda each: each.uuid)
+    services = ', '.join(sorted(hypervisors)[:1]) or 'none'
+    raise listing.CloudUnavailable(
+        f'Nova: GET /servers/detail: no VM is on a host that has a compute service: VM {one.uuid} '
+        f'is on {one.host}, compute services are {services}: see "openstack compute service list" '
+        f'and whether {_USER} may list what it needs')
 
 
 def server(entry: Mapping[str, Any]) -> Server:
@@ -223,8 +240,8 @@ def volumes_of(connection: Any, uuid: str, known: Mapping[str, str]) -> Volumes 
     :returns: None where there is no such VM, or its cell is down
     :raises tracon_watcher.inventory.listing.CloudUnavailable: when one of them does not answer
     """
-    nova = listing.Service('Nova', connection.compute, listing.MICROVERSION, "the engine's user")
-    cinder = listing.Service('Cinder', connection.block_storage, None, "the engine's user")
+    nova = listing.Service('Nova', connection.compute, listing.MICROVERSION, _USER)
+    cinder = listing.Service('Cinder', connection.block_storage, None, _USER)
     try:
         entry = nova.get(f'/servers/{uuid}', 'server', {})['server']
     except listing.NotFound:

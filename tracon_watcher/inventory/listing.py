@@ -26,7 +26,16 @@ from tracon_watcher import errors
 #: The first with the flavor's extra specs, the image's properties and the pinned zone in a listing
 #: of servers.
 MICROVERSION = '2.98'
+#: The last in which a listing of hypervisors comes from Nova's database, with their CPUs.
+HYPERVISORS = '2.87'
 PAGE = 1000
+#: What Nova leaves out of a server, without an error, for a user who may not see it: the part of
+#: the server that has the field, its key, what it is, and the policy that shows it.
+_RIGHTS = (
+    ('', 'OS-EXT-SRV-ATTR:host', 'the hosts of VMs',
+     'os_compute_api:os-extended-server-attributes'),
+    ('flavor', 'extra_specs', 'the extra specs of VMs\' flavors, which state limits',
+     'os_compute_api:servers:show:flavor-extra-specs'))
 
 
 class CloudUnavailable(errors.TraconError):
@@ -99,12 +108,48 @@ class Service:
         wanted: Mapping[str, Any] | None = {**query, 'limit': PAGE} if limited else query
         while wanted is not None:
             body = self.get(path, key, wanted)
+            if not isinstance(body[key], list):
+                raise CloudUnavailable(f'{self.name}: GET {path}: {key} is '
+                                       f'{type(body[key]).__name__}, not a list: see whether '
+                                       'something between changes answers')
             yield from body[key]
             following = [link['href'] for link in body.get(links or f'{key}_links', ())
                          if link['rel'] == 'next']
+            if limited and links is None and not following and len(body[key]) == PAGE:
+                # All of them link to the next page from a full one, were it the last.
+                raise CloudUnavailable(f'{self.name}: GET {path}: {PAGE} {key} came, and no link '
+                                       'to more: the answer was cut short; see whether something '
+                                       'between takes links out of answers')
             # Only the question is taken from the link: its host may be one only users reach.
             wanted = urllib.parse.parse_qs(
                 urllib.parse.urlsplit(following[0]).query) if following else None
+
+
+def hidden(server: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return what Nova keeps from who asks of a server, and the policy that shows it; or None.
+
+    Absence is no answer here: a VM without a host, or a flavor without extra specs, has the field.
+    """
+    for parent, key, what, policy in _RIGHTS:
+        # A flavor that is lost to Nova has no field at all.
+        fields = server.get(parent) if parent else server
+        if fields and key not in fields:
+            return what, policy
+    return None
+
+
+def shown(server: Mapping[str, Any], user: str) -> Mapping[str, Any]:
+    """Return a server that Nova tells all of that is needed.
+
+    :param user: who asks, for the error
+    :raises Forbidden: otherwise; what is hidden is not taken for what is not there
+    """
+    found = hidden(server)
+    if found is not None:
+        what, policy = found
+        raise Forbidden(f'Nova does not tell {user} {what}: give the user the role admin, or '
+                        f'allow it {policy} in Nova\'s policy.yaml')
+    return server
 
 
 def is_partial(server: Mapping[str, Any]) -> bool:

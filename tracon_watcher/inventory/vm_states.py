@@ -20,3 +20,5 @@ IDLE = frozenset(('paused', 'suspended', 'stopped', 'shelved', 'shelved_offloade
 ABSENT = frozenset(('deleted', 'building'))
 #: A VM has failed to be built, and runs nowhere, or something has failed later, and it runs on.
 FAILED = 'error'
+#: A VM may have no host; in any other state it has one.
+HOMELESS = ABSENT | {FAILED, 'shelved_offloaded'}

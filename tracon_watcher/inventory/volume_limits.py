@@ -98,7 +98,8 @@ class VolumeLimits:
         except listing.CloudUnavailable as error:
             self._fail(str(error), isinstance(error, (listing.Forbidden, listing.NotFound)))
             return
-        if types and not any('qos_specs_id' in one for one in types):
+        # Volumes have types, so that there are some.
+        if specs and not any('qos_specs_id' in one for one in types):
             self._fail("Cinder does not say which types have QoS specifications; let the engine's "
                        'user see them (volume_extension:access_types_qos_specs_id)', True)
             return

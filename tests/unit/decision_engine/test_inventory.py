@@ -134,6 +134,31 @@ class InventoryTestCase(unittest.TestCase):
         with self.assertRaisesRegex(listing.CloudUnavailable, 'Neutron: GET /ports.*no ports'):
             inventory.collect(Connection(ports_key='something'), 0.0)
 
+    def test_what_watchers_user_may_not_see_of_servers_ends_the_audit(self):
+        made = Connection()
+        del made.compute.answers['/servers/detail'][1][0]['OS-EXT-SRV-ATTR:host']
+        with self.assertRaisesRegex(listing.Forbidden, "Watcher's user the hosts of VMs.*admin"):
+            inventory.collect(made, 0.0)
+
+    def test_ports_that_neutron_does_not_tell_may_be_of_any_type(self):
+        made = Connection(3)
+        made.network.answers['/ports'] = ('ports', [
+            {'device_id': 'vm0'}, {'device_id': 'vm1', 'binding:vnic_type': 'normal'},
+            {'device_id': 'vm2', 'binding:vnic_type': 'normal'}], 0)
+        found = inventory.collect(made, 0.0)
+        self.assertEqual({'vm0'}, set(found.direct_ports))
+        wishes = rules.Wishes(frozenset(), 'tracon:exclude', 60.0)
+        self.assertIn('type unknown, since Neutron does not tell', rules.obstacle(
+            found, 'vm0', 'host1', wishes))
+
+    def test_hosts_are_known_by_the_names_of_their_hypervisors(self):
+        made = Connection()
+        made.compute.answers['/os-hypervisors/detail'] = ('hypervisors', [
+            {'hypervisor_hostname': 'host1.example.org', 'service': {'host': 'host1'}}], 0)
+        self.assertEqual({'host1.example.org': 'host1'}, inventory.hosts_by_hypervisor(made))
+        made.compute.status = 403
+        self.assertEqual({}, inventory.hosts_by_hypervisor(made))
+
     def test_a_service_that_is_not_there_is_named(self):
         class Nowhere:
             def get(self, *_path, **_query):
@@ -172,7 +197,8 @@ class VolumesTestCase(unittest.TestCase):
         self.assertIsNone(found.servers['vm0'].image_properties)
         wishes = rules.Wishes(frozenset(), 'tracon:exclude', 60.0)
         found = dataclasses.replace(found, direct_ports={})
-        self.assertIn('boots from a volume', rules.obstacle(found, 'vm0', 'host1', wishes))
+        self.assertIn('volume that it boots from, are not', rules.obstacle(
+            found, 'vm0', 'host1', wishes))
 
     def test_a_boot_volume_that_cinder_does_not_list_may_have_any(self):
         # As it does to a user who is no administrator: it answers with another project's, or
@@ -180,6 +206,20 @@ class VolumesTestCase(unittest.TestCase):
         made = self.connection()
         made.block_storage.answers['/volumes/detail'] = ('volumes', [], 0)
         self.assertIsNone(inventory.collect(made, 0.0).servers['vm0'].image_properties)
+
+    def test_where_cinder_hides_the_properties_of_all_images_such_vms_stay(self):
+        made = self.connection()
+        for one in made.block_storage.answers['/volumes/detail'][1]:
+            one.pop('volume_image_metadata', None)
+        with self.assertLogs('tracon_watcher.decision_engine.inventory', 'WARNING') as logs:
+            found = inventory.collect(made, 0.0).servers
+        self.assertIn('volume_extension:volume_image_metadata', logs.output[0])
+        self.assertIsNone(found['vm0'].image_properties)
+
+    def test_an_image_whose_properties_nova_does_not_tell_may_have_any(self):
+        made = self.connection()
+        made.compute.answers['/servers/detail'][1][1]['image'] = {'id': 'i'}
+        self.assertIsNone(inventory.collect(made, 0.0).servers['vm1'].image_properties)
 
     def test_one_without_an_image_has_none(self):
         made = self.connection()

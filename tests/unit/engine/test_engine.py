@@ -88,6 +88,24 @@ class EngineTest(engines.EngineCase):
         self.engine.collect()
         self.assertEqual({'another'}, set(self.storage.learnt.load()[0]))
 
+    def test_where_hosts_of_vms_are_hidden_it_is_not_ready_and_publishes_nothing(self):
+        hidden = {'id': 'a', 'OS-EXT-STS:vm_state': 'active'}
+
+        def list_cloud():
+            return cloud.server(listing.shown(hidden, "the engine's user"))
+        one = engine.Engine(dataclasses.replace(self.engine._parts, list_cloud=list_cloud),
+                            self.engine._settings, lambda: self.source.now)
+        one.lead()
+        self.addCleanup(one.stop)
+        with self.assertLogs('tracon_watcher.engine', 'ERROR') as logs:
+            for _minute in range(3):
+                one.activities['list'].once()
+                one.activities['collect'].once()
+        (line,) = logs.output
+        self.assertIn('os_compute_api:os-extended-server-attributes', line)
+        self.assertFalse(one.activities['list'].works())
+        self.assertEqual(([], None), (self.published, one.view))
+
     def test_notifications_do_not_make_it_list_again_and_again(self):
         listings, asked = [], []
         parts = dataclasses.replace(

@@ -53,6 +53,27 @@ class StateTest(unittest.TestCase):
             np.array([900.0 + place for place in range(len(profiles))]),
             {uuid: place for place, uuid in enumerate(profiles)})
 
+    def test_what_vms_refer_to_and_no_listing_has_is_reported(self):
+        found = self.build(server('a', 'h9'), server('b', 'h9'), server('c', None), server('d'),
+                           server('e', None, 'building'), server('f', None, 'shelved_offloaded'))
+        self.assertEqual(('d',), found.uuids)
+        self.assertEqual(['hosts', 'hosts'], [kind for kind, _text in self.reported])
+        strange, homeless = (text for _kind, text in self.reported)
+        self.assertIn('VM a is on host h9, and Nova lists no compute service of that', strange)
+        self.assertIn('VM c runs, and Nova names no host', homeless)
+
+    def test_volumes_without_a_backend_are_reported_and_make_their_hosts_unknown(self):
+        self.backends = {'v1': 'ceph'}
+        found = self.build(server('a', image='', volumes=('v1',)),
+                           server('b', 'h2', image='', volumes=('v1', 'v2')),
+                           server('c', 'h2', image='', volumes=('v3',)),
+                           server('d', 'h2', volumes=('v4',)), server('e', image=''))
+        self.assertEqual([False, True, True], [bool(found.io_domain[
+            found.resident_index[uuid]] < 0) for uuid in 'abc'])
+        (kind, text), = self.reported
+        self.assertEqual('storage', kind)
+        self.assertRegex(text, 'VM b boots from a volume, .*volume_host_attribute')
+
     def test_vms_have_their_demand_and_hosts_the_time_of_their_latest_sample(self):
         found = self.build(server('a'), server('b', 'h2'), server('c', 'h2'),
                            demand=self.demand(a=1.0, b=2.0, c=3.0))

@@ -98,6 +98,42 @@ class CollectTest(unittest.TestCase):
         self.assertEqual(frozenset(), inventory.unreachable)
         self.assertEqual(1767225610.0, inventory.servers['a'].launched_at)
 
+    def test_what_the_user_may_not_see_of_servers_is_not_taken_for_nothing(self):
+        def without(key, parent=None):
+            one = server('a')
+            del (one if parent is None else one[parent])[key]
+            return one
+        for one, what in ((without('OS-EXT-SRV-ATTR:host'), 'os-extended-server-attributes'),
+                          (without('extra_specs', 'flavor'), 'servers:show:flavor-extra-specs')):
+            with self.assertRaisesRegex(listing.Forbidden, f"engine's user.*role admin.*{what}"):
+                cloud.collect(Cloud(answers(servers=[one])))
+        # Of a VM whose flavor Nova has lost there is nothing to be seen.
+        self.assertEqual({}, cloud.collect(Cloud(answers(
+            servers=[server('a', flavor={})]))).servers['a'].extra_specs)
+
+    def test_vms_that_are_on_no_host_that_there_is_do_not_make_all_hosts_empty(self):
+        strange = answers(servers=[server('a', 'h9'), server('b', None)])
+        with self.assertRaisesRegex(
+                listing.CloudUnavailable, 'VM a is on h9, compute services are h1: see'):
+            cloud.collect(Cloud(strange))
+        with self.assertRaisesRegex(listing.CloudUnavailable, 'compute services are none'):
+            cloud.collect(Cloud({**strange, '/os-services': {'services': []}}))
+        # One on such a host, and those that need none, cost the others nothing.
+        found = cloud.collect(Cloud(answers(servers=[server('a', 'h9'), server('b')])))
+        self.assertEqual({'a': 'h9', 'b': 'h1'},
+                         {uuid: one.host for uuid, one in found.servers.items()})
+        cloud.collect(Cloud(answers(servers=[
+            server('a', None, **{'OS-EXT-STS:vm_state': 'shelved_offloaded'}),
+            server('b', None, **{'OS-EXT-STS:vm_state': 'building'})])))
+
+    def test_an_answer_that_was_cut_short_is_refused(self):
+        full = {'servers': [server(f's{number}') for number in range(listing.PAGE)]}
+        with self.assertRaisesRegex(listing.CloudUnavailable, '1000 servers came, and no link'):
+            cloud.collect(Cloud(answers(servers=full['servers'])))
+        for none in (None, {}):
+            with self.assertRaisesRegex(listing.CloudUnavailable, 'not a list'):
+                cloud.collect(Cloud({**answers(), '/servers/detail': {'servers': none}}))
+
     def test_cores_are_those_that_nova_shares(self):
         found = cloud.collect(Cloud(answers())).hypervisors
         self.assertEqual({'h1': (48, 2), 'h2': (None, 1)},

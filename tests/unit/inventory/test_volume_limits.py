@@ -120,6 +120,11 @@ class VolumeLimitsTestCase(unittest.TestCase):
         for cinder in (Cinder(specs=SPECS[1:]), Cinder(FAILED), Cinder(types=TYPES[1:])):
             self.assertIsNone(self.limits.collect(cinder, VOLUMES))
 
+    def test_types_that_are_not_listed_are_not_taken_for_types_without_limits(self):
+        self.assertIsNone(self.limits.collect(Cinder(types=[]), VOLUMES))
+        (text,) = self.told
+        self.assertRegex(text, 'do not count.*access_types_qos_specs_id')
+
     def test_who_may_not_ask_is_told_once_that_limits_do_not_count(self):
         for cinder in (Cinder(REFUSED), Cinder(FAILED), Cinder(REFUSED)):
             self.assertIsNone(self.limits.collect(cinder, VOLUMES))
