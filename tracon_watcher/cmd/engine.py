@@ -163,7 +163,7 @@ def build(conf: cfg.ConfigOpts,
         learnt = demands.Demands(calibrated, wanted.window_seconds,
                                  expiry=wanted.maximum_age_seconds)
         return collector.Collector(reader, learnt, wanted.polling_interval_seconds,
-                                   wanted.window_seconds)
+                                   wanted.window_seconds, wanted.maximum_age_seconds)
 
     def record(documents: list[dict[str, Any]]) -> None:
         storage.decisions.add([one for one in map(_decision, documents) if one is not None])

@@ -28,6 +28,10 @@ LONGEST_WAIT = 60.0
 _FIRST_WAIT = 1.0
 
 
+class Reported(errors.TraconError):
+    """A failure that was reported where it was found, so that it is not logged once more."""
+
+
 class Activity:
     """Calls ``work`` at an interval, in a thread.
 
@@ -119,7 +123,7 @@ class Activity:
     def _failed(self, error: Exception) -> None:
         self._failures += 1
         text = str(error) or type(error).__name__
-        if text != self.failure:
+        if text != self.failure and not isinstance(error, Reported):
             # What was raised on purpose says all there is to know.
             expected = isinstance(error, errors.TraconError)
             LOG.error('%s failed: %s', self.name, text, exc_info=None if expected else error)

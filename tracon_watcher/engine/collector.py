@@ -26,6 +26,7 @@ from tracon_watcher.contention import demands as demands_module
 from tracon_watcher.contention import intervals
 from tracon_watcher.contention import own_limits as limits_module
 from tracon_watcher.engine import own_limits
+from tracon_watcher.engine import silence
 from tracon_watcher.engine import state
 from tracon_watcher.inventory import cloud
 from tracon_watcher.telemetry import meters
@@ -59,6 +60,7 @@ class Collected:
     :param learnt: intervals that were learnt from
     :param lost: intervals without rates, by why
     :param limits: what the owners of these VMs state, in the order of ``profiles``
+    :param silence: what telemetry lacks
     """
 
     demand: state.Demand
@@ -67,6 +69,7 @@ class Collected:
     learnt: int
     lost: Mapping[str, int]
     limits: limits_module.Limits
+    silence: silence.Silence = silence.Silence()
 
 
 class Collector:
@@ -74,10 +77,11 @@ class Collector:
 
     :param polling_interval: seconds between two samples of a VM
     :param window: seconds that are read at the start, when nothing is known
+    :param patience: seconds without a new sample after which something is wrong
     """
 
     def __init__(self, reader: readings.Reader, demands: demands_module.Demands,
-                 polling_interval: float, window: float) -> None:
+                 polling_interval: float, window: float, patience: float = 900.0) -> None:
         self._reader = reader
         self._demands = demands
         self._polling = polling_interval
@@ -86,6 +90,7 @@ class Collector:
         #: Seconds that are read at most.
         self._reach = window
         self._failures = 0
+        self._listener = silence.Listener(patience)
         self._hosts: dict[str, str] = {}
         self._rules = intervals.Rules(
             resolution=max(polling_interval, reader.resolution),
@@ -133,7 +138,8 @@ class Collector:
             state.Demand(profiles.mean, profiles.deviation, profiles.at,
                          {uuid: row for row, uuid in enumerate(profiles.vms)},
                          profiles.own_wait, profiles.storage_wait),
-            profiles, len(found.at), learnt, lost, own_limits.limits(profiles.vms, inventory))
+            profiles, len(found.at), learnt, lost, own_limits.limits(profiles.vms, inventory),
+            self._listener.take(found, self._settled(found, now), inventory, now))
 
     def _read(self, since: float, now: float, names: Sequence[str]) -> readings.Readings:
         """Read samples.
@@ -165,7 +171,11 @@ class Collector:
         for column in range(columns):
             counted[found.row[~optional[:, column]], column] = True
         parts = missing[:, :len(METERS)].any(axis=1) | (optional & counted[found.row]).any(axis=1)
-        return np.asarray(~parts | (found.at <= now - PATIENCE * self._polling))
+        return np.asarray(~parts | self._settled(found, now))
+
+    def _settled(self, found: readings.Readings, now: float) -> BoolArray:
+        """Return which samples will not be completed any more, (m,)."""
+        return np.asarray(found.at <= now - PATIENCE * self._polling)
 
     def _follow(self, inventory: cloud.Inventory) -> None:
         """Forget VMs that are gone, and baselines of those that have moved."""

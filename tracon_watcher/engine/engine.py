@@ -256,7 +256,10 @@ class Engine:
             residency.lookup_wanted.set()
 
     def collect(self) -> None:
-        """Read telemetry and publish what follows from it."""
+        """Read telemetry and publish what follows from it.
+
+        :raises activity.Reported: after that, when telemetry has had nothing new for long
+        """
         with self._lock:
             if self._publisher is not None:
                 self._cycle()
@@ -319,11 +322,15 @@ class Engine:
         epoch, version = self._parts.lease.next_version(self._parts.leadership.term())
         probes = self._parts.probes
         felt = {} if probes is None else probes.collect(tuple(inventory.hypervisors), now)
+        for kind, text in collected.silence.reports:
+            self.reports(kind, text)
+        for text in () if probes is None else probes.troubles:
+            self.reports('probes', text)
         contention = ({} if self.view is None else
                       probes_module.contention(felt, self.view.assessor))
         cluster = publication.settled(self._told, state.build(
             inventory, collected.demand, self._settings.defaults, version, now, self.reports,
-            contention))
+            contention, self._settings.judging.maximum_age))
         self.reports.end()
         learnt, pools = self._checking.learnt, self._checking.pools
         self._publisher.publish(snapshot.Snapshot(
@@ -338,3 +345,5 @@ class Engine:
             self._saved_at = now
             self._parts.learnt.save(self._checking.learnt, self._checking.pools, now)
         self.after_view()
+        if collected.silence.everywhere is not None:
+            raise activity.Reported(collected.silence.everywhere)

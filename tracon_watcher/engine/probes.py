@@ -26,7 +26,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from typing import Mapping, Sequence
+from typing import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -81,8 +81,11 @@ class Probes:
     def __init__(self, reader: readings.Reader, maximum_age: float) -> None:
         self._reader = reader
         self._maximum_age = maximum_age
+        #: What is not as it should be after the last reading.
+        self.troubles: tuple[str, ...] = ()
         self._last: dict[str, dict[str, Felt]] = {}
         self._failing = False
+        self._heard_at: float | None = None
 
     def collect(self, hosts: Sequence[str], now: float) -> Mapping[str, Mapping[str, Felt]]:
         """Return what the sensors of hosts have felt; one that is silent is left out.
@@ -101,10 +104,26 @@ class Probes:
         else:
             self._failing = False
             self._take(found)
+            self.troubles = tuple(self._look(found, hosts, now))
         wanted = set(hosts)
         self._last = {host: kept for host, of in self._last.items()
                       if host in wanted and (kept := self._fresh(of, now))}
         return {host: {**SILENT, **of} for host, of in self._last.items()}
+
+    def _look(self, found: readings.Readings, hosts: Sequence[str], now: float) -> Iterator[str]:
+        """Yield that no sensor is heard of, or one of a host that there is not."""
+        strange = set(found.resources).difference(hosts)
+        if strange:
+            yield (f'a sensor tells of host {min(strange)}, and Nova lists no compute service of '
+                   f'that name (but {min(hosts, default="none")}): it counts nowhere; deploy '
+                   'sensors by the names that "openstack compute service list" shows')
+        if self._heard_at is None or found.resources or now < self._heard_at:
+            self._heard_at = now
+        if now - self._heard_at > self._maximum_age:
+            yield ('[engine] probes is on, and no sensor has been heard of for more than '
+                   f'{self._maximum_age:g} s: {found.asked or "meters of probes were asked for"}: '
+                   'see whether tracon-probe runs and Ceilometer polls it, or set the option to '
+                   'false')
 
     def _take(self, found: readings.Readings) -> None:
         # The latest sample of a host comes last.

@@ -97,10 +97,12 @@ class _Rules:
 
 def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, version: int,
           now: float, report: Callable[[str, str], None],
-          contention: Mapping[str, tuple[float, ...]] = {}) -> cluster.ClusterState:
+          contention: Mapping[str, tuple[float, ...]] = {},
+          patience: float = math.inf) -> cluster.ClusterState:
     """Return the state.
 
     :param now: seconds since the epoch
+    :param patience: seconds in which a VM that runs is heard of
     :param contention: that is felt, by host
     :param report: called with a kind and a text for each thing that is not as it should be
     """
@@ -134,7 +136,8 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
             flavors[key] = _limits(f'flavor {server.flavor}', server.extra_specs, report)
         stated = limits_module.NONE if server.flavor == PROBE_FLAVOR else (
             flavors[key].or_else(rules[server.host].limits).or_else(defaults.limits))
-        profile, own_wait, storage_wait = _profile(server, row, demand, history)
+        profile, own_wait, storage_wait = _profile(
+            server, row, demand, history, now - patience)
         residents[server.host].append(cluster.Resident(
             uuid, profile, stated, _known(_backend(server, inventory.backends), lost), own_wait,
             max(server.vcpus, 1), storage_wait, cpu_shares.weight(server.extra_specs)))
@@ -178,9 +181,12 @@ def _report_unmatched(inventory: cloud.Inventory, report: Callable[[str, str], N
 
 
 def _profile(server: cloud.Server, row: int | None, demand: Demand,
-             history: Mapping[str, newcomer.Profile]) -> tuple[FloatArray | None, float, float]:
+             history: Mapping[str, newcomer.Profile],
+             late: float) -> tuple[FloatArray | None, float, float]:
     """Return what a VM demands, None where unknown, and how long it waits for its own limits, and
     for storage.
+
+    :param late: one that has run since before should have been heard of
     """
     if server.vm_state in vm_states.IDLE:
         return np.zeros(COUNT), 0.0, 0.0
@@ -189,7 +195,7 @@ def _profile(server: cloud.Server, row: int | None, demand: Demand,
         # It is new, or has stood still for long: until its own counters speak, it does what VMs of
         # its kind do.
         expected = newcomer.expected(history, *server.kind)
-        if not expected.known:
+        if not expected.known or 0.0 < max(server.launched_at, server.resumed_at) < late:
             return None, 0.0, math.nan
         return expected.mean, expected.own_wait, expected.storage_wait
     if not known:

@@ -111,7 +111,17 @@ class GnocchiReader:
             LOG.warning('%d of %d resources could not be read, in %d of %d pages; first: %s',
                         self.last.unread, self.last.resources, self.last.failed, self.last.pages,
                         self.last.first)
-        return samples.join(round_.parts, meters)
+        return dataclasses.replace(samples.join(round_.parts, meters), asked=self._asked(meters))
+
+    def _asked(self, meters: Sequence[str]) -> str:
+        """Return what was asked for, and of whom."""
+        listed = ' and '.join(
+            f'{one.resource_type} ({"listed" if one.names else "none is listed"})'
+            for one in (self.lists[scope] for scope in dict.fromkeys(map(_scope, meters))))
+        return (f'{self._service.where("v1/aggregates")} was asked for '
+                f'{meters[0] if meters else "nothing"} and others of resources of type {listed}, '
+                f'granularity {self.settings.granularity:g} s, aggregation '
+                f'{self.settings.aggregation}')
 
 
 def _scope(meter: str) -> str:

@@ -100,6 +100,8 @@ class PrometheusReader:
         self._service = service
         self._clock = clock
         self._left: str | None = None
+        #: Labels of the first by name of the series that lacked the label of the resource.
+        self._strange: tuple[str, ...] = ()
 
     def read(self, since: float, until: float, meters: Sequence[str]) -> readings.Readings:
         """Return the samples of these meters; of a resource that could not be read none.
@@ -108,6 +110,7 @@ class PrometheusReader:
         """
         started = self._clock()
         warnings: dict[str, None] = {}
+        self._strange = ()
         endings = self._endings(until, meters, warnings) if meters else []
         # The last round may have ended before all of them: those that are left come first.
         begin = endings.index(self._left) if self._left in endings else 0
@@ -127,7 +130,7 @@ class PrometheusReader:
                     self._left = endings[(index + (not late)) % len(endings)]
                     break
         failed = len(endings) - len(parts)
-        found = samples.join(parts, meters)
+        found = dataclasses.replace(samples.join(parts, meters), asked=self._asked(meters))
         self.last = Round(len(found.resources), len(endings), failed, self._clock() - started,
                           tuple(warnings), first)
         if first is not None:
@@ -138,6 +141,14 @@ class PrometheusReader:
         if warnings:
             LOG.warning('Data of Prometheus may be incomplete: %s', '; '.join(warnings)[:500])
         return found
+
+    def _asked(self, meters: Sequence[str]) -> str:
+        """Return what was asked for, and what came that is no sample."""
+        first = self._metric(meters[0]) if meters else 'nothing'
+        which = self._which('') if self.settings.only else ''
+        came = f' (one came with {", ".join(self._strange)} instead)' if self._strange else ''
+        return (f'{self._service.where(_PATH)} was asked for series of {first}{which} and others '
+                f'with the label {self.settings.label}{came}')
 
     def _endings(self, until: float, meters: Sequence[str], warnings: dict[str, None]
                  ) -> list[str | None]:
@@ -177,7 +188,10 @@ class PrometheusReader:
             try:
                 for series in answer:
                     # Without the label it is something else of that name.
-                    if label in series['metric']:
+                    if label not in series['metric']:
+                        labels = tuple(sorted(map(str, series['metric'])))
+                        self._strange = min(self._strange or labels, labels)
+                    else:
                         points = series['values']
                         found.add(series['metric'][label], column,
                                   [float(point[0]) for point in points],

@@ -34,6 +34,7 @@ class Readings:
     :param row: (m,) index of each sample's resource
     :param at: (m,) seconds since the epoch, of the sample or of the bucket it was put in
     :param values: (m, k) cumulative, in the unit of the meter; NaN where it has no sample then
+    :param asked: what was asked for, of whom, and what came beside samples; for an operator
     """
 
     resources: tuple[str, ...]
@@ -41,6 +42,7 @@ class Readings:
     row: IntArray
     at: FloatArray
     values: FloatArray
+    asked: str = ''
 
 
 class Reader(Protocol):

@@ -71,6 +71,14 @@ class ActivityTest(unittest.TestCase):
         self.assertEqual([False, True, False],
                          [bool(record.exc_info) for record in logs.records])
 
+    def test_a_failure_that_was_reported_is_not_logged_again(self):
+        def work():
+            raise activity.Reported('nothing came')
+        one = activity.Activity('Work', work, 30.0)
+        with self.assertNoLogs(activity.LOG):
+            one.once()
+        self.assertEqual((False, 'nothing came'), (one.works(), one.failure))
+
     def test_what_never_comes_back_does_not_work_whatever_came_before(self):
         one = activity.Activity('Listing', self.work, 60.0, clock=lambda: self.now, overdue=300.0)
         self.assertTrue(one.works())

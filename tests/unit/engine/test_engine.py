@@ -106,6 +106,25 @@ class EngineTest(engines.EngineCase):
         self.assertFalse(one.activities['list'].works())
         self.assertEqual(([], None), (self.published, one.view))
 
+    def test_telemetry_without_anything_new_is_told_once_and_takes_readiness(self):
+        self.lead()
+        collecting = self.engine.activities['collect']
+        with self.assertLogs('tracon_watcher.engine', 'INFO') as logs:
+            for _poll in range(60):
+                self.source.run(1)
+                collecting.once()
+        (line,) = logs.output
+        self.assertIn('WARNING:tracon_watcher.engine.engine:Telemetry has had nothing new', line)
+        self.assertEqual((1, False, 60), (
+            len(self.engine.reports), collecting.works(), len(self.published)))
+        for uuid in 'abc':
+            self.source.vm(uuid, guest=0.5)
+        self.source.run(1)
+        with self.assertLogs('tracon_watcher.engine', 'INFO') as logs:
+            collecting.once()
+        self.assertIn('Collecting works again', logs.output[-1])
+        self.assertEqual((0, True), (len(self.engine.reports), collecting.works()))
+
     def test_notifications_do_not_make_it_list_again_and_again(self):
         listings, asked = [], []
         parts = dataclasses.replace(

@@ -90,6 +90,23 @@ class ProbesTest(unittest.TestCase):
         self.reader.samples = [('gone', NOW, (1.0,) * 6)]
         self.assertEqual({}, self.collect())
 
+    def test_sensors_of_hosts_that_there_are_not_are_told_of(self):
+        self.reader.samples = [('A.example.org', NOW, (1.0,) * 6)]
+        self.collect()
+        (text,) = self.probes.troubles
+        self.assertRegex(text, r'host A.example.org, and Nova lists no compute .* \(but a\)')
+
+    def test_that_no_sensor_is_heard_of_is_told_after_a_while(self):
+        for seconds in range(0, 900, 60):
+            self.collect(NOW + seconds)
+            self.assertEqual((), self.probes.troubles)
+        self.collect(NOW + 960)
+        (text,) = self.probes.troubles
+        self.assertIn('no sensor has been heard of for more than 900 s', text)
+        self.reader.samples = [('a', NOW + 960, (1.0,) * 6)]
+        self.collect(NOW + 1020)
+        self.assertEqual((), self.probes.troubles)
+
     def test_garbage_and_the_future_are_unknown(self):
         self.reader.samples = [('a', NOW + 3600, (1.0,) * 6), ('b', NOW, (-1.0, 1.0, 0.0, 1.0,
                                                                           math.nan, 1.0)),

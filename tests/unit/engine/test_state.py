@@ -104,6 +104,18 @@ class StateTest(unittest.TestCase):
                            demand=self.demand(old=1.0))
         self.assertEqual(950.0, found.updated_at[0])
 
+    def test_a_vm_that_is_never_heard_of_is_unknown_after_a_while(self):
+        def found(launched_at, patience):
+            new = dataclasses.replace(server('new'), launched_at=launched_at)
+            inventory = cloud.Inventory({'old': server('old'), 'new': new}, self.hypervisors, (),
+                                        {}, 0.0)
+            return state.build(inventory, self.demand(old=1.0), state.Defaults(), 7, 1000.0,
+                               lambda kind, text: None, patience=patience).profiles[1, 0]
+        self.assertEqual(1.0, found(950.0, 60.0))
+        self.assertTrue(math.isnan(found(930.0, 60.0)))
+        # When it was launched may not be known.
+        self.assertEqual(1.0, found(0.0, 60.0))
+
     def test_until_a_vm_that_runs_again_is_heard_of_it_does_what_its_kind_does(self):
         def found(resumed_at, **more):
             demand = self.demand(**{'x': 1.0, 'y': 3.0, 'again': math.nan, **more})

@@ -160,6 +160,10 @@ class TestGnocchiReader(unittest.TestCase):
         found = self.read(reader)
         self.assertEqual(((), 0, (0, 2)), (found.resources, len(found.row), found.values.shape))
         self.assertIsNone(reader.last.first)
+        self.assertEqual(
+            f'Gnocchi at {self.server.url}/v1/aggregates was asked for tracon.clock and others of '
+            'resources of type instance (none is listed), granularity 60 s, aggregation last',
+            found.asked)
 
     def test_a_page_without_any_of_the_meters_is_no_error(self):
         for number in range(1, 6):

@@ -161,6 +161,17 @@ class TestPrometheusReader(unittest.TestCase):
         self.prometheus.series.append(({'__name__': NAMES[0], 'job': 'x'}, [(START, '1')]))
         self.assertEqual(('vm',), self.read().resources)
 
+    def test_what_was_asked_is_told_beside_what_came_instead(self):
+        for labels in ({'resource_id': 'vm', 'job': 'x'}, {'uuid': 'vm'}):
+            self.prometheus.series.append(({'__name__': NAMES[0], **labels}, [(START, '1')]))
+        found = self.read(self.reader(only={'cloud': 'here'}))
+        self.assertEqual(
+            f'Prometheus at {self.server.url}/api/v1/query was asked for series of '
+            'ceilometer_tracon_clock{cloud="here"} and others with the label resource',
+            found.asked)
+        self.assertRegex(self.read().asked, r'label resource \(one came with __name__, job, '
+                         r'resource_id instead\)$')
+
     def test_names_labels_and_conditions(self):
         self.prometheus.add('x', 'mine:tracon_clock', uuid='vm', cloud='here "now"\\')
         found = self.read(self.reader(prefix='mine:', label='uuid',
