@@ -46,6 +46,7 @@ from nova_filters import report
 from nova_filters import residency
 from nova_filters import snapshot_client
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import storage
@@ -171,6 +172,7 @@ class Judge:
         assessor, cluster = prepared.assessor, prepared.cluster
         uuid = spec.instance_uuid
         rows = hosts.rows(cluster, self._latest)
+        self._check_names(cluster, states, rows)
         stale = assessor.stale(now)
         changes = self._residency.changes(assessor, hosts, rows, self.pending, uuid, now, stale)
         present = cluster.resident_index.get(uuid)
@@ -236,6 +238,19 @@ class Judge:
             if rows[position] >= 0:
                 limits[rows[position]] = one
         return limits, lambda position: special.get(position, default)
+
+    def _check_names(self, cluster: cluster_module.ClusterState, states: list, rows) -> None:
+        """Say that Nova and the snapshot call hosts by different names, as far as it seems so."""
+        known = int(np.count_nonzero(rows >= 0))
+        if 2 * known >= len(rows):
+            self.faults.mended('names')
+            return
+        one = states[int(np.argmin(rows))]
+        self.faults.report('names', (
+            f'{self.source.name}: snapshot {cluster.version} has {known} of the {len(rows)} hosts '
+            f'of a request, the others are unknown: Nova calls one {one.host} (hypervisor '
+            f'{one.nodename}), the snapshot has {next(iter(cluster.hosts), "none")}; let it be of '
+            'this cloud, and name hosts as "openstack compute service list" does'), key='names')
 
     def _check_age(self, assessor: assessment.Assessor, found, rows) -> None:
         known = rows[rows >= 0]

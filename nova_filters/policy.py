@@ -120,6 +120,9 @@ def of_hosts(hosts: hosts_module.Hosts, default: Mode, faults: faults_module.Fau
 def of_flavor(spec, faults: faults_module.FaultLog) -> limits_module.Limits:
     """Return the limits that a request's flavor states."""
     if 'extra_specs' not in spec.flavor:
+        faults.report('metadata', f'flavor {spec.flavor.name}: Nova gives no extra specs with a '
+                      'request, so that limits in them do not hold; those of aggregates and '
+                      '[tracon] do', key='extra specs')
         return limits_module.NONE
     return _limits(f'flavor {spec.flavor.name}', spec.flavor.extra_specs or {}, faults)
 

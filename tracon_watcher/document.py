@@ -84,6 +84,13 @@ class Fields:
             self.refuse(name, value, f'expected one of {", ".join(choices)}')
         return value
 
+    def name(self, name: str) -> str:
+        """Return a string that something is called by."""
+        value = self.string(name)
+        if not value or not value.isprintable():
+            self.refuse(name, value, 'expected a name without control characters')
+        return value
+
     def number(self, name: str, minimum: float = -math.inf, maximum: float = math.inf) -> float:
         """Return a finite number within the bounds, bounds included."""
         value = self.raw(name)

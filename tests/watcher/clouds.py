@@ -325,6 +325,9 @@ class Services:
                 {'host': one.name, 'status': 'enabled' if one.enabled else 'disabled',
                  'state': 'up' if one.up else 'down', 'zone': one.zone}
                 for one in world.hosts.values()]},
+            '/os-hypervisors/detail': {'hypervisors': [
+                {'hypervisor_hostname': f'{one.name}.example.org', 'service': {'host': one.name}}
+                for one in world.hosts.values()]},
             '/ports': {'ports': [{'device_id': vm.uuid, 'binding:vnic_type': 'direct'}
                                  for vm in world.vms.values() if vm.port]},
             '/allocation_candidates': {'provider_summaries': {

@@ -87,6 +87,49 @@ class ReconcileCase(unittest.TestCase):
         self.state = residency.reconcile(self.known, self.model, self.found)
 
 
+class MatchedTestCase(ReconcileCase):
+
+    def matched(self, names, hosts=('h1', 'h2', 'far', 'removed')):
+        asked = []
+        known = dataclasses.replace(self.known, hosts=names)
+        found = residency.matched(known, hosts, lambda: asked.append(1) or {
+            f'{name}.example.org': name for name in hosts} | {'other.example.org': 'h2'})
+        return (*found, len(asked))
+
+    def test_names_that_are_novas_need_no_other(self):
+        found, missing, asked = self.matched(self.known.hosts)
+        self.assertEqual((self.known.hosts, (), 0), (found.hosts, missing, asked))
+        # Hosts that are newer than the snapshot have no other name in it either.
+        self.assertEqual((('h4',), 0), self.matched(
+            self.known.hosts, (*self.known.hosts, 'h4'))[1:])
+
+    def test_a_host_may_have_the_name_of_its_hypervisor(self):
+        names = tuple(f'{name}.example.org' for name in self.known.hosts)
+        found, missing, _asked = self.matched(names)
+        self.assertEqual((self.known.hosts, ()), (found.hosts, missing))
+        state = residency.reconcile(found, self.model, self.found)
+        np.testing.assert_array_equal(self.state.profiles, state.profiles)
+        self.assertEqual(self.state.io_domains, state.io_domains)
+        # One service may have several hypervisors: no host is there twice.
+        found, _missing, _asked = self.matched(('h1', 'h2.example.org', 'other.example.org', 'x'))
+        self.assertEqual(('h1', 'h2', 'other.example.org', 'x'), found.hosts)
+
+    def test_names_that_match_nothing_are_said(self):
+        found, missing, _asked = self.matched(('H1', 'h2.', 'far.old', 'removed'))
+        self.assertEqual(('far', 'h1', 'h2'), missing)
+        self.assertIn("does not have far and 2 more of Nova's hosts (it has H1)",
+                      residency.unmatched(found, missing))
+
+
+class RoomTestCase(ReconcileCase):
+
+    def test_a_host_that_placement_does_not_name_is_not_full_without_a_word(self):
+        found = dataclasses.replace(self.found, room={'node-h1': (1.0, 1.0, 1.0)}, arriving={})
+        built = rules.build(found, self.model, WISHES, self.state.host_index)
+        self.assertIn('Placement names no memory left on its node node-h2', built.closed['h2'])
+        self.assertNotIn('h1', built.closed)
+
+
 class ReconcileTestCase(ReconcileCase):
 
     def test_vms_are_where_they_are_now(self):

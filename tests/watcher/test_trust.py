@@ -12,6 +12,7 @@
 
 """An audit of a synthetic cloud whose hosts are of a type that has drifted."""
 
+import dataclasses
 import math
 import pathlib
 import tempfile
@@ -49,6 +50,18 @@ class TrustTestCase(unittest.TestCase):
             state, 900.0, 3, {synthetic.HOST_TYPE: queues.Learnt(
                 vm_hours=30.0, coverage=coverage)}))), encoding='utf-8')
         return test_steps.Ours(world, self.path).execute().actions
+
+    def test_an_audit_says_that_names_of_hosts_match_nothing(self):
+        hosts = {name: clouds.Host(name, 'north', (8, 8, 8), 1.0) for name in ('h0', 'h1')}
+        world = clouds.World(hosts, {'vm': clouds.Vm(
+            'vm', 'h0', (1, 1, 1), 0.5 * synthetic.CAPACITY, limits.NONE)}, [], {})
+        state = clouds.state_of(world, {'vm': 'h0'})
+        snapshot.write(self.path, dataclasses.replace(state, hosts=('H0', 'h1.old')))
+        audit = test_steps.Ours(world, self.path)
+        with self.assertLogs(LOGGER, 'WARNING') as logs:
+            audit.execute()
+        self.assertIn("does not have h0 and 1 more of Nova's hosts (it has H0)", logs.output[0])
+        self.assertIn("does not have h0 and 1 more of Nova's hosts", audit._plan.reason)
 
     def test_hosts_are_left_alone_whose_type_is_not_trusted(self):
         with self.assertNoLogs(LOGGER, 'WARNING'):

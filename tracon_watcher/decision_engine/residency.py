@@ -14,7 +14,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from typing import Any, Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -22,6 +23,50 @@ from tracon_watcher.characteristics import COUNT
 from tracon_watcher.decision_engine import inventory
 from tracon_watcher.inventory import vm_states
 from tracon_watcher.placement import cluster
+
+
+def matched(known: cluster.ClusterState, hosts: Collection[str],
+            by_hypervisor: Callable[[], Mapping[str, str]],
+            ) -> tuple[cluster.ClusterState, tuple[str, ...]]:
+    """Return the snapshot's cluster by the names that Nova has for hosts.
+
+    One that was written by hand may name hosts by their hypervisors' host names, as the filter
+    takes them, too.
+
+    :param hosts: of compute services
+    :param by_hypervisor: returns them by the host names of their hypervisors; asked where names
+        differ
+    :returns: the cluster, and those of ``hosts`` that it does not have
+    """
+    missing = set(hosts) - known.host_index.keys()
+    if missing and not known.host_index.keys() <= set(hosts):
+        services = by_hypervisor()
+        names = {}
+        for name in known.hosts:
+            # Several hypervisors may have one service.
+            if services.get(name) in missing:
+                names[name] = services[name]
+                missing.discard(services[name])
+        known = _renamed(known, names)
+    return known, tuple(sorted(missing))
+
+
+def unmatched(known: cluster.ClusterState, missing: Sequence[str]) -> str:
+    """Say that the snapshot does not have hosts that Nova has.
+
+    :param missing: those, one at least
+    """
+    more = f' and {len(missing) - 1} more' if len(missing) > 1 else ''
+    return (f'the snapshot does not have {missing[0]}{more} of Nova\'s hosts (it has '
+            f'{next(iter(known.hosts), "none")}), which are unknown: let it be of this cloud, and '
+            'name hosts as "openstack compute service list" does')
+
+
+def _renamed(known: cluster.ClusterState, names: Mapping[str, str]) -> cluster.ClusterState:
+    local = {f'{cluster.LOCAL}:{old}': f'{cluster.LOCAL}:{new}' for old, new in names.items()}
+    return dataclasses.replace(
+        known, hosts=tuple(names.get(name, name) for name in known.hosts),
+        io_domains=tuple(local.get(name, name) for name in known.io_domains))
 
 
 def reconcile(known: cluster.ClusterState, model: Any,

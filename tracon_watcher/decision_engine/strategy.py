@@ -150,7 +150,9 @@ class InterferenceStrategy(base.BaseStrategy):
         settings = state.settings(
             confidence=wanted.confidence,
             maximum_age=configured.maximum_age_seconds or state.maximum_age_seconds)
-        cluster = residency.reconcile(state.cluster, self.compute_model, found)
+        known, missing = residency.matched(
+            state.cluster, found.services, lambda: inventory.hosts_by_hypervisor(cloud))
+        cluster = residency.reconcile(known, self.compute_model, found)
         allowed = rules.build(
             found, self.compute_model, wanted.wishes, cluster.host_index,
             self._records(since))
@@ -164,6 +166,11 @@ class InterferenceStrategy(base.BaseStrategy):
         assessor = assessment.Assessor(cluster, settings)
         made = self._without_shares(cloud, cluster, allowed, lambda rules_now: planning.plan_moves(
             assessor, rules_now, wanted.planning, now, assignment.least_cost))
+        if missing:
+            text = residency.unmatched(state.cluster, missing)
+            LOG.warning('Names of hosts: %s', text)
+            if len(missing) == len(found.services):
+                made = dataclasses.replace(made, reason=f'no beneficial migration: {text}')
         if asked:
             self._told = lambda audit: source.tell(
                 connect, learnt.documents(made, cluster, audit, now))

@@ -80,11 +80,13 @@ class Samples:
     :param age: seconds since the last sample, by host; negative where its time is yet to come
     :param interval: seconds between two polls, the median; None where there are too few
     :param span: seconds that were looked at
+    :param asked: what was asked for, and of whom
     """
 
     age: Mapping[str, float]
     interval: float | None
     span: float
+    asked: str = dataclasses.field(default='', compare=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,9 +170,16 @@ def telemetry(samples: Samples, hosts: frozenset[str], engine: configuration.Eng
     remedy = ('see there whether ceilometer-polling runs with the source tracon of polling.yaml '
               'and finds the package; then the pipeline and its resource definitions')
     if missing:
+        came = ''
+        if missing == hosts and samples.age:
+            came = (f'; samples came of {findings.some(samples.age)}, which are no names of hosts '
+                    'of Nova\'s that are up')
+            remedy = 'let [DEFAULT] host of ceilometer.conf be that of nova.conf on each host'
+        elif missing == hosts and samples.asked:
+            came = f'; {samples.asked}'
         yield (error if missing == hosts else warning)(
             subject, f'no sample for {samples.span:.0f} s of {len(missing)} of {len(hosts)} '
-            f'hosts: {findings.some(missing)}', remedy)
+            f'hosts: {findings.some(missing)}{came}', remedy)
     old = {host: age for host, age in samples.age.items()
            if host in hosts and age > max(_OLD_POLLS * polling, _OLD_SECONDS)}
     if old:

@@ -204,7 +204,8 @@ class _Cloud:
         gaps = np.diff(found.values[order, 0]) / 1e9
         gaps = gaps[(np.diff(found.row[order]) == 0) & (gaps > 0)]
         return answers.Samples(dict(zip(found.resources, (now - latest).tolist())),
-                               float(np.median(gaps)) if len(gaps) else None, span)
+                               float(np.median(gaps)) if len(gaps) else None, span,
+                               found.asked)
 
     def _audits(self) -> Iterator[Mapping[str, Any]]:
         watcher = listing.Service('Watcher', self._adapter('infra-optim'), None, _USER)

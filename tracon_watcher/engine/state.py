@@ -106,6 +106,7 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
     :param contention: that is felt, by host
     :param report: called with a kind and a text for each thing that is not as it should be
     """
+    inventory = _named(inventory, report)
     history = _history(inventory, demand)
     rules = {host: _rules(inventory, host, defaults, report) for host in inventory.hypervisors}
     lost = _lost(inventory, rules, report)
@@ -150,6 +151,21 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
                      else now, inventory.hypervisors[host].cores,
                      inventory.hypervisors[host].threads, contention.get(host))
         for host, vms in residents.items()], history, version, now)
+
+
+def _named(inventory: cloud.Inventory, report: Callable[[str, str], None]) -> cloud.Inventory:
+    """Return the inventory without hosts whose names no snapshot can have; report odd ones."""
+    try:
+        cluster.check_case(sorted(inventory.hypervisors))
+    except ValueError as error:
+        report('hosts', f'Nova lists compute services: {error}; delete that of the one '
+                        'that is gone')
+    unfit = [name for name in inventory.hypervisors if not name or not name.isprintable()]
+    for name in unfit:
+        report('hosts', f'Nova has a compute service on {name!r}, which is no name of a host: it '
+                        'is left out; delete that compute service')
+    return inventory if not unfit else dataclasses.replace(inventory, hypervisors={
+        name: one for name, one in inventory.hypervisors.items() if name not in unfit})
 
 
 def _report_unmatched(inventory: cloud.Inventory, report: Callable[[str, str], None]) -> None:

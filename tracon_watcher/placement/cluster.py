@@ -426,3 +426,15 @@ def check_names(state: ClusterState) -> None:
         if len(index) != len(names):
             double = next(name for place, name in enumerate(names) if index[name] != place)
             raise ValueError(f'{kind} {double} occurs twice in the cluster')
+
+
+def check_case(hosts: Iterable[str]) -> None:
+    """See that no two names of hosts differ in case only.
+
+    :raises ValueError: naming both
+    """
+    spelt: dict[str, str] = {}
+    for name in hosts:
+        other = spelt.setdefault(name.casefold(), name)
+        if other != name:
+            raise ValueError(f'hosts {other} and {name} differ in case only')

@@ -69,7 +69,7 @@ class Columns:
 
         :raises tracon_watcher.errors.InvalidDocument: naming the VM, the field and the value
         """
-        name = fields.string('host')
+        name = fields.name('host')
         own = self._domain(fields.string('storage') if fields.has('storage') else None, name)
         vms = fields.raw('vms')
         if not isinstance(vms, list):

@@ -167,6 +167,9 @@ class _Reader:
             cluster = self._columns.state(self._history, self._version,
                                           header.number('generated_at', 0))
             cluster_module.check_names(cluster)
+            if not self._epoch:
+                # Written by hand. Of an engine's, Nova has both.
+                cluster_module.check_case(cluster.hosts)
         except ValueError as error:
             raise errors.InvalidDocument(self._source, 'hosts', str(error), _REWRITE) from None
         return Snapshot(cluster, header.number('maximum_age_seconds', 1), self._epoch,

@@ -72,11 +72,14 @@ def load(path: str | os.PathLike[str]) -> dict[str, Sensor]:
     fields.only(('schema', 'sensors'))
     fields.string('schema', (SENSORS,))
     found: dict[str, Sensor] = {}
+    spelt: set[str] = set()
     for one in fields.sections('sensors'):
         one.only(('host', 'host_type', 'address'))
-        sensor = Sensor(*(one.string(name) for name in ('host', 'host_type', 'address')))
-        if sensor.host in found:
-            one.refuse('host', sensor.host, 'two sensors are on this host; remove one')
+        sensor = Sensor(one.name('host'), one.string('host_type'), one.string('address'))
+        if sensor.host.casefold() in spelt:
+            one.refuse('host', sensor.host, 'two sensors are on this host, whose names differ in '
+                       'case at most; remove one')
+        spelt.add(sensor.host.casefold())
         found[sensor.host] = sensor
     return found
 

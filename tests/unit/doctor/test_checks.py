@@ -127,6 +127,12 @@ BROKEN = (
      'warning', 'extra specs', 'takes any value', 'nova.api.extra_spec_validators'),
     ('no telemetry', {'samples': healthy.samples(age={}, interval=None)},
      'error', 'telemetry', 'no sample for 900 s of 3 of 3 hosts: c1, c2, c3', 'polling.yaml'),
+    ('telemetry asked otherwise', {'samples': healthy.samples(
+        age={}, interval=None, asked='Prometheus was asked for series with the label resource')},
+     'error', 'telemetry', 'c3; Prometheus was asked for series with the label', 'polling.yaml'),
+    ('telemetry of other names', {'samples': healthy.samples(age={'c1.example.org': 60.0})},
+     'error', 'telemetry', 'c1, c2, c3; samples came of c1.example.org, which are no names',
+     'host of ceilometer.conf be that of nova.conf'),
     ('telemetry of a host missing', {'samples': healthy.samples(age={'c1': 60.0, 'c2': 60.0})},
      'warning', 'telemetry', '1 of 3 hosts: c3', 'ceilometer-polling'),
     ('telemetry old', {'samples': healthy.samples(age={'c1': 60.0, 'c2': 60.0, 'c3': 400.0})},

@@ -137,7 +137,9 @@ class TestAsk(Case):
 
     def test_telemetry_that_is_not_there(self):
         self.cloud.answers['/metric/v1/search/resource/nova_compute'] = []
-        self.assertEqual(answers.Samples({}, None, 900.0), self.ask()['samples'])
+        found = self.ask()['samples']
+        self.assertEqual(answers.Samples({}, None, 900.0), found)
+        self.assertIn('was asked for tracon.host.clock and others', found.asked)
         self.cloud.answers['/metric/v1/search/resource/nova_compute'] = http_server.Answer({}, 404)
         self.assert_unread(self.ask()['samples'], '404 came')
 

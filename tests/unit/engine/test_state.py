@@ -62,6 +62,18 @@ class StateTest(unittest.TestCase):
         self.assertIn('VM a is on host h9, and Nova lists no compute service of that', strange)
         self.assertIn('VM c runs, and Nova names no host', homeless)
 
+    def test_names_of_hosts_that_are_odd_are_reported(self):
+        for name in ('H1', 'a\0'):
+            self.hypervisors[name] = cloud.Hypervisor(name, True, True, cores=48)
+        found = self.build(server('a'), server('b', 'H1'), server('c', 'a\0'))
+        # Two that differ in case are two to Nova.
+        self.assertEqual(('h1', 'h2', 'H1'), found.hosts)
+        self.assertEqual(('a', 'b'), found.uuids)
+        case, control, strange = (text for _kind, text in self.reported)
+        self.assertIn('hosts H1 and h1 differ in case only', case)
+        self.assertIn(r"a compute service on 'a\x00', which is no name", control)
+        self.assertIn('VM c is on host', strange)
+
     def test_volumes_without_a_backend_are_reported_and_make_their_hosts_unknown(self):
         self.backends = {'v1': 'ceph'}
         found = self.build(server('a', image='', volumes=('v1',)),

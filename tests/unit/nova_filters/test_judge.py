@@ -544,6 +544,39 @@ class StaleTest(base.JudgeCase):
         self.assertIn('is stale', self.log.output)
 
 
+class NamesTest(base.JudgeCase):
+    """Hosts that the snapshot calls otherwise than Nova."""
+
+    def passing(self, *hosts):
+        states = [base.host_state(name) for name in hosts]
+        self.assertEqual(states, self.found.passing(states, base.request_spec()))
+        return self.log.output.count(' hosts of a request')
+
+    def test_it_is_said_once_with_a_name_of_each_side(self):
+        self.write({name: {} for name in ('Compute-1', 'compute-2.old.example.org')})
+        self.found = self.judge()
+        for _request in range(3):
+            self.assertEqual(1, self.passing('compute-1', 'compute-2'))
+        self.assertIn(f'{self.snapshot_file}: snapshot 1 has 0 of the 2 hosts of a request, the '
+                      'others are unknown: Nova calls one compute-1 (hypervisor compute-1), the '
+                      'snapshot has Compute-1; let it be of this cloud', self.log.output)
+
+    def test_a_snapshot_without_hosts_has_none(self):
+        self.write({})
+        self.found = self.judge()
+        self.assertEqual(1, self.passing('compute-1'))
+        self.assertIn('the snapshot has none;', self.log.output)
+
+    def test_few_are_as_none_and_most_are_enough(self):
+        self.write({name: {} for name in 'abc'})
+        self.found = self.judge()
+        self.assertEqual(0, self.passing('a', 'b', 'new'))
+        self.assertEqual(1, self.passing('a', 'new', 'newer'))
+        # It is said again when it was so no more, and comes back.
+        self.passing('a', 'b', 'c')
+        self.assertEqual(2, self.passing('new', 'newer'))
+
+
 class LastingFaultTest(base.JudgeCase):
     """What fails again and again in the background keeps nothing else from its work."""
 

@@ -52,6 +52,15 @@ class PolicyTest(testtools.TestCase):
         self.assertFalse(self.of({policy.MODE_KEY: 'off'}, default=policy.Mode.OFF).active)
         self.assertTrue(self.of({policy.MODE_KEY: 'weigh'}, default=policy.Mode.OFF).active)
 
+    def test_a_flavor_without_its_extra_specs_is_told_of_once(self):
+        spec = base.request_spec()
+        spec.flavor = objects.Flavor(name='m1')
+        with self.assertLogs('test', 'WARNING') as logs:
+            for _request in range(3):
+                self.assertEqual(limits.NONE, policy.of_flavor(spec, self.faults))
+        self.assertEqual(1, len(logs.output))
+        self.assertIn('flavor m1: Nova gives no extra specs', logs.output[0])
+
     def test_the_strictest_limit(self):
         found = self.of({limits.MAX_SLOWDOWN: '3'}, {limits.MAX_SLOWDOWN: '2'},
                         {limits.MIN_IOPS_RATIO: '0.5'}, {'other': 'key'})

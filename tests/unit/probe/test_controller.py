@@ -208,6 +208,12 @@ class FileTest(unittest.TestCase):
     def test_what_is_wrong_is_named(self):
         with self.assertRaisesRegex(errors.InvalidDocument, 'cannot be read'):
             controller.File(self.path)
+        self.write('a', 'a\0')
+        with self.assertRaisesRegex(errors.InvalidDocument, 'without control characters'):
+            controller.File(self.path)
+        self.write('a', 'A')
+        with self.assertRaisesRegex(errors.InvalidDocument, 'two sensors'):
+            controller.File(self.path)
         self.write('a', 'a')
         with self.assertRaisesRegex(errors.InvalidDocument, 'two sensors'):
             controller.File(self.path)
