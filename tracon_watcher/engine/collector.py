@@ -20,7 +20,7 @@ from typing import Mapping, Sequence
 
 import numpy as np
 
-from tracon_watcher.characteristics import BoolArray, FloatArray
+from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.contention import demand
 from tracon_watcher.contention import demands as demands_module
 from tracon_watcher.contention import intervals
@@ -37,6 +37,8 @@ LOG = logging.getLogger(__name__)
 #: What samples have to have: the clock, then what :class:`.demand.Usage` begins with, in order.
 METERS = (meters.CLOCK, meters.CPU_GUEST, meters.CPU_DELAY, meters.CPU_HOST,
           meters.READ_REQUESTS, meters.WRITE_REQUESTS, meters.READ_TIME, meters.WRITE_TIME)
+_CHARACTERISTICS = [METERS.index(one) for one in (
+    meters.CPU_GUEST, meters.CPU_HOST, meters.READ_REQUESTS, meters.WRITE_REQUESTS)]
 #: What it may have: a host may not count the first, and agents of earlier releases none of them.
 OWN_LIMITS = (meters.CPU_THROTTLED, meters.READ_BYTES, meters.WRITE_BYTES)
 #: Polls by which a sample may be late and is read nevertheless.
@@ -139,7 +141,9 @@ class Collector:
                          {uuid: row for row, uuid in enumerate(profiles.vms)},
                          profiles.own_wait, profiles.storage_wait),
             profiles, len(found.at), learnt, lost, own_limits.limits(profiles.vms, inventory),
-            self._listener.take(found, self._settled(found, now), inventory, now))
+            self._listener.take(found, self._settled(found, now), _learnt(
+                len(found.resources), between.row[known], between.end[known], rates), lost,
+                inventory, now))
 
     def _read(self, since: float, now: float, names: Sequence[str]) -> readings.Readings:
         """Read samples.
@@ -185,6 +189,14 @@ class Collector:
         self._demands.moved([uuid for uuid, host in hosts.items()
                              if self._hosts.get(uuid, host) != host])
         self._hosts = hosts
+
+
+def _learnt(count: int, row: IntArray, end: FloatArray, rates: FloatArray) -> FloatArray:
+    """Return the end of each resource's latest interval that is learnt from, (n,), or -inf."""
+    latest = np.full(count, -np.inf)
+    usable = np.isfinite(rates[:, _CHARACTERISTICS]).all(axis=1)
+    np.maximum.at(latest, row[usable], end[usable])
+    return latest
 
 
 def _optional(inventory: cloud.Inventory) -> tuple[meters.Meter, ...]:

@@ -216,7 +216,12 @@ class Engine:
         publisher = self._publisher
         if publisher is None:
             return
-        inventory = self._parts.list_cloud()
+        try:
+            inventory = self._parts.list_cloud()
+        except listing.CloudUnavailable as error:
+            self.reports.failures['list'] = str(error)
+            raise
+        self.reports.failures.pop('list', None)
         if publisher is not self._publisher:
             # Of a former term. What Nova told between the terms is in no listing but the next one.
             return
@@ -312,6 +317,7 @@ class Engine:
                 one.stop()
         self._publisher = self._listening = self._collector = None
         self._told = self.view = self.collected = None
+        self.reports.failures.clear()
 
     def _cycle(self) -> None:
         inventory = self._parts.residency.current()

@@ -26,6 +26,8 @@ class Reports:
     """
 
     def __init__(self, log: Any) -> None:
+        #: By what fails, why it does, for as long as it fails; that is logged elsewhere.
+        self.failures: dict[str, str] = {}
         self._log = log
         self._told: set[tuple[str, str]] = set()
         self._now: set[tuple[str, str]] = set()
@@ -38,8 +40,8 @@ class Reports:
         self._now.add((kind, text))
 
     def __len__(self) -> int:
-        """How many there were in the last whole cycle."""
-        return len(self._told)
+        """How many there were in the last whole cycle, with what fails now."""
+        return len(self._told) + len(self.failures)
 
     def end(self) -> None:
         """Log what is new, and forget what is over."""

@@ -246,10 +246,14 @@ def _place(server: cloud.Server | None) -> tuple[str | None, str] | None:
 
 
 def _server(payload: Mapping[str, Any]) -> cloud.Server:
+    """Return a server.
+
+    :raises KeyError: where the payload has no host, which is not that there is none
+    """
     flavor = unwrapped(payload.get('flavor') or {})
     return cloud.Server(
         payload['uuid'], payload.get('display_name') or '', payload.get('tenant_id') or '',
-        payload.get('host'), flavor.get('name') or '', flavor.get('extra_specs') or {},
+        payload['host'], flavor.get('name') or '', flavor.get('extra_specs') or {},
         payload.get('image_uuid') or '', payload.get('state') or '',
         vcpus=flavor.get('vcpus') or 1, local_disks=cloud.local_disks(
             bool(payload.get('image_uuid')), flavor.get('ephemeral_gb'), flavor.get('swap')),

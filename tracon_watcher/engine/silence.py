@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from typing import Iterable
+from typing import Iterable, Sequence
 
 import numpy as np
 
-from tracon_watcher.characteristics import BoolArray
+from tracon_watcher.characteristics import BoolArray, FloatArray
 from tracon_watcher.inventory import cloud
 from tracon_watcher.inventory import vm_states
 from tracon_watcher.telemetry import meters
@@ -64,18 +64,19 @@ class Listener:
         #: Since when VMs run of which nothing has been heard.
         self._waited: dict[str, float] = {}
 
-    def take(self, found: readings.Readings, settled: BoolArray, inventory: cloud.Inventory,
-             now: float) -> Silence:
+    def take(self, found: readings.Readings, settled: BoolArray, learnt: FloatArray,
+             lost: Iterable[str], inventory: cloud.Inventory, now: float) -> Silence:
         """Return what is lacking after a reading.
 
         :param settled: (m,) which samples will not be completed any more
+        :param learnt: (n,) end of each resource's latest interval with rates, -inf without
+        :param lost: why others have none
         :param now: seconds since the epoch
         """
         servers = inventory.servers
         alive = [uuid in servers for uuid in found.resources]
-        newest = _newest(found)
         new: set[str | None] = set()
-        for uuid, there, at in zip(found.resources, alive, newest.tolist()):
+        for uuid, there, at in zip(found.resources, alive, learnt.tolist()):
             # Not "later": a clock may have been put back.
             if there and np.isfinite(at) and self._newest.get(uuid) != at:
                 self._newest[uuid] = at
@@ -88,10 +89,10 @@ class Listener:
         lacking += self._unheard(inventory, now)
         silent = [host for host, at in self._heard.items() if now - at > self._patience]
         if silent and len(silent) == len(running):
-            everywhere = self._everywhere(found, alive, newest, inventory)
+            everywhere = self._everywhere(found, alive, lost, inventory)
             return Silence(everywhere, (('telemetry', everywhere), *lacking))
         lacking += [('telemetry', (
-            f'host {host}: no new sample of its VMs for more than {self._patience:g} s: it is '
+            f'host {host}: nothing new of its VMs for more than {self._patience:g} s: it is '
             'unknown; see there whether ceilometer-polling runs, and its log'))
             for host in silent]
         return Silence(None, tuple(lacking))
@@ -105,27 +106,28 @@ class Listener:
             and self._heard.get(one.host or '', -np.inf) >= now - self._patience}
         late = [uuid for uuid, since in self._waited.items() if now - since > self._patience]
         return [('telemetry', (
-            f'VM {min(late)} runs on {inventory.servers[min(late)].host}, and no sample of it has '
-            f'come for more than {self._patience:g} s, though others there have some: such VMs '
-            'are unknown; see whether Ceilometer there discovers them'))] if late else []
+            f'VM {min(late)} runs on {inventory.servers[min(late)].host}, and nothing of it has '
+            f'come for more than {self._patience:g} s, though others there are heard of: such '
+            'VMs are unknown; see whether Ceilometer there discovers them'))] if late else []
 
-    def _everywhere(self, found: readings.Readings, alive: Iterable[bool], newest: np.ndarray,
+    def _everywhere(self, found: readings.Readings, alive: Sequence[bool], lost: Iterable[str],
                     inventory: cloud.Inventory) -> str:
-        known = [at for there, at in zip(alive, newest.tolist()) if there]
         if not found.resources:
             came = 'nothing came'
-        elif not known:
+        elif not any(alive):
             came = (f'samples came of {min(found.resources)}, which is no VM of Nova\'s; those '
                     f'have ids such as {min(inventory.servers)}')
-        elif np.isfinite(max(known)):
-            at = datetime.datetime.fromtimestamp(max(known), datetime.timezone.utc)
-            came = f'no sample is later than {at.isoformat(timespec="seconds")}'
-        else:
+        elif not _complete(found).any():
             came = f'no sample came with all of {", ".join(_NEEDED)}'
+        elif any(lost):
+            came = f'samples came, and no two that give a rate: {", ".join(sorted(lost))}'
+        else:
+            at = datetime.datetime.fromtimestamp(float(found.at.max()), datetime.timezone.utc)
+            came = f'no sample is later than {at.isoformat(timespec="seconds")}'
         return (f'Telemetry has had nothing new of any VM for more than {self._patience:g} s, '
                 f'though VMs run: {found.asked or "it was asked for all meters of VMs"}: {came}: '
                 'all hosts on which VMs run become unknown; see that what is asked is what '
-                'Ceilometer stores')
+                'Ceilometer stores, and how often')
 
 
 def _running(inventory: cloud.Inventory) -> set[str]:
@@ -137,13 +139,10 @@ def _running(inventory: cloud.Inventory) -> set[str]:
     return {host for host in up if hypervisors[host].cores is not None} or up
 
 
-def _newest(found: readings.Readings) -> np.ndarray:
-    """Return the time of each resource's latest sample of which something is learnt, (n,)."""
+def _complete(found: readings.Readings) -> BoolArray:
+    """Return which samples something is learnt from, (m,)."""
     columns = [found.meters.index(name) for name in _NEEDED]
-    complete = np.isfinite(found.values[:, columns]).all(axis=1) & np.isfinite(found.at)
-    newest = np.full(len(found.resources), -np.inf)
-    np.maximum.at(newest, found.row[complete], found.at[complete])
-    return newest
+    return np.asarray(np.isfinite(found.values[:, columns]).all(axis=1) & np.isfinite(found.at))
 
 
 def _lacking(found: readings.Readings, settled: BoolArray) -> list[tuple[str, str]]:

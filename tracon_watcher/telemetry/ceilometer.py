@@ -62,7 +62,7 @@ class VMPollster(_Pollster):
 
     def setup_environment(self) -> None:
         self.source = libvirt.Source(lambda: libvirt_utils.new_libvirt_connection(self.conf))
-        self._failing = False
+        self._failing = self._unmatched = False
 
     def get_samples(self, manager: Any, cache: dict[str, Any], resources: list[Any]
                     ) -> Iterator[sample.Sample]:
@@ -70,6 +70,7 @@ class VMPollster(_Pollster):
         self._begin(cache)
         if _DOMAINS not in cache:
             cache[_DOMAINS] = self._poll()
+        self._compare(resources, cache[_DOMAINS])
         for instance in resources:
             counters = cache[_DOMAINS].get(instance.id)
             if counters is None:
@@ -81,6 +82,17 @@ class VMPollster(_Pollster):
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 LOG.warning('Instance %s was discovered without what a sample needs: %r',
                             instance.id, error)
+
+    def _compare(self, resources: list[Any], domains: dict[str, dict[str, int]]) -> None:
+        """Say once that nothing that was discovered is what runs here."""
+        unmatched = bool(resources and domains) and not any(
+            instance.id in domains for instance in resources)
+        if unmatched and not self._unmatched:
+            LOG.warning('No meters of VMs: no instance that Ceilometer discovered, such as %s, is '
+                        'a domain that libvirt runs here, such as %s; see '
+                        'instance_discovery_method in ceilometer.conf', resources[0].id,
+                        min(domains))
+        self._unmatched = unmatched
 
     def _poll(self) -> dict[str, dict[str, int]]:
         """Return nothing when libvirt does not answer: the values of this cycle are unknown."""

@@ -89,10 +89,11 @@ class EngineTest(engines.EngineCase):
         self.assertEqual({'another'}, set(self.storage.learnt.load()[0]))
 
     def test_where_hosts_of_vms_are_hidden_it_is_not_ready_and_publishes_nothing(self):
-        hidden = {'id': 'a', 'OS-EXT-STS:vm_state': 'active'}
+        server = {'id': 'a', 'OS-EXT-STS:vm_state': 'active'}
 
         def list_cloud():
-            return cloud.server(listing.shown(hidden, "the engine's user"))
+            listing.shown(server, "the engine's user")
+            return self.inventory()
         one = engine.Engine(dataclasses.replace(self.engine._parts, list_cloud=list_cloud),
                             self.engine._settings, lambda: self.source.now)
         one.lead()
@@ -104,7 +105,10 @@ class EngineTest(engines.EngineCase):
         (line,) = logs.output
         self.assertIn('os_compute_api:os-extended-server-attributes', line)
         self.assertFalse(one.activities['list'].works())
-        self.assertEqual(([], None), (self.published, one.view))
+        self.assertEqual(([], None, 1), (self.published, one.view, len(one.reports)))
+        server['OS-EXT-SRV-ATTR:host'] = 'h1'
+        one.activities['list'].once()
+        self.assertEqual((True, 0), (one.activities['list'].works(), len(one.reports)))
 
     def test_telemetry_without_anything_new_is_told_once_and_takes_readiness(self):
         self.lead()
@@ -119,7 +123,7 @@ class EngineTest(engines.EngineCase):
             len(self.engine.reports), collecting.works(), len(self.published)))
         for uuid in 'abc':
             self.source.vm(uuid, guest=0.5)
-        self.source.run(1)
+        self.source.run(2)
         with self.assertLogs('tracon_watcher.engine', 'INFO') as logs:
             collecting.once()
         self.assertIn('Collecting works again', logs.output[-1])

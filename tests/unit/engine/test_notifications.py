@@ -38,6 +38,11 @@ class EndpointTest(unittest.TestCase):
         self.tell('instance.rebuild.end', {'uuid': 'a', 'flavor': 5})
         self.assertEqual(2, len(self.reported))
 
+    def test_one_without_a_host_is_not_taken_for_a_vm_on_none(self):
+        self.tell('instance.create.end', {'uuid': 'a', 'state': 'active', 'image_uuid': 'i'})
+        self.assertEqual({}, self.residency.current().servers)
+        self.assertTrue(self.residency.repair_wanted.is_set())
+
     def test_what_is_told_is_bounded(self):
         for number in range(1000):
             self.tell('instance.resize_finish.end', {'uuid': 'a', 'flavor': 5})

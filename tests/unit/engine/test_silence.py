@@ -12,11 +12,14 @@
 
 """Telemetry that answers, and lacks what must be there."""
 
+import dataclasses
 import unittest
 
 import numpy as np
 
 from tests.unit.engine import counting
+from tracon_watcher.contention import calibration_document
+from tracon_watcher.contention import demands
 from tracon_watcher.engine import collector
 from tracon_watcher.engine import silence
 from tracon_watcher.inventory import cloud
@@ -24,7 +27,6 @@ from tracon_watcher.telemetry import meters
 from tracon_watcher.telemetry import readings
 
 POLLING, PATIENCE = 60.0, 900.0
-NAMES = [one.name for one in collector.METERS]
 
 
 class SilenceTest(unittest.TestCase):
@@ -32,23 +34,25 @@ class SilenceTest(unittest.TestCase):
     def setUp(self):
         super().setUp()
         self.source = counting.Source(POLLING)
-        self.listener = silence.Listener(PATIENCE)
+        self.resolution = self.source.resolution
+        self.collector = collector.Collector(
+            self, demands.Demands(calibration_document.packaged()), POLLING, 1800.0, PATIENCE)
         self.states = {}
         self.asked = 'Gnocchi was asked for tracon.clock'
         self.hypervisors = {name: cloud.Hypervisor(name, True, True, cores=8)
                             for name in ('h1', 'h2', 'h3')}
         self.hosts = {'a': 'h1', 'b': 'h1', 'c': 'h2'}
 
+    def read(self, since, until, names):
+        """Stand for a reader that tells what it asked."""
+        return dataclasses.replace(self.source.read(since, until, names), asked=self.asked)
+
     def take(self):
-        now = self.source.now
-        found = self.source.read(now - 240.0, now + POLLING, NAMES)
-        found = readings.Readings(found.resources, found.meters, found.row, found.at,
-                                  found.values, self.asked)
         servers = {uuid: cloud.Server(uuid, uuid, 'p', host, 'm1', {}, 'i',
                                       self.states.get(uuid, 'active'))
                    for uuid, host in self.hosts.items()}
-        return self.listener.take(found, found.at <= now - 2 * POLLING, cloud.Inventory(
-            servers, self.hypervisors, (), {}, 0.0), now)
+        inventory = cloud.Inventory(servers, self.hypervisors, (), {}, 0.0)
+        return self.collector.collect(inventory, self.source.now).silence
 
     def after(self, polls):
         """Return what is said in each of so many polls."""
@@ -76,8 +80,8 @@ class SilenceTest(unittest.TestCase):
         self.source.vm('a', guest=0.5)
         self.after(3)
         self.source.remove('a')
-        found = self.source.read(0.0, np.inf, NAMES)
-        self.source.read = lambda since, until, names: found
+        read = self.source.read
+        self.source.read = lambda since, until, names: read(0.0, np.inf, names)
         text = self.after(20)[-1].everywhere
         self.assertIn('no sample is later than 1970-01-12T13:49:40+00:00', text)
 
@@ -88,6 +92,13 @@ class SilenceTest(unittest.TestCase):
         said = self.after(20)[-1]
         self.assertIn('no sample came with all of tracon.cpu.guest', said.everywhere)
         self.assertIn('VM a has samples, and none of tracon.cpu.guest', said.reports[1][1])
+
+    def test_samples_that_are_too_rare_for_rates_say_nothing(self):
+        self.source = counting.Source(1200.0)
+        for uuid in 'abc':
+            self.source.vm(uuid, guest=0.5)
+        text = self.after(5)[-1].everywhere
+        self.assertIn('samples came, and no two that give a rate: gap:', text)
 
     def test_one_that_only_one_vm_lacks_is_reported(self):
         for uuid in 'abc':
@@ -106,9 +117,9 @@ class SilenceTest(unittest.TestCase):
         said = self.after(20)
         self.assertEqual((), said[14].reports)
         ((_kind, text),) = said[-1].reports
-        self.assertRegex(text, '^host h2: no new sample of its VMs for more than 900 s')
+        self.assertRegex(text, '^host h2: nothing new of its VMs for more than 900 s')
         self.source.vm('c', guest=0.5)
-        self.assertEqual(silence.Silence(), self.after(1)[0])
+        self.assertEqual(silence.Silence(), self.after(2)[-1])
 
     def test_a_vm_that_is_silent_beside_others_of_its_host_is_reported(self):
         self.source.vm('a', guest=0.5)
@@ -116,7 +127,7 @@ class SilenceTest(unittest.TestCase):
         said = self.after(20)
         self.assertEqual((), said[14].reports)
         ((_kind, text),) = said[-1].reports
-        self.assertIn('VM b runs on h1, and no sample of it has come for more than 900 s', text)
+        self.assertIn('VM b runs on h1, and nothing of it has come for more than 900 s', text)
 
     def test_where_nothing_has_to_come_nothing_is_missed(self):
         self.states = {'a': 'stopped', 'b': 'building', 'c': 'active'}

@@ -124,6 +124,17 @@ class TestVMs(unittest.TestCase):
         self.assertEqual({self.uuids[0]}, {sample.resource_id for sample in samples})
         self.assertEqual([], self.poll(self.pollster(), []))
 
+    def test_that_nothing_discovered_runs_here_is_one_line(self):
+        pollster = self.pollster()
+        with self.assertLogs('tracon_watcher.telemetry.ceilometer', 'WARNING') as logged:
+            for _poll in range(3):
+                self.assertEqual([], self.poll(pollster, ['instance-00000001']))
+        (line,) = logged.output
+        self.assertRegex(line, f'such as instance-00000001, is a .*, such as {min(self.uuids)}')
+        with self.assertNoLogs('tracon_watcher.telemetry.ceilometer', 'WARNING'):
+            self.poll(pollster, [*self.uuids, 'instance-00000001'])
+            self.poll(pollster, [])
+
     def test_an_instance_that_is_not_whole_spoils_no_other(self):
         pollster = self.pollster()
         with self.assertLogs('tracon_watcher.telemetry.ceilometer', 'WARNING') as logged:
