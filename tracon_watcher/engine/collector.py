@@ -92,7 +92,8 @@ class Collector:
         #: Seconds that are read at most.
         self._reach = window
         self._failures = 0
-        self._listener = silence.Listener(patience)
+        # No sample of two may be missed for being late.
+        self._listener = silence.Listener(max(patience, (LATE + LEAST) * polling_interval))
         self._hosts: dict[str, str] = {}
         self._rules = intervals.Rules(
             resolution=max(polling_interval, reader.resolution),

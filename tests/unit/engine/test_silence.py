@@ -129,6 +129,12 @@ class SilenceTest(unittest.TestCase):
         ((_kind, text),) = said[-1].reports
         self.assertIn('VM b runs on h1, and nothing of it has come for more than 900 s', text)
 
+    def test_late_samples_are_no_silence_however_short_the_patience(self):
+        self.collector = collector.Collector(
+            self, demands.Demands(calibration_document.packaged()), POLLING, 1800.0, 30.0)
+        self.assertEqual({silence.Silence()}, set(self.after(8)))
+        self.assertIn('for more than 420 s', self.after(1)[-1].everywhere)
+
     def test_where_nothing_has_to_come_nothing_is_missed(self):
         self.states = {'a': 'stopped', 'b': 'building', 'c': 'active'}
         # A host that does not run, or is not judged, is not waited for.
