@@ -20,6 +20,7 @@ import itertools
 import numpy as np
 
 from tracon_watcher.characteristics import IntArray
+from tracon_watcher import hypervisor_types
 from tracon_watcher.placement import cluster as cluster_module
 
 _AT_ONCE = 512
@@ -49,7 +50,8 @@ class Hosts:
         """Return the cluster's index of each host, (n,), -1 where it has none.
 
         The cluster may name a host by its node (the hypervisor's host name) or by its service's
-        host; the node, which is more specific, is tried first.
+        host; the node, which is more specific, is tried first. One whose service stands for
+        several machines is not judged, whatever the cluster says.
 
         :param latest: what the latest request's were
         """
@@ -60,6 +62,9 @@ class Hosts:
         without = np.flatnonzero(rows < 0)
         for place in without:
             rows[place] = get(self.states[place].host, -1)
+        several = hypervisor_types.SEVERAL_MACHINES
+        rows[[place for place, state in enumerate(self.states)
+              if getattr(state, 'hypervisor_type', None) in several]] = -1
         # The rest was found by the node alone, and is so again.
         if latest is not None and not len(without):
             rows.flags.writeable = False

@@ -517,6 +517,7 @@ def answers():
         '/os-hypervisors/detail': ('hypervisors', [
             {'id': 'h', 'hypervisor_hostname': 'host1', 'state': 'up', 'status': 'enabled',
              'service': {'id': 's', 'host': 'host1', 'disabled_reason': None}, 'vcpus': 48,
+             'hypervisor_type': 'QEMU',
              'vcpus_used': 1, 'memory_mb': 1, 'host_ip': '192.0.2.1',
              'cpu_info': {'topology': {'threads': 2}},
              'running_vms': 1}]),

@@ -73,6 +73,7 @@ class Host:
     enabled: bool = True
     up: bool = True
     in_scope: bool = True
+    hypervisor_type: str = 'QEMU'
     held: tuple[int, int, int] = (0, 0, 0)      # allocations that no VM here stands for
 
     @property
@@ -326,7 +327,8 @@ class Services:
                  'state': 'up' if one.up else 'down', 'zone': one.zone}
                 for one in world.hosts.values()]},
             '/os-hypervisors/detail': {'hypervisors': [
-                {'hypervisor_hostname': f'{one.name}.example.org', 'service': {'host': one.name}}
+                {'hypervisor_hostname': f'{one.name}.example.org', 'service': {'host': one.name},
+                 'hypervisor_type': one.hypervisor_type}
                 for one in world.hosts.values()]},
             '/ports': {'ports': [{'device_id': vm.uuid, 'binding:vnic_type': 'direct'}
                                  for vm in world.vms.values() if vm.port]},

@@ -229,6 +229,14 @@ class ReconcileTestCase(ReconcileCase):
         self.assertEqual(constraints.Policy.AFFINITY, made.groups[0].policy)
         self.assertEqual(0, made.groups[0].elsewhere)
 
+    def test_services_that_stand_for_several_machines_are_left_alone(self):
+        found = dataclasses.replace(self.found, several=frozenset(('h1', 'far')))
+        state = residency.reconcile(self.known, self.model, found)
+        self.assertEqual({'h2', 'h3'}, set(state.hosts))
+        self.assertFalse({'a', 'b'} & state.resident_index.keys())
+        made = rules.build(found, self.model, WISHES, state.host_index)
+        self.assertIn('several machines', made.immovable['a'])
+
     def test_room_is_what_both_watcher_and_placement_see(self):
         for room, expected in (({'node-h1': (2.0, 512.0, 1.5)}, (2.0, 256, 1.5)),
                                ({'node-h2': (2.0, 512.0, 1.5)}, (0.0, 0.0, 0.0))):

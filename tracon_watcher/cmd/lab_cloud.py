@@ -108,7 +108,7 @@ def _inventory(connection: Any) -> Any:
     from tracon_watcher.inventory import listing
     from tracon_watcher.profiling import errors
     try:
-        return cloud.collect(connection)
+        return cloud.collect(connection).judged()
     except listing.CloudUnavailable as error:
         raise errors.ProfilingError(f'{error}. Here that is the user of --os-cloud or OS_*, who '
                                     f'has to be an administrator') from None

@@ -13,9 +13,10 @@
 """What Watcher's model of the cluster lacks, asked of Nova, Placement and Neutron in bulk.
 
 The number of requests depends on nothing but the size of a page: one kind each for servers,
-server groups, compute services, migrations, room, network ports and volumes. Whether a VM is
-pinned comes from its flavor's extra specs and its image's properties, both part of the list of
-servers from microversion 2.98 on. Of a VM that boots from a volume, Cinder has the properties.
+server groups, compute services, hypervisors, migrations, room, network ports and volumes. Whether
+a VM is pinned comes from its flavor's extra specs and its image's properties, both part of the
+list of servers from microversion 2.98 on. Of a VM that boots from a volume, Cinder has the
+properties.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from typing import Any, Iterable, Iterator, Mapping
 from oslo_log import log
 from oslo_utils import timeutils
 
+from tracon_watcher import hypervisor_types
+from tracon_watcher.inventory import cloud
 from tracon_watcher.inventory import listing
 from tracon_watcher.placement import constraints
 
@@ -111,6 +114,7 @@ class Inventory:
     :param arriving: by host, the uuid of a VM that somebody is moving to it
     :param room: by uuid of a compute node, the vCPUs, MiB and GiB that are not allocated, infinity
         for what it does not account for; None: not known. A missing one has no memory left
+    :param several: hosts whose service stands for several machines, as far as Nova tells
     """
 
     servers: Mapping[str, Server]
@@ -121,6 +125,7 @@ class Inventory:
     moves: Mapping[str, int] = dataclasses.field(default_factory=dict)
     arriving: Mapping[str, str] = dataclasses.field(default_factory=dict)
     room: Mapping[str, constraints.Room] | None = None
+    several: frozenset[str] = frozenset()
 
 
 def collect(connection: Any, moved_since: float) -> Inventory:
@@ -161,7 +166,8 @@ def collect(connection: Any, moved_since: float) -> Inventory:
     return Inventory(
         {one.uuid: one for one in servers}, tuple(_groups(compute)),
         {one.host: one for one in services}, moved_at, _direct_ports(ports), moves,
-        arriving, _room(placement))
+        arriving, _room(placement), hypervisor_types.several_machines({
+            host: one['type'] for host, one in cloud.hypervisor_details(compute).items()}))
 
 
 def _direct_ports(ports: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -77,19 +77,21 @@ def reconcile(known: cluster.ClusterState, model: Any,
     Nova does, and so for a VM that left the host Watcher's model has it on. A VM that the snapshot
     does not have is unknown, which makes its host unknown. One that exists no longer is dropped,
     as are hosts, VMs that are being built, and those in state error that the snapshot does not
-    have; one in a cell that does not answer stays where it was.
+    have; one in a cell that does not answer stays where it was. Hosts whose service stands for
+    several machines are left out with their VMs.
 
     :param known: the snapshot's state
     :param model: Watcher's model of the cluster
     """
     residents: dict[str, list[cluster.Resident]] = {
-        node.hostname: [] for node in model.get_all_compute_nodes().values()}
+        node.hostname: [] for node in model.get_all_compute_nodes().values()
+        if node.hostname not in found.several}
     modelled: dict[str, tuple[str, str]] = {}
     for node in model.get_all_compute_nodes().values():
         for instance in model.get_node_instances(node):
             modelled[instance.uuid] = (node.hostname, instance.state)
     for host in known.hosts:
-        if host in found.services:
+        if host in found.services and host not in found.several:
             residents.setdefault(host, [])
     for uuid, server in found.servers.items():
         if server.host is not None:

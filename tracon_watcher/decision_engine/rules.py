@@ -75,6 +75,8 @@ def build(found: inventory.Inventory, model: Any, wishes: Wishes, hosts: Collect
             why = obstacle(found, instance.uuid, host, wishes)
             if why is None and instance.watcher_exclude:
                 why = 'is excluded by the scope of the audit'
+            if why is None and host in found.several:
+                why = f'the compute service {host} stands for several machines'
             if why is None and (service is None or not service.up):
                 why = f'the compute service on {host} does not answer'
             if why is None and instance.uuid in recorded.vms:

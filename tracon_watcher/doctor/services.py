@@ -32,6 +32,8 @@ import numpy as np
 from tracon_watcher.doctor import answers
 from tracon_watcher.doctor.findings import Severity
 from tracon_watcher.doctor.findings import Unread
+from tracon_watcher import hypervisor_types
+from tracon_watcher.inventory import cloud
 from tracon_watcher.inventory import listing
 from tracon_watcher.telemetry import meters
 from tracon_watcher.telemetry import readings
@@ -125,7 +127,10 @@ class _Cloud:
             'hosts': self._of('compute', lambda: frozenset(
                 one['host'] for one in nova().pages(
                     '/os-services', 'services', {'binary': 'nova-compute'}, limited=False)
-                if one.get('status') == 'enabled' and one.get('state') == 'up')),
+                if one.get('status') == 'enabled' and one.get('state') == 'up')
+                - hypervisor_types.several_machines({
+                    host: one['type'] for host, one in
+                    cloud.hypervisor_details(nova()).items()})),
             'aggregates': self._of('compute', lambda: tuple(
                 nova().pages('/os-aggregates', 'aggregates', {}, limited=False))),
             'extra_specs_validated': self._of('compute', self._validated),

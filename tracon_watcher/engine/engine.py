@@ -323,7 +323,7 @@ class Engine:
         inventory = self._parts.residency.current()
         if inventory is None or self._collector is None or self._publisher is None:
             return
-        now = self._clock()
+        inventory, now = inventory.judged(), self._clock()
         collected = self._collector.collect(inventory, now)
         epoch, version = self._parts.lease.next_version(self._parts.leadership.term())
         probes = self._parts.probes

@@ -97,7 +97,7 @@ class Residency:
                 backends.update((one, self._backends[one]) for one in attached
                                 if one in self._backends)
             known = self._inventory is not None
-            inventory = self._with_cores(inventory)
+            inventory = self._with_details(inventory)
             # A cell that does not answer is left out of a listing; its VMs run on.
             servers.update({uuid: one for uuid, one in self._servers.items()
                             if one.host in inventory.unreachable and uuid not in servers
@@ -121,14 +121,17 @@ class Residency:
             self._tell_moved(before, after)
         return repaired if known else 0
 
-    def _with_cores(self, inventory: cloud.Inventory) -> cloud.Inventory:
-        """Return the listing with cores as they were where they are not known now."""
+    def _with_details(self, inventory: cloud.Inventory) -> cloud.Inventory:
+        """Return the listing with types and cores as they were where they are not known now."""
         if self._inventory is None:
             return inventory
         before = self._inventory.hypervisors
         return dataclasses.replace(inventory, hypervisors={
-            host: dataclasses.replace(one, cores=before[host].cores)
-            if one.cores is None and host in before else one
+            host: dataclasses.replace(one, type=one.type or before[host].type,
+                                      **({} if one.cores else {
+                                          'cores': before[host].cores,
+                                          'threads': before[host].threads}))
+            if host in before else one
             for host, one in inventory.hypervisors.items()})
 
     def current(self) -> cloud.Inventory | None:

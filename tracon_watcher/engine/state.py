@@ -106,7 +106,7 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
     :param contention: that is felt, by host
     :param report: called with a kind and a text for each thing that is not as it should be
     """
-    inventory = _named(inventory, report)
+    inventory = _named(inventory.judged(), report)
     history = _history(inventory, demand)
     rules = {host: _rules(inventory, host, defaults, report) for host in inventory.hypervisors}
     lost = _lost(inventory, rules, report)

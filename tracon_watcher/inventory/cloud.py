@@ -27,6 +27,7 @@ from typing import Any, Callable, Mapping
 
 from oslo_utils import timeutils
 
+from tracon_watcher import hypervisor_types
 from tracon_watcher.inventory import listing
 from tracon_watcher.inventory import vm_states
 from tracon_watcher.inventory import volume_limits as limits_module
@@ -86,6 +87,7 @@ class Hypervisor:
     :param reachable: whether the cell it belongs to answers; nothing else is known where not
     :param cores: threads of its CPU that VMs share, None where Nova does not tell
     :param threads: of each core of its CPU
+    :param type: Nova's ``hypervisor_type``, None where Nova does not tell
     """
 
     host: str
@@ -94,6 +96,7 @@ class Hypervisor:
     reachable: bool = True
     cores: int | None = None
     threads: int = 1
+    type: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,6 +143,15 @@ class Inventory:
         """The hosts of which it is not known what runs there, nor has been known."""
         return self.unreachable - self.remembered
 
+    def judged(self) -> Inventory:
+        """Return it without the hosts whose service stands for several machines, and their VMs."""
+        several = hypervisor_types.several_machines(
+            {host: one.type for host, one in self.hypervisors.items()})
+        return self if not several else dataclasses.replace(
+            self, hypervisors={host: one for host, one in self.hypervisors.items()
+                               if host not in several},
+            servers={uuid: one for uuid, one in self.servers.items() if one.host not in several})
+
 
 @dataclasses.dataclass(frozen=True)
 class Volumes:
@@ -164,7 +176,7 @@ def collect(connection: Any, clock: Callable[[], float] = time.time,
     began = clock()
     nova = listing.Service('Nova', connection.compute, listing.MICROVERSION, _USER)
     before = _hypervisors(nova)
-    cores = _cores(dataclasses.replace(nova, microversion=listing.HYPERVISORS))
+    details = hypervisor_details(nova)
     # Of a cell that is down, Nova lists no servers, or records with hardly anything in them.
     servers = {one.uuid: one for one in (
         server(listing.shown(entry, _USER)) for entry in nova.pages(
@@ -173,7 +185,7 @@ def collect(connection: Any, clock: Callable[[], float] = time.time,
     # A cell may have come back, or gone, while servers were listed.
     hypervisors = {
         host: dataclasses.replace(one if before.get(host, one).reachable else before[host],
-                                  **cores.get(host, {}))
+                                  **details.get(host, {}))
         for host, one in _hypervisors(nova).items()}
     _check_hosts(servers, hypervisors)
     aggregates = tuple(
@@ -271,18 +283,22 @@ def _hypervisor(entry: Mapping[str, Any]) -> Hypervisor:
                       entry.get('state') == 'up', reachable)
 
 
-def _cores(nova: listing.Service) -> dict[str, dict[str, int]]:
-    """Return by host how many threads of its CPU virtual CPUs share, and threads of each core.
+def hypervisor_details(nova: listing.Service) -> dict[str, dict[str, Any]]:
+    """Return by host its ``type``, its ``cores`` and their ``threads``, as far as Nova tells them.
 
     Nova gives no such listing while a cell is down, nor to a user without the right to it.
     Everything else is known without.
     """
-    found: dict[str, dict[str, int]] = {}
+    nova = dataclasses.replace(nova, microversion=listing.HYPERVISORS)
+    found: dict[str, dict[str, Any]] = {}
     try:
         for entry in nova.pages('/os-hypervisors/detail', 'hypervisors', {}):
             host, count = (entry.get('service') or {}).get('host'), entry.get('vcpus')
-            if host and isinstance(count, int) and count > 0:
-                found[host] = {'cores': count, 'threads': _threads(entry.get('cpu_info'))}
+            if not host:
+                continue
+            found[host] = {'type': entry.get('hypervisor_type')}
+            if isinstance(count, int) and count > 0:
+                found[host] |= {'cores': count, 'threads': _threads(entry.get('cpu_info'))}
     except listing.CloudUnavailable:
         return {}
     return found

@@ -34,6 +34,7 @@ from openstack import exceptions as sdk_errors
 from openstack import utils
 
 from tracon_watcher import errors
+from tracon_watcher import hypervisor_types
 from tracon_watcher.probe import answers
 from tracon_watcher.probe import controller
 
@@ -331,6 +332,10 @@ class Deployment(Project):
         if service.status != 'enabled' or service.state != 'up':
             row.state, row.why = KEPT if there else LEFT_OUT, 'its compute service does not answer'
             return None
+        if not there and getattr(self._node(row.host), 'hypervisor_type', None) in (
+                hypervisor_types.SEVERAL_MACHINES):
+            row.state, row.why = LEFT_OUT, 'its compute service stands for several machines'
+            return None
         if self._types.get(row.host, self._wishes.host_type) is None:
             raise DeploymentError(f'its type is not known: state {HOST_TYPE} in the metadata of '
                                   f'an aggregate it is in, or give --host-type')
@@ -414,13 +419,16 @@ class Deployment(Project):
                 f'and {flavor.vcpus}, and --headroom-mb is {self._wishes.headroom_mb}')
         return memory - flavor.ram
 
-    def _free(self, host: str) -> tuple[float, float]:
+    def _node(self, host: str) -> Any:
         if self._nodes is None:
             version = utils.maximum_supported_microversion(self._nova, _HYPERVISORS)
             self._nodes = {
                 (one.service_details or {}).get('host'): one
                 for one in self._nova.hypervisors(details=True, microversion=version)}
-        node = self._nodes.get(host)
+        return self._nodes.get(host)
+
+    def _free(self, host: str) -> tuple[float, float]:
+        node = self._node(host)
         if node is None:
             raise DeploymentError('no hypervisor of it is listed, so that its free memory is not '
                                   'known')

@@ -86,7 +86,10 @@ class Connection:
                 1000),
             '/os-services': ('services', [
                 {'host': 'host1', 'status': 'disabled', 'state': 'up', 'zone': 'north',
-                 'disabled_reason': 'new disks'}], 0)}, status)
+                 'disabled_reason': 'new disks'}], 0),
+            '/os-hypervisors/detail': ('hypervisors', [
+                {'service': {'host': 'host1'}, 'hypervisor_type': 'QEMU'},
+                {'service': {'host': 'metal'}, 'hypervisor_type': 'ironic'}], 0)}, status)
         self.placement = Api({'/allocation_candidates': ('provider_summaries', {'node-1': {
             'resources': {'VCPU': {'capacity': 16, 'used': 6},
                           'MEMORY_MB': {'capacity': 2048, 'used': 1024}}}}, 0)})
@@ -111,6 +114,7 @@ class InventoryTestCase(unittest.TestCase):
         # Of a reverted one it is the source that gets the VM back.
         self.assertEqual({'host2': 'vm1', 'host1': 'vm2'}, found.arriving)
         self.assertEqual({'node-1': (10.0, 1024.0, math.inf)}, found.room)
+        self.assertEqual({'metal'}, found.several)
         self.assertEqual([1, 2, 2], [group.maximum_per_host for group in found.groups])
         self.assertEqual((False, True, 'new disks'), (
             found.services['host1'].enabled, found.services['host1'].up,

@@ -60,6 +60,12 @@ class Case(unittest.TestCase):
 
 class TestAsk(Case):
 
+    def test_hosts_are_without_services_that_stand_for_several_machines(self):
+        self.cloud.answers['/compute/v2.1/os-hypervisors/detail'] = {'hypervisors': [
+            {'service': {'host': 'c1'}, 'hypervisor_type': 'QEMU'},
+            {'service': {'host': 'c2'}, 'hypervisor_type': 'ironic'}]}
+        self.assertEqual(frozenset({'c1'}), self.ask()['hosts'])
+
     def test_a_healthy_cloud(self):
         found = self.ask()
         self.assertEqual({}, {name: one for name, one in found.items() if isinstance(one, Unread)})

@@ -216,12 +216,17 @@ class ResidencyTest(unittest.TestCase):
         self.assertEqual(1, self.residency.replace(lost))
         self.assertEqual(['b'], list(self.residency.current().servers))
 
-    def test_cores_stay_known_that_a_listing_lacks(self):
-        for began_at, told, known in ((100.0, 48, 48), (200.0, None, 48), (300.0, 24, 24)):
+    def test_types_and_cores_stay_known_that_a_listing_lacks(self):
+        for began_at, told, known in (
+                (100.0, (48, 2, 'QEMU'), (48, 2, 'QEMU')),
+                (200.0, (None, 1, None), (48, 2, 'QEMU')),
+                (300.0, (24, 1, 'ironic'), (24, 1, 'ironic')),
+                (400.0, (None, 1, None), (24, 1, 'ironic'))):
             self.residency.replace(dataclasses.replace(
                 inventory(began_at=began_at),
-                hypervisors={'h1': cloud.Hypervisor('h1', True, True, cores=told)}))
-            self.assertEqual(known, self.residency.current().hypervisors['h1'].cores)
+                hypervisors={'h1': cloud.Hypervisor('h1', True, True, True, *told)}))
+            found = self.residency.current().hypervisors['h1']
+            self.assertEqual(known, (found.cores, found.threads, found.type))
 
     def test_hosts_are_remembered_that_were_seen_before_their_cell_fell_silent(self):
         def listed(began_at, *silent):

@@ -19,6 +19,7 @@ import numpy as np
 from tracon_watcher.engine import state
 from tracon_watcher.inventory import cloud
 from tracon_watcher.placement import limits
+from tracon_watcher.placement import newcomer
 
 
 def server(uuid, host='h1', vm_state='active', image='image', volumes=(), specs=None):
@@ -145,6 +146,15 @@ class StateTest(unittest.TestCase):
     def test_a_host_of_a_cell_that_does_not_answer_is_not_taken_for_idle(self):
         self.hypervisors['h2'] = cloud.Hypervisor('h2', False, False, reachable=False)
         self.assertEqual([1000.0, 0.0], self.build().updated_at.tolist())
+
+    def test_bare_metal_servers_are_no_neighbours_and_no_ones_kind(self):
+        self.hypervisors['h2'] = cloud.Hypervisor('h2', True, True, type='ironic')
+        found = self.build(server('a'), server('b', 'h2'), server('c', 'h2'),
+                           demand=self.demand(a=1.0, b=9.0, c=9.0))
+        self.assertEqual((('h1',), ('a',)), (found.hosts, found.uuids))
+        self.assertEqual([1.0] * 4, found.history[newcomer.ALL].mean.tolist())
+        self.hypervisors['h2'] = cloud.Hypervisor('h2', True, True, reachable=False, type='ironic')
+        self.assertEqual(('h1',), self.build(server('a')).hosts)
 
     def silent(self, *hosts):
         """Have the cell of these hosts not answer; h1, h3 and h4 are another one's."""

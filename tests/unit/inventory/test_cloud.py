@@ -153,6 +153,18 @@ class CollectTest(unittest.TestCase):
             self.assertEqual([None, None], [one.cores for one in found.hypervisors.values()])
             self.assertEqual(['a'], list(found.servers))
 
+    def test_services_that_stand_for_several_machines_are_not_judged_nor_are_their_vms(self):
+        for kind in ('ironic', 'VMware vCenter Server'):
+            found = cloud.collect(Cloud({
+                **answers(servers=[server('a'), {**server('b'), 'OS-EXT-SRV-ATTR:host': 'h2'}]),
+                '/os-hypervisors/detail': {'hypervisors': [
+                    {'service': {'host': 'h1'}, 'vcpus': 48, 'hypervisor_type': 'QEMU'},
+                    *[{'service': {'host': 'h2'}, 'vcpus': 0, 'hypervisor_type': kind}] * 2]}}))
+            judged = found.judged()
+            self.assertEqual((['h1'], ['a']), (list(judged.hypervisors), list(judged.servers)))
+        self.assertEqual({'h1', 'h2'}, set(found.hypervisors))
+        self.assertIs(judged, judged.judged())
+
     def test_a_cell_that_is_down_does_not_fail_the_listing(self):
         inventory = cloud.collect(Cloud(answers(
             {'services': [service('h1'), DOWN]}, [server('a'), PARTIAL])))

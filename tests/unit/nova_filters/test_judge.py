@@ -713,6 +713,26 @@ class NeutralTest(base.JudgeCase):
         self.assertGreater(weights[1], weights[2])
         self.assertEqual(weights[1], weights[3])
 
+    def test_machines_that_share_a_compute_service_are_unknown(self):
+        self.write({'a': {}, 'b': {'vm-b': None}, 'c': {'vm-c': 1.01, 'vm-d': None},
+                    'metal': {'vm-e': 1.01, 'vm-f': None}})
+        judge = self.judge(on_all_refused='refuse')
+        for kind in ('ironic', 'VMware vCenter Server'):
+            nodes = [base.host_state('metal') for _index in range(2)]
+            nodes[0].nodename = 'node-1'
+            for one in nodes:
+                one.hypervisor_type = kind
+            spec = base.request_spec()
+            self.assertEqual(nodes, judge.passing(nodes, spec))
+            self.assertEqual([0.0, 0.0], judge.weights(nodes, spec))
+            states = [base.host_state(name) for name in 'abc'] + nodes
+            spec = base.request_spec()
+            self.assertEqual([*states[:2], *nodes], judge.passing(states, spec))
+            weights = judge.weights([*states[:2], *nodes], spec)
+            self.assertEqual(weights[1:2] * 2, weights[2:])
+        nodes[1].hypervisor_type = 'QEMU'
+        self.assertEqual(nodes[:1], judge.passing(nodes, base.request_spec()))
+
     def test_a_breach_weighs_more_than_harm_where_no_vm_has_a_limit(self):
         self.write({'a': {'vm-a': 1.01}, 'b': {'vm-b': None, 'vm-c': None}, 'd': {}})
         judge = self.judge(mode='weigh')

@@ -83,6 +83,7 @@ class Nova:
         assert details and microversion == '2.87'
         return iter([hypervisor.Hypervisor(
             id=f'node-{name}', name=f'{name}.example', service_details={'host': name},
+            hypervisor_type='ironic' if name in self._cloud.metal else 'QEMU',
             memory_free=2000) for name in self._cloud.services])
 
     def servers(self):
@@ -236,6 +237,7 @@ class Cloud:
         self.services = {name: service.Service(
             host=name, binary='nova-compute', status='enabled', state='up',
             availability_zone='zone') for name in 'abcd'}
+        self.metal = ()
         self.aggregates = [
             aggregate.Aggregate(name='small', hosts=['a', 'b'],
                                 metadata={deployment.HOST_TYPE: 'small'}),
@@ -390,6 +392,11 @@ class TestDeploy(DeploymentTestCase):
         for wishes in ({'hosts': ('x',)}, {'aggregate': 'x'}, {'network': 'x'}):
             with self.assertRaisesRegex(errors.InvalidOption, '--.*there is no such'):
                 self.deploy(**wishes)
+
+    def test_machines_that_share_a_compute_service_get_none(self):
+        self.cloud.metal = ('b', 'd')
+        self.assertEqual({'a': 'created', 'b': 'left out'}, self.states(aggregate='small'))
+        self.assertEqual({'d': 'left out'}, self.states(hosts=('d',)))
 
     def test_headroom(self):
         self.cloud.used = {'a': 4096 - 80 - 1024, 'b': 4096 - 80 - 1023}
