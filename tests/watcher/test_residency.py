@@ -237,6 +237,50 @@ class ReconcileTestCase(ReconcileCase):
         made = rules.build(found, self.model, WISHES, state.host_index)
         self.assertIn('several machines', made.immovable['a'])
 
+    def leaving(self, destination, task='migrating', state='active'):
+        """Return the host of VM a, what it demands, and the hosts that take no VMs."""
+        found = dataclasses.replace(self.found, servers={
+            **self.found.servers, 'a': server('a', 'h1', task_state=task, vm_state=state)},
+            leaving={'a': destination})
+        known = residency.reconcile(self.known, self.model, found)
+        row = known.resident_index['a']
+        made = rules.build(found, self.model, WISHES, known.host_index)
+        self.assertIn('a', made.immovable)
+        return known.hosts[known.host[row]], known.profiles[row].tolist(), 'h1' in made.closed
+
+    def test_who_is_leaving_counts_where_it_will_be(self):
+        busy = (0.3 * synthetic.CAPACITY).tolist()
+        # Live, cold and back from a resize; and an evacuation, which may find it failed.
+        for task in ('migrating', 'resize_migrating', 'resize_reverting', 'rebuilding'):
+            for state in ('active', 'resized', 'error'):
+                self.assertEqual(('h2', busy, True), self.leaving('h2', task, state))
+        self.assertEqual(('far', busy, True), self.leaving('far'))
+        # To where is not known, or not to be judged.
+        for destination in (None, 'nowhere'):
+            self.assertEqual(('h1', [0.0] * 4, True), self.leaving(destination))
+        self.assertEqual(('h2', [0.0] * 4, True), self.leaving('h2', state='stopped'))
+
+    def test_one_that_waits_for_confirmation_counts_where_it_runs(self):
+        servers = {**self.found.servers, 'a': server('a', 'h2', vm_state='resized')}
+        found = residency.reconcile(self.known, self.model,
+                                    dataclasses.replace(self.found, servers=servers))
+        self.assertEqual('h2', found.hosts[found.host[found.resident_index['a']]])
+
+    def test_a_migration_without_a_task_has_ended(self):
+        servers = {**self.found.servers, 'a': server('a', 'h1')}
+        found = dataclasses.replace(self.found, servers=servers, leaving={'a': 'h2'})
+        known = residency.reconcile(self.known, self.model, found)
+        self.assertEqual('h1', known.hosts[known.host[known.resident_index['a']]])
+        self.assertNotIn('h1', rules.build(found, self.model, WISHES, known.host_index).closed)
+
+    def test_who_is_about_to_stand_still_demands_nothing(self):
+        for task, still in (('deleting', True), ('powering-off', True), ('suspending', True),
+                            ('shelving_image_uploading', True), ('rebooting', False)):
+            servers = {**self.found.servers, 'a': server('a', 'h1', task_state=task)}
+            found = residency.reconcile(self.known, self.model,
+                                        dataclasses.replace(self.found, servers=servers))
+            self.assertEqual(still, not found.profiles[found.resident_index['a']].any(), task)
+
     def test_room_is_what_both_watcher_and_placement_see(self):
         for room, expected in (({'node-h1': (2.0, 512.0, 1.5)}, (2.0, 256, 1.5)),
                                ({'node-h2': (2.0, 512.0, 1.5)}, (0.0, 0.0, 0.0))):

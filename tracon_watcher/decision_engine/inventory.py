@@ -114,6 +114,8 @@ class Inventory:
     :param arriving: by host, the uuid of a VM that somebody is moving to it
     :param room: by uuid of a compute node, the vCPUs, MiB and GiB that are not allocated, infinity
         for what it does not account for; None: not known. A missing one has no memory left
+    :param leaving: by uuid of a VM whose latest migration is under way, the host where it will be,
+        None where Nova has not chosen it yet
     :param several: hosts whose service stands for several machines, as far as Nova tells
     """
 
@@ -125,6 +127,7 @@ class Inventory:
     moves: Mapping[str, int] = dataclasses.field(default_factory=dict)
     arriving: Mapping[str, str] = dataclasses.field(default_factory=dict)
     room: Mapping[str, constraints.Room] | None = None
+    leaving: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
     several: frozenset[str] = frozenset()
 
 
@@ -151,13 +154,16 @@ def collect(connection: Any, moved_since: float) -> Inventory:
     moved_at: dict[str, float] = {}
     moves: collections.Counter[str] = collections.Counter()
     arriving: dict[str, str] = {}
-    for one in migrations:
-        end = {_GOING_BACK: 'source_compute'}.get(one['status'], 'dest_compute')
-        if one['status'] in _UNDER_WAY or one['status'] == _GOING_BACK:
-            # Nova may not have chosen the host yet.
-            arriving.update({one[end]: one['instance_uuid']} if one.get(end) else {})
-        changed = timeutils.parse_isotime(one['updated_at'] or one['created_at']).timestamp()
+    leaving: dict[str, str | None] = {}
+    for one in sorted(migrations, key=lambda one: str(one['created_at'])):
         uuid = one['instance_uuid']
+        leaving.pop(uuid, None)
+        if one['status'] in _UNDER_WAY or one['status'] == _GOING_BACK:
+            end = 'source_compute' if one['status'] == _GOING_BACK else 'dest_compute'
+            # Nova may not have chosen the host yet.
+            leaving[uuid] = one.get(end) or None
+            arriving.update({one[end]: uuid} if one.get(end) else {})
+        changed = timeutils.parse_isotime(one['updated_at'] or one['created_at']).timestamp()
         moved_at[uuid] = max(changed, moved_at.get(uuid, -math.inf))
         moves[uuid] += 1
     services = [_service(one) for one in compute.pages(
@@ -166,7 +172,7 @@ def collect(connection: Any, moved_since: float) -> Inventory:
     return Inventory(
         {one.uuid: one for one in servers}, tuple(_groups(compute)),
         {one.host: one for one in services}, moved_at, _direct_ports(ports), moves,
-        arriving, _room(placement), hypervisor_types.several_machines({
+        arriving, _room(placement), leaving, hypervisor_types.several_machines({
             host: one['type'] for host, one in cloud.hypervisor_details(compute).items()}))
 
 

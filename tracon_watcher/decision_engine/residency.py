@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Collection, Mapping, Sequence
+from typing import Any, Callable, Collection, Container, Mapping, Sequence
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from tracon_watcher.characteristics import COUNT
 from tracon_watcher.decision_engine import inventory
 from tracon_watcher.inventory import vm_states
 from tracon_watcher.placement import cluster
+
+_STILL = 'stopped'
 
 
 def matched(known: cluster.ClusterState, hosts: Collection[str],
@@ -80,6 +82,10 @@ def reconcile(known: cluster.ClusterState, model: Any,
     have; one in a cell that does not answer stays where it was. Hosts whose service stands for
     several machines are left out with their VMs.
 
+    One that is on its way to another host counts there, so that nothing is done against harm that
+    ends by itself. Where that host is not known, and of one that is about to stand still, its
+    host is as if it stood still already.
+
     :param known: the snapshot's state
     :param model: Watcher's model of the cluster
     """
@@ -95,7 +101,7 @@ def reconcile(known: cluster.ClusterState, model: Any,
             residents.setdefault(host, [])
     for uuid, server in found.servers.items():
         if server.host is not None:
-            modelled[uuid] = (server.host, server.vm_state)
+            modelled[uuid] = _soon(server, found, residents)
     unreachable = {one.host for one in found.services.values() if not one.reachable}
     for uuid, (host, state) in modelled.items():
         if host in residents and _runs(known, uuid, state) and (
@@ -103,6 +109,19 @@ def reconcile(known: cluster.ClusterState, model: Any,
             residents[host].append(_resident(known, uuid, state))
     return cluster.build([_host(known, host, vms) for host, vms in residents.items()],
                          known.history, known.version, known.generated_at)
+
+
+def _soon(server: inventory.Server, found: inventory.Inventory,
+          hosts: Container[str]) -> tuple[str, str]:
+    """Return the host and the state of a VM when what Nova does with it now has ended."""
+    assert server.host is not None
+    if server.task_state in vm_states.ENDING:
+        return server.host, _STILL
+    # Without a task its migration has ended, whatever its record says.
+    if server.task_state and server.uuid in found.leaving:
+        host = found.leaving[server.uuid]
+        return (host, server.vm_state) if host in hosts else (server.host, _STILL)
+    return server.host, server.vm_state
 
 
 def _runs(known: cluster.ClusterState, uuid: str, state: str) -> bool:

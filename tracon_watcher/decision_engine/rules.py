@@ -86,6 +86,11 @@ def build(found: inventory.Inventory, model: Any, wishes: Wishes, hosts: Collect
     for host, uuid in found.arriving.items():
         # What this host will be like, and whether a group still holds there, is not known yet.
         closed.setdefault(host, f'VM {uuid} is on its way to it')
+    for uuid in found.leaving:
+        server = found.servers.get(uuid)
+        if server is not None and server.host is not None and server.task_state:
+            # It counts there no longer, and stays if its migration fails.
+            closed.setdefault(server.host, f'VM {uuid} is on its way from it')
     for group in found.groups:
         if len(group.members) > 1 and group.policy not in _POLICIES:
             for uuid in group.members:

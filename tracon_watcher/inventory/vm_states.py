@@ -18,6 +18,10 @@ from __future__ import annotations
 IDLE = frozenset(('paused', 'suspended', 'stopped', 'shelved', 'shelved_offloaded', 'soft-delete'))
 #: A VM does not run on any host, not yet or not any more: it counts nowhere.
 ABSENT = frozenset(('deleted', 'building'))
+#: What Nova does with a VM, as its task state says, after which its processors stand still.
+ENDING = frozenset((
+    'deleting', 'pausing', 'powering-off', 'shelving', 'shelving_image_pending_upload',
+    'shelving_image_uploading', 'shelving_offloading', 'soft-deleting', 'suspending'))
 #: A VM has failed to be built, and runs nowhere, or something has failed later, and it runs on.
 FAILED = 'error'
 #: A VM may have no host; in any other state it has one.

@@ -113,12 +113,26 @@ class InventoryTestCase(unittest.TestCase):
         self.assertEqual((2, 1), (found.moves['vm0'], found.moves['vm1']))
         # Of a reverted one it is the source that gets the VM back.
         self.assertEqual({'host2': 'vm1', 'host1': 'vm2'}, found.arriving)
+        self.assertEqual({'vm1': 'host2', 'vm2': 'host1', 'vm3': None}, found.leaving)
         self.assertEqual({'node-1': (10.0, 1024.0, math.inf)}, found.room)
         self.assertEqual({'metal'}, found.several)
         self.assertEqual([1, 2, 2], [group.maximum_per_host for group in found.groups])
         self.assertEqual((False, True, 'new disks'), (
             found.services['host1'].enabled, found.services['host1'].up,
             found.services['host1'].disabled_reason))
+
+    def test_the_latest_migration_of_a_vm_says_where_it_goes(self):
+        for statuses, leaving in ((('running', 'completed'), {}),
+                                  (('error', 'running'), {'a': 'x1'}),
+                                  (('accepted', 'accepted'), {'a': 'x1'})):
+            found = Connection(2)
+            entries = [{'instance_uuid': 'a', 'status': status, 'source_compute': 's',
+                        'dest_compute': f'x{number}', 'updated_at': None,
+                        'created_at': f'2026-01-0{1 + number}T00:00:00.000000'}
+                       for number, status in enumerate(statuses)]
+            # Nova lists the latest first.
+            found.compute.answers['/os-migrations'] = 'migrations', entries[::-1], 1000
+            self.assertEqual(leaving, inventory.collect(found, 0.0).leaving)
 
     def test_the_number_of_requests_depends_on_the_number_of_pages_only(self):
         few, many = Connection(1), Connection(900)
