@@ -150,8 +150,9 @@ class InterferenceStrategy(base.BaseStrategy):
         settings = state.settings(
             confidence=wanted.confidence,
             maximum_age=configured.maximum_age_seconds or state.maximum_age_seconds)
+        hosts = found.services.keys() - found.several
         known, missing = residency.matched(
-            state.cluster, found.services, lambda: inventory.hosts_by_hypervisor(cloud))
+            state.cluster, hosts, lambda: inventory.hosts_by_hypervisor(cloud))
         cluster = residency.reconcile(known, self.compute_model, found)
         allowed = rules.build(
             found, self.compute_model, wanted.wishes, cluster.host_index,
@@ -169,7 +170,7 @@ class InterferenceStrategy(base.BaseStrategy):
         if missing:
             text = residency.unmatched(state.cluster, missing)
             LOG.warning('Names of hosts: %s', text)
-            if len(missing) == len(found.services):
+            if len(missing) == len(hosts):
                 made = dataclasses.replace(made, reason=f'no beneficial migration: {text}')
         if asked:
             self._told = lambda audit: source.tell(
