@@ -175,6 +175,10 @@ class Api:
                  'status': 'enabled', 'state': 'up', 'disabled_reason': None,
                  'forced_down': False, 'updated_at': '2026-01-01T00:00:00.000000'}
                 for name in cloud.state.hosts], len(cloud.state.hosts)),
+            '/os-hypervisors/detail': _bodies('hypervisors', [
+                {'id': name, 'hypervisor_hostname': name, 'hypervisor_type': 'QEMU',
+                 'service': {'host': name}} for name in cloud.state.hosts],
+                len(cloud.state.hosts)),
             '/allocation_candidates': [json.dumps(_candidates(cloud)).encode()],
             '/ports': _bodies('ports', [
                 {'device_id': vm.uuid, 'binding:vnic_type': 'normal'} for vm in cloud.vms])}
