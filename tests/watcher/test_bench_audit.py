@@ -76,8 +76,8 @@ class CommandTestCase(unittest.TestCase):
         self.assertEqual(0, code, err)
         ours, watchers = rows[OURS], rows[WATCHERS]
         # Two pages of servers and ports, the server groups and the page that ends them, one
-        # request each for migrations, services, hypervisors and room, and for the shares of each to
-        # be moved.
+        # request each for migrations, services, hypervisors and room, and for the shares of each
+        # to be moved.
         self.assertEqual(2 + 2 + 2 + 1 + 1 + 1 + 1 + 5, ours['requests'])
         self.assertGreaterEqual(watchers['requests'], 3 * 1100)
         self.assertEqual(5, ours['migrations'])
