@@ -37,12 +37,22 @@ Document = dict[str, Any]
 
 
 class Records(Protocol):
-    """Where decisions are kept, and what audits told."""
+    """Where decisions are kept, and what audits told and recommended."""
 
     def find(self, request_or_vm: str) -> Sequence[Mapping[str, Any]]:
         """Return the decisions of a request or on a VM, ``tracon-decision/1``, the latest first.
 
         Empty when there is none; what was settled later stands in ``settled``.
+        """
+        ...
+
+    def moves(self, wanted: Mapping[str, str | None], marker: str | None,
+              limit: int) -> Sequence[Mapping[str, Any]] | None:
+        """Return moves that audits recommended, the latest first.
+
+        :param wanted: ``audit``, ``state`` and ``vm``, None for any
+        :param marker: id of the move after which they begin
+        :return: None where there is no such move
         """
         ...
 

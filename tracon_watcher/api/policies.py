@@ -37,6 +37,7 @@ EXPLANATIONS_SHOW = f'{PREFIX}:explanations:show'
 EXPLANATIONS_NEIGHBOURS = f'{PREFIX}:explanations:neighbours'
 SUMMARY_SHOW = f'{PREFIX}:summary:show'
 AUDITS_SHOW = f'{PREFIX}:audits:show'
+MOVES_LIST = f'{PREFIX}:moves:list'
 HOST_TYPES_LIST = f'{PREFIX}:host_types:list'
 
 _SCOPES = ['system', 'project']
@@ -91,6 +92,9 @@ _API = [
     _rule(AUDITS_SHOW, GLOBAL,
           'See what an audit has left undone: each VM in breach, each move that was considered, '
           'and what stood against it.', '/v1/audits/{uuid}'),
+    _rule(MOVES_LIST, GLOBAL,
+          'List the moves that audits recommended, what each does to every VM that it concerns, '
+          'and what came of it.', '/v1/moves'),
     _rule(HOST_TYPES_LIST, GLOBAL,
           'List host types, what was learnt of each, and how far it is trusted.',
           '/v1/host_types'),

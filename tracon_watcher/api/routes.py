@@ -34,6 +34,7 @@ from tracon_watcher.api import faults
 from tracon_watcher.api import gate as gates
 from tracon_watcher.api import host_types
 from tracon_watcher.api import hosts
+from tracon_watcher.api import moves
 from tracon_watcher.api import parameters
 from tracon_watcher.api import state as states
 from tracon_watcher.api import summary
@@ -68,6 +69,8 @@ class Routes:
             'hosts': lambda asked: hosts.find(asked.request, asked.caller, known, largest),
             'host_types': lambda asked: host_types.find(asked.request, asked.caller, known,
                                                         largest),
+            'moves': lambda asked: moves.find(asked.request, asked.caller, known, records,
+                                              largest),
             'summary': lambda asked: summary.show(asked.caller, known),
             'vms': lambda asked: vms.find(asked.request, asked.caller, known, largest)}
         self._single: dict[str, tuple[str, Callable[[Asked, str], Document]]] = {

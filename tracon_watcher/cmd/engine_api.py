@@ -27,6 +27,8 @@ from tracon_watcher.engine import aftermath
 from tracon_watcher.engine import engine as engines
 from tracon_watcher.engine import metrics
 from tracon_watcher.engine.storage import errors
+from tracon_watcher.engine.storage import moves
+from tracon_watcher.engine.storage import outcomes
 from tracon_watcher.engine.storage import storage as storages
 
 LOG = logging.getLogger(__name__)
@@ -34,7 +36,7 @@ _LATEST = 10
 
 
 class Records:
-    """Finds recorded decisions, and what audits told, for the API."""
+    """Finds recorded decisions, and what audits told and recommended, for the API."""
 
     def __init__(self, storage: storages.Storage) -> None:
         self._storage = storage
@@ -54,6 +56,23 @@ class Records:
             raise faults.Unavailable('The database of decisions cannot be read now.') from None
         return [{**one.document, 'chosen': one.chosen} for one in found]
 
+    def moves(self, wanted: Mapping[str, str | None], marker: str | None,
+              limit: int) -> Sequence[Mapping[str, Any]] | None:
+        """Return moves that audits recommended, with their outcomes, the latest first.
+
+        :raises tracon_watcher.api.faults.Unavailable: while the database cannot be asked
+        """
+        try:
+            before = None if marker is None else self._storage.moves.get(marker)
+            if marker is not None and before is None:
+                return None
+            found = self._storage.moves.find(**wanted, before=before, limit=limit)
+            measured = self._storage.outcomes.of_moves([one.id for one in found])
+        except errors.StorageFailed as error:
+            LOG.warning('Moves were asked for and cannot be read: %s', error)
+            raise faults.Unavailable('The database of moves cannot be read now.') from None
+        return [_document(one, measured.get(one.id, ())) for one in found]
+
     def audit(self, uuid: str | None) -> Mapping[str, Any] | None:
         """Return what an audit told last, or the latest one; None: nothing.
 
@@ -64,6 +83,18 @@ class Records:
         except errors.StorageFailed as error:
             LOG.warning('What audits told was asked for and cannot be read: %s', error)
             raise faults.Unavailable('The database of audits cannot be read now.') from None
+
+
+def _document(move: moves.Move, measured: Sequence[outcomes.Outcome]) -> dict[str, Any]:
+    relieved = {one.vm for one in move.relieved}
+    return {
+        'id': move.id, 'vm': move.own.vm, 'audit': move.audit,
+        **{name: getattr(move, name) for name in (
+            'source', 'destination', 'state', 'reason', 'decided_at', 'started_at', 'ended_at')},
+        'changes': [{**one, 'relieved': one['vm'] in relieved} for one in move.changes],
+        'outcomes': [{name: getattr(one, name) for name in (
+            'delay', 'due_at', 'measured_at', 'verdict', 'predicted', 'measured', 'slowdowns')}
+            for one in measured]}
 
 
 def servers(conf: cfg.ConfigOpts, engine: engines.Engine,

@@ -102,10 +102,20 @@ def documents(made: plan.Plan, state: cluster_module.ClusterState, audit: str | 
                'own': _effect(changes[move.uuid]),
                'relieved': [_effect(changes[name]) for name in move.relieves
                             if name in changes and name != move.uuid],
+               'changes': [_change(one) for one in changes.values()],
                'source': move.source, 'destination': move.destination,
                'reason': f'gain {move.gain:.3f} for a cost of {move.cost:.3f}, ends {move.ended} '
                          'breaches',
                'decided_at': now, **({'audit': audit} if audit else {})}
+
+
+def _change(change: plan.Change) -> dict[str, Any]:
+    return {'vm': change.uuid,
+            **{name: {'predicted': value, **{bound: number for bound, number in zip(
+                ('lower', 'upper'), bounds) if math.isfinite(number)}, 'in_breach': breached}
+               for name, value, bounds, breached in (
+                   ('before', change.slowdown_before, change.bounds_before, change.breach_before),
+                   ('after', change.slowdown_after, change.bounds_after, change.breach_after))}}
 
 
 def _effect(change: plan.Change) -> dict[str, Any]:

@@ -120,7 +120,20 @@ def _move(content: Any, observed: Mapping[str, float]) -> moves.Move:
         fields.string('id'), fields.string('kind'), _effect(fields.section('own'), observed),
         tuple(_effect(one, observed) for one in fields.sections('relieved')),
         fields.string('source'), fields.string('destination'), fields.string('reason'),
-        fields.number('decided_at', 0), fields.string('audit') if fields.has('audit') else None)
+        fields.number('decided_at', 0), fields.string('audit') if fields.has('audit') else None,
+        # A strategy of an earlier release does not tell them.
+        changes=tuple(map(_change, fields.sections('changes'))) if fields.has('changes') else ())
+
+
+def _change(fields: document.Fields) -> dict[str, Any]:
+    return {'vm': fields.string('vm'),
+            **{name: _prediction(fields.section(name)) for name in ('before', 'after')}}
+
+
+def _prediction(fields: document.Fields) -> dict[str, Any]:
+    return {'predicted': fields.number('predicted', 1), 'in_breach': fields.raw('in_breach') is True,
+            **{name: fields.number(name) if fields.has(name) else None
+               for name in ('lower', 'upper')}}
 
 
 def _effect(fields: document.Fields, observed: Mapping[str, float]) -> moves.Effect:

@@ -64,7 +64,10 @@ class Parameters:
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """What a move is predicted to do to one VM. An IOPS ratio is NaN where it is undefined."""
+    """What a move is predicted to do to one VM. An IOPS ratio is NaN where it is undefined.
+
+    :param bounds_before: one-sided confidence bounds of its slowdown, the lower one first
+    """
 
     uuid: str
     slowdown_before: float
@@ -73,6 +76,8 @@ class Change:
     iops_ratio_after: float
     breach_before: bool
     breach_after: bool
+    bounds_before: tuple[float, float]
+    bounds_after: tuple[float, float]
 
     @property
     def relief(self) -> float:

@@ -25,6 +25,7 @@ from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement.constraints import Against
 from tracon_watcher.placement.constraints import Obstacle
 from tracon_watcher.placement import plan
+from tracon_watcher.placement import present
 from tracon_watcher.placement import verdict as verdicts
 
 
@@ -86,9 +87,11 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
         victim = before.cluster.uuids[int(np.flatnonzero(bad)[0])]
         return Obstacle(Against.LIMIT, f'{victim} would be in breach')
     gain = float(np.nansum(old) - np.nansum(new))
+    bounds = [_bounds(before), _bounds(after)[:, order]]
     changes = tuple(
         plan.Change(one, math.exp(old[0, row]), math.exp(new[0, row]), math.exp(-old[1, row]),
-                    math.exp(-new[1, row]), bool(was[row]), bool(becomes[row]))
+                    math.exp(-new[1, row]), bool(was[row]), bool(becomes[row]),
+                    *((float(each[0, row]), float(each[1, row])) for each in bounds))
         for row, one in enumerate(before.cluster.uuids)
         if not np.isnan(old[0, row]) and not np.isnan(new[0, row]))
     ended = [change.uuid for change in changes if change.breach_before and not change.breach_after]
@@ -97,6 +100,12 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
     return Trial(plan.Move(uuid, source, name, gain, cost, len(ended), relieved, changes),
                  gain - (0.0 if ended else noise * _exposed(
                      old, new, before.cluster.resident_index[uuid])))
+
+
+def _bounds(assessor: assessment.Assessor) -> FloatArray:
+    """Return the confidence bounds of all slowdowns, (2, m), the lower ones first."""
+    seen = present.look(assessor)
+    return np.exp(np.stack([seen.lower[0], seen.upper[0]]))
 
 
 def _most_relieved(change: plan.Change) -> tuple[float, str]:

@@ -88,10 +88,21 @@ class Records:
     def __init__(self):
         self.kept = []
         self.audits = []
+        self.recommended = []
 
     def find(self, request_or_vm):
         return [one for one in self.kept
                 if request_or_vm in (one.get('request'), one.get('vm'))]
+
+    def moves(self, wanted, marker, limit):
+        found = [one for one in self.recommended
+                 if all(value in (None, one[name]) for name, value in wanted.items())]
+        if marker is not None:
+            places = [place for place, one in enumerate(found) if one['id'] == marker]
+            if not places:
+                return None
+            found = found[places[0] + 1:]
+        return found[:limit]
 
     def audit(self, uuid):
         return next((one for one in self.audits if uuid in (None, one['audit'])), None)
@@ -113,6 +124,23 @@ def audit(now):
                  {'vm': identity('web'), 'ends': [identity('web')], 'destination': None,
                   'hosts': 0, 'against': 'stays', 'why': 'is locked'}]},
             {'host': 'gamma', 'harm': 0.1, 'breaches': [], 'options': []}]})
+
+
+def move(now, number=1, **more):
+    """Return a move of the small cloud that succeeded, measured once of twice."""
+    slow = {'predicted': 1.62, 'lower': 1.55, 'upper': 1.7, 'in_breach': True}
+    return {
+        'id': f'move-{number}', 'vm': identity('batch'), 'audit': AUDIT, 'source': 'alpha',
+        'destination': 'delta', 'state': 'succeeded', 'reason': 'ends 1 breaches',
+        'decided_at': now - 400 - number, 'started_at': now - 390, 'ended_at': now - 360,
+        'changes': [{'vm': identity('web'), 'relieved': True, 'before': slow, 'after': {
+            'predicted': 1.0, 'lower': None, 'upper': None, 'in_breach': False}}],
+        'outcomes': [
+            {'delay': 300, 'due_at': now - 60, 'measured_at': now - 50, 'verdict': 'helped',
+             'predicted': 0.48, 'measured': 0.4, 'slowdowns': {identity('web'): 1.07,
+                                                               identity('batch'): float('nan')}},
+            {'delay': 86400, 'due_at': now + 86040, 'measured_at': float('nan'), 'verdict': None,
+             'predicted': float('nan'), 'measured': float('nan'), 'slowdowns': {}}], **more}
 
 
 class ApiCase(testtools.TestCase):

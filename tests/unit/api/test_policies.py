@@ -69,6 +69,8 @@ ANSWERS = {
         (200, 200, 200, 403, 403, 403, 403, 403, 403, 403, 403),
     '/v1/summary':
         (200, 200, 200, 403, 403, 403, 403, 403, 403, 403, 403),
+    '/v1/moves':
+        (200, 200, 200, 403, 403, 403, 403, 403, 403, 403, 403),
     '/v1/audits/latest':
         (200, 200, 200, 403, 403, 403, 403, 403, 403, 403, 403),
     '/v1/audits/missing':
@@ -86,6 +88,7 @@ class Defaults(base.ApiCase):
             {'request': 'req-own', 'vm': OWN_VM, 'hosts': []},
             {'request': 'req-other', 'vm': OTHER_VM, 'hosts': []}]
         self.decisions.audits = [base.audit(self.now)]
+        self.decisions.recommended = [base.move(self.now)]
 
     def test_every_path_in_every_role(self):
         for path, answers in ANSWERS.items():

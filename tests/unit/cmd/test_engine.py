@@ -157,3 +157,26 @@ class DecisionsTestCase(base.StorageCase):
         with mock.patch.object(self.storage.audits, 'get', autospec=True, side_effect=away):
             with self.assertLogs('tracon_watcher.cmd.engine_api', 'WARNING'):
                 self.assertRaisesRegex(faults.Unavailable, 'database.*Try again', found.audit, 'a')
+        with mock.patch.object(self.storage.moves, 'find', autospec=True, side_effect=away):
+            with self.assertLogs('tracon_watcher.cmd.engine_api', 'WARNING'):
+                self.assertRaisesRegex(faults.Unavailable, 'database.*Try again', found.moves,
+                                       {}, None, 9)
+
+    def test_moves_with_their_outcomes_the_latest_first(self):
+        prediction = {'predicted': 1.8, 'lower': 1.7, 'upper': None, 'in_breach': True}
+        changes = tuple({'vm': vm, 'before': prediction, 'after': prediction}
+                        for vm in ('vm-2', 'vm-9'))
+        self.storage.moves.add([
+            base.move('m1', audit='a', changes=changes),
+            *(base.move(name, decided_at=base.NOW + 1) for name in ('m2', 'm3'))])
+        self.storage.moves.ended('m1', base.NOW + 60, True)
+        found = engine_api.Records(self.storage)
+        everything = dict.fromkeys(('audit', 'state', 'vm'))
+        self.assertEqual(['m3', 'm2', 'm1'], [one['id'] for one in found.moves(
+            everything, None, 9)])
+        self.assertEqual(['m2'], [one['id'] for one in found.moves(everything, 'm3', 1)])
+        self.assertIsNone(found.moves(everything, 'm4', 1))
+        (one,) = found.moves({**everything, 'audit': 'a'}, 'm2', 9)
+        self.assertEqual([{**changes[0], 'relieved': True}, {**changes[1], 'relieved': False}],
+                         one['changes'])
+        self.assertEqual([300, 86400], [each['delay'] for each in one['outcomes']])

@@ -73,6 +73,14 @@ class LearntTest(unittest.TestCase):
         self.assertGreater(one['own']['before'], one['own']['after'])
         others = {effect['vm'] for effect in one['relieved']}
         self.assertEqual(set(made.moves[0].relieves) - {made.moves[0].uuid}, others)
+        concerned = {change['vm']: change for change in one['changes']}
+        self.assertLessEqual({one['own']['vm'], *others}, concerned.keys())
+        for change in concerned.values():
+            for side in (change['before'], change['after']):
+                self.assertLessEqual(side['lower'], side['predicted'])
+                self.assertLessEqual(side['predicted'], side['upper'])
+        self.assertEqual(one['own']['after'],
+                         concerned[one['own']['vm']]['after']['predicted'])
 
         self.assertEqual(audit.SCHEMA, left['schema'])
         # Without an audit there is no name to ask for it by, so only the moves are told.

@@ -66,6 +66,19 @@ class AftermathTest(base.StorageCase):
         self.assertAlmostEqual(math.log(2.1 / 1.2) + math.log(1.4 / 1.1), first.measured)
         self.assertAlmostEqual(math.log(2.0 / 1.1) + math.log(1.5), first.predicted)
 
+    def test_what_a_move_does_to_everybody_is_kept(self):
+        prediction = {'predicted': 1.2, 'in_breach': False}
+        change = {'vm': 'c', 'before': {**prediction, 'lower': 1.1, 'upper': 1.3, 'later': 1},
+                  'after': prediction}
+        self.aftermath.recommended([{**DOCUMENT, 'changes': [change]}, {**DOCUMENT, 'id': 'm2'}])
+        (kept,) = self.storage.moves.get('m1').changes
+        self.assertEqual({'vm': 'c', 'before': {**prediction, 'lower': 1.1, 'upper': 1.3},
+                          'after': {**prediction, 'lower': None, 'upper': None}}, kept)
+        self.assertEqual((), self.storage.moves.get('m2').changes)
+        change['after'] = {**prediction, 'predicted': 'much'}
+        self.assertRaisesRegex(errors.InvalidDocument, r'changes\[0\].after.predicted',
+                               self.aftermath.recommended, [{**DOCUMENT, 'changes': [change]}])
+
     def test_what_an_audit_left_is_kept_beside_its_moves(self):
         told = api.audit(self.now)
         self.aftermath.recommended([told, DOCUMENT])

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
 import sqlalchemy as sa
 
@@ -60,6 +60,8 @@ class Move:
     :param reason: in words
     :param decided_at: seconds since the epoch, as are the others; NaN: not yet
     :param audit: Watcher's uuids, where they are known
+    :param changes: of every VM that is concerned, ``vm``, and ``before`` and ``after``, each with
+        ``predicted``, ``lower``, ``upper`` and ``in_breach``
     """
 
     id: str
@@ -75,6 +77,7 @@ class Move:
     state: str = RECOMMENDED
     started_at: float = math.nan
     ended_at: float = math.nan
+    changes: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def effects(self) -> tuple[Effect, ...]:
@@ -148,21 +151,23 @@ class Moves:
         found = self._select(tables.MOVES.c.action == action, limit=1)
         return found[0] if found else None
 
-    def find(self, *, vm: str | None = None, state: str | None = None, since: float = 0.0,
-             limit: int = 100) -> list[Move]:
+    def find(self, *, vm: str | None = None, state: str | None = None, audit: str | None = None,
+             since: float = 0.0, before: Move | None = None, limit: int = 100) -> list[Move]:
         """Return the latest moves, newest first.
 
         :param since: seconds since the epoch at which they were decided on at the earliest
+        :param before: only those that come after this one in the list
         :raises tracon_watcher.errors.InvalidOption: for a limit that is not 1 to :data:`PAGE`
         """
         if not 1 <= limit <= PAGE:
             raise errors.InvalidOption('limit', limit, f'expected 1 to {PAGE}')
         columns = tables.MOVES.c
         wanted = [columns.decided_at >= since]
-        if vm is not None:
-            wanted.append(columns.vm == vm)
-        if state is not None:
-            wanted.append(columns.state == state)
+        wanted += [column == value for column, value in (
+            (columns.vm, vm), (columns.state, state), (columns.audit, audit)) if value is not None]
+        if before is not None:
+            wanted.append(sa.or_(columns.decided_at < before.decided_at, sa.and_(
+                columns.decided_at == before.decided_at, columns.id < before.id)))
         return self._select(*wanted, limit=limit)
 
     def states(self, since: float) -> dict[str, int]:
@@ -216,7 +221,8 @@ def _row(move: Move) -> dict[str, Any]:
         'slowdown_observed': move.own.observed,
         'relieved': plain.encode([dataclasses.asdict(one) for one in move.relieved], source),
         'reason': plain.shortened(move.reason, tables.REASON), 'decided_at': move.decided_at,
-        'state': move.state, 'started_at': move.started_at, 'ended_at': move.ended_at}
+        'state': move.state, 'started_at': move.started_at, 'ended_at': move.ended_at,
+        'changes': plain.encode(list(move.changes), source) if move.changes else None}
 
 
 def _move(row: Any) -> Move:
@@ -228,4 +234,5 @@ def _move(row: Any) -> Move:
         row.id, row.kind,
         Effect(row.vm, row.slowdown_before, row.slowdown_after, row.slowdown_observed), relieved,
         row.source, row.destination, row.reason, row.decided_at, row.audit, row.action, row.state,
-        row.started_at, row.ended_at)
+        row.started_at, row.ended_at,
+        tuple(plain.decode(row.changes, f'move {row.id}: changes') if row.changes else ()))

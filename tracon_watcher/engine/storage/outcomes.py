@@ -18,7 +18,7 @@ import dataclasses
 import datetime
 import logging
 import math
-from typing import Any, Mapping
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 import sqlalchemy as sa
@@ -81,10 +81,18 @@ class Outcomes:
         return self._select(columns.verdict.is_(None), columns.due_at <= now,
                             order=columns.due_at, limit=limit)
 
+    def of_moves(self, numbers: Sequence[str]) -> dict[str, list[Outcome]]:
+        """Return all outcomes of some moves, by id of the move, the earliest first."""
+        columns = tables.OUTCOMES.c
+        found: dict[str, list[Outcome]] = {}
+        for one in self._select(columns.move.in_(numbers), order=columns.delay,
+                                limit=len(numbers) * len(moves.DELAYS)):
+            found.setdefault(one.move, []).append(one)
+        return found
+
     def of_move(self, number: str) -> list[Outcome]:
         """Return all outcomes of a move, the earliest first."""
-        columns = tables.OUTCOMES.c
-        return self._select(columns.move == number, order=columns.delay, limit=len(moves.DELAYS))
+        return self.of_moves([number]).get(number, [])
 
     def verdicts(self, since: float) -> dict[str, int]:
         """Return how many moves have which verdict, by the first measurement of each.

@@ -93,6 +93,7 @@ MOVES = sa.Table(
     sa.Column('state', sa.String(WORD), nullable=False),
     sa.Column('started_at', types.Unknown),
     sa.Column('ended_at', types.Unknown),
+    sa.Column('changes', types.long_text()),
     sa.Index(None, 'decided_at', 'id'), sa.Index(None, 'vm', 'decided_at'),
     sa.Index(None, 'action'),
     **_MYSQL)

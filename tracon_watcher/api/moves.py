@@ -1,0 +1,71 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Moves that audits recommended: whom each concerns, what became of it, and what it brought."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+import webob
+
+from tracon_watcher.api import authority
+from tracon_watcher.api import explanations
+from tracon_watcher.api import faults
+from tracon_watcher.api import pages
+from tracon_watcher.api import parameters
+from tracon_watcher.api import policies
+from tracon_watcher.api import state as states
+
+_FILTERS = ('audit', 'state', 'vm')
+#: In a page: each tells of all VMs on two hosts.
+_MOST = 100
+_STATES = ('recommended', 'started', 'succeeded', 'failed')
+
+Document = dict[str, Any]
+
+
+def find(request: webob.Request, caller: authority.Caller, known: states.States,
+         records: explanations.Records, largest: int) -> Document:
+    """Answer GET /v1/moves, the latest first."""
+    query = parameters.Query(request.GET, ('limit', 'marker', *_FILTERS))
+    caller.require(policies.MOVES_LIST, 'listing moves')
+    query.choice('state', _STATES)
+    limit = min(query.positive('limit') or _MOST, _MOST, largest)
+    found = records.moves({name: query.text(name) for name in _FILTERS}, query.text('marker'),
+                          limit + 1)
+    if found is None:
+        raise faults.InvalidParameter('marker', query.text('marker'), 'the id of the last move of '
+                                      'the page before; it is kept no more, begin again without')
+    shown = list(found[:limit])
+    state = known.present()
+    return {'moves': [_described(one, state) for one in shown],
+            'links': pages.links(request, len(found) > limit, shown[-1]['id'] if shown else None),
+            'state': None if state is None else state.describe()}
+
+
+def _described(move: Mapping[str, Any], state: states.State | None) -> Document:
+    names = {} if state is None else state.view.vms
+
+    def call(vm: str) -> Document:
+        return {'uuid': vm, 'name': names[vm].name if vm in names else None}
+
+    return {
+        **move, 'vm': call(move['vm']),
+        **{name: states.iso(move[name]) for name in ('decided_at', 'started_at', 'ended_at')},
+        'changes': [{**one, 'vm': call(one['vm'])} for one in move['changes']],
+        'outcomes': [{
+            **one, 'measured_at': states.iso(one['measured_at']), 'due_at': states.iso(
+                one['due_at']),
+            'slowdowns': [{'vm': call(vm), 'observed': states.number(value)}
+                          for vm, value in one['slowdowns'].items()]}
+            for one in move['outcomes']]}
