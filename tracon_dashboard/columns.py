@@ -14,12 +14,14 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 from django import urls
 from django.utils import dateparse
 from django.utils import html
 from django.utils import timesince
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 #: What is not known.
@@ -28,7 +30,8 @@ NONE = '–'
 
 def number(value: float | None, decimals: int = 2, suffix: str = '') -> str:
     """Return a number for people."""
-    return NONE if value is None else f'{value:.{decimals}f}{suffix}'
+    # A template says '' for what a document lacks.
+    return NONE if value in (None, '') else f'{value:.{decimals}f}{suffix}'
 
 
 def share(value: float | None) -> str:
@@ -103,6 +106,23 @@ def status(name: str) -> str:
     kind = 'good' if name == 'known' else 'caution'
     return html.format_html('<span class="label tracon-{}">{}</span>', kind,
                             name.replace('_', ' '))
+
+
+def state(name: str) -> str:
+    """Return the state of a plan or an action as a label."""
+    kind = {'SUCCEEDED': 'good', 'FAILED': 'bad'}.get(name, 'caution')
+    return html.format_html('<span class="label tracon-{}">{}</span>', kind, name.lower())
+
+
+def words(name: str) -> str:
+    """Return a word of the API's as words of people."""
+    return name.replace('_', ' ')
+
+
+def span(seconds: float) -> str:
+    """Return how long something takes."""
+    start = timezone.now()
+    return timesince.timesince(start - datetime.timedelta(seconds=seconds), start)
 
 
 def age(moment: str | None) -> str:

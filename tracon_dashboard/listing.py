@@ -27,11 +27,14 @@ from tracon_dashboard import api
 class ListView(tables.DataTableView):
     """A table of one page of a list, with a link to the next.
 
-    :cvar resource: the list's path and key
+    :cvar resource: the list's key, and the beginning of its path
+    :cvar rest: of its path
     :cvar order: query parameters by which it is sorted
     """
 
+    service = api.ENGINE
     resource = ''
+    rest: tuple[str, ...] = ()
     order: dict[str, str] = {}
     template_name = 'tracon_dashboard/list.html'
     _more = False
@@ -41,16 +44,17 @@ class ListView(tables.DataTableView):
 
     def get_data(self) -> list[dict[str, Any]]:
         query = dict(self.order)
-        field, text = self.table.get_filter_field(), self.table.get_filter_string()
-        if field and text:
-            query[field] = text
+        if self.table._meta._filter_action is not None:
+            field, text = self.table.get_filter_field(), self.table.get_filter_string()
+            if field and text:
+                query[field] = text
         try:
-            found = api.get(self.request, self.resource,
+            found = api.get(self.request, self.resource, *self.rest, service=self.service,
                             limit=setting_utils.get_page_size(self.request),
                             marker=self.request.GET.get(self.table_class._meta.pagination_param),
                             **query)
         except Exception:
             exceptions.handle(self.request, _('The list is not to be had.'))
             return []
-        self._more = bool(found['links'])
+        self._more = bool(found.get('links') or found.get('next'))
         return found[self.resource]

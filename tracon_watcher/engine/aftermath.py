@@ -131,9 +131,10 @@ def _change(fields: document.Fields) -> dict[str, Any]:
 
 
 def _prediction(fields: document.Fields) -> dict[str, Any]:
-    return {'predicted': fields.number('predicted', 1), 'in_breach': fields.raw('in_breach') is True,
-            **{name: fields.number(name) if fields.has(name) else None
-               for name in ('lower', 'upper')}}
+    bounds = {name: fields.number(name) if fields.has(name) else None
+              for name in ('lower', 'upper')}
+    return {'predicted': fields.number('predicted', 1), **bounds,
+            'in_breach': fields.raw('in_breach') is True}
 
 
 def _effect(fields: document.Fields, observed: Mapping[str, float]) -> moves.Effect:

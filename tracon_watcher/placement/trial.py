@@ -105,7 +105,7 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
 def _bounds(assessor: assessment.Assessor) -> FloatArray:
     """Return the confidence bounds of all slowdowns, (2, m), the lower ones first."""
     seen = present.look(assessor)
-    return np.exp(np.stack([seen.lower[0], seen.upper[0]]))
+    return np.asarray(np.exp(np.stack([seen.lower[0], seen.upper[0]])))
 
 
 def _most_relieved(change: plan.Change) -> tuple[float, str]:

@@ -24,6 +24,7 @@ from keystoneauth1 import fixture as tokens
 import webob
 import webob.dec
 
+from tests.functional.dashboard import watcher
 from tests.unit.api import base
 from tracon_watcher.api import server
 
@@ -116,6 +117,10 @@ class Cloud(base.ApiCase):
             f'http://127.0.0.1:{self.serve(lambda *asked: self.api.application(*asked))}')
         self.identity.endpoints['identity'] = f'{self.identity.url}/v3'
         self.identity.endpoints['compute'] = f'{self.identity.url}/compute'
+        engine = watcher.Engine(self, self.view, self.now - 400)
+        self.decisions.audit, self.decisions.moves = engine.records.audit, engine.records.moves
+        self.watcher = watcher.Watcher(engine)
+        self.identity.endpoints['infra-optim'] = f'http://127.0.0.1:{self.serve(self.watcher)}'
         return self.identity.url
 
     def serve(self, application):

@@ -20,6 +20,7 @@ import threading
 import unittest
 
 from tests.functional.dashboard import horizon
+from tests.functional.dashboard import watcher
 from tests.unit.api import base
 from tests.unit.osc import documented
 
@@ -28,6 +29,7 @@ PATIENCE = 120_000
 #: axe's words for what keeps people out.
 SERIOUS = ('serious', 'critical')
 PAGES = ('interference_overview', 'interference_vms', 'interference_hosts',
+         'interference_recommendations', f'interference_recommendations/{watcher.PLAN}',
          f'interference_vms/{documented.identity("shop-db")}', 'interference_hosts/compute-1')
 
 
@@ -109,7 +111,8 @@ def pictures(folder):
     class Pictures(Browser):
         def runTest(self):
             self.sign_in(base.ADMIN)
-            for name, path in (('overview', PAGES[0]), ('vm', PAGES[3])):
+            for name, path in (
+                    ('overview', PAGES[0]), ('recommendation', PAGES[4]), ('vm', PAGES[5])):
                 self.page.goto(f'{self.root}/admin/{path}/')
                 self.page.wait_for_load_state('networkidle')
                 self.page.screenshot(path=str(pathlib.Path(folder, f'horizon-{name}.png')),

@@ -21,13 +21,17 @@ import unittest
 import numpy as np
 
 from tests.functional.dashboard import horizon
+from tests.functional.dashboard import watcher
 from tests.unit.api import base
 from tests.unit.osc import documented
 from tracon_watcher.engine import view as views
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 
-OVERVIEW, VMS, HOSTS = (f'/admin/interference_{name}/' for name in ('overview', 'vms', 'hosts'))
+OVERVIEW, VMS, HOSTS, RECOMMENDATIONS = (
+    f'/admin/interference_{name}/' for name in ('overview', 'vms', 'hosts', 'recommendations'))
+RECOMMENDATION = f'{RECOMMENDATIONS}{watcher.PLAN}/'
+PAGES = (OVERVIEW, VMS, HOSTS, RECOMMENDATIONS)
 SHOP_DB = documented.identity('shop-db')
 
 
@@ -146,10 +150,83 @@ class Pages(PagesCase):
         vms = {uuid: dataclasses.replace(one, name='<script>alert(1)</script>' + 'x' * 200)
                for uuid, one in self.view.vms.items()}
         self.view = dataclasses.replace(self.view, vms=vms)
-        for path in (OVERVIEW, VMS, f'{VMS}{SHOP_DB}/', HOSTS, f'{HOSTS}compute-1/'):
+        for path in (*PAGES, f'{VMS}{SHOP_DB}/', f'{HOSTS}compute-1/', RECOMMENDATION):
             self.page(path)
             self.assertNotIn('<script>alert(1)', self.html, path)
             self.assertIn('&lt;script&gt;alert(1)', self.html, path)
+
+
+class Recommendations(PagesCase):
+
+    def test_list(self):
+        text = self.page(RECOMMENDATIONS)
+        self.assertRegex(text, r'6 minutes ago shop-web: compute-1 → compute-2 1 → 0 2.09 → 1.73 '
+                               r'1.472 → 1.431 recommended')
+        self.assertIn('Why no more VMs are moved', text)
+        for against in ('etl anywhere is locked', 'cools down for'):
+            self.assertIn(against, text)
+
+    def test_for_everybody_before_and_afterwards(self):
+        text = self.page(RECOMMENDATION)
+        for said in ('shop-web : compute-1 → compute-2 pending', 'VMs beyond a limit 1 → 0',
+                     'shop-web moves 1.35 (', 'shop-db is relieved 1.72 (1.61–1.86) limit crossed '
+                     '1.34 (1.29–1.41)', 'wiki is beside it 1.31', 'Start the live migration'):
+            self.assertIn(said, text)
+        self.assertNotIn('Measured', text)
+
+    def test_what_is_started_is_measured(self):
+        answer = self.client.post(RECOMMENDATION)
+        self.assertEqual(302, answer.status_code)
+        text = self.page(RECOMMENDATION)
+        self.assertEqual('SUCCEEDED', self.watcher.state)
+        for said in ('compute-2 succeeded', 'The migrations begin',
+                     'Measured 5 minutes after: did not help'):
+            self.assertIn(said, text)
+        self.assertRegex(text, 'shop-db is relieved .* 1.87 –')
+        self.assertNotIn('Start the', text)
+
+    def test_a_plan_that_cannot_be_started(self):
+        self.page(RECOMMENDATION)
+        self.watcher.refuse = 'the plan has gone'
+        text = self.client.post(RECOMMENDATION, follow=True).content.decode()
+        self.assertIn('the plan has gone', text)
+
+    def test_audit_with_the_parameters_of_the_strategy(self):
+        text = self.page(f'{RECOMMENDATIONS}audit/')
+        for said in ('Max migrations', 'Excluded projects'):
+            self.assertIn(said, text)
+        for said in ('Live migrations in one action plan at most', 'separated by commas'):
+            self.assertIn(said, self.html)
+        fields = dict(re.findall(r'<input[^>]*? name="(\w+)" value="([^"]*)"', self.html))
+        answer = self.client.post(f'{RECOMMENDATIONS}audit/', {
+            **{name: html.unescape(value) for name, value in fields.items()},
+            'max_migrations': '2', 'excluded_projects': 'a, b'})
+        self.assertEqual(302, answer.status_code, answer.content[:3000])
+        self.assertEqual([{'audit_type': 'ONESHOT', 'strategy': 'tracon_interference',
+                           'goal': watcher.GOAL,
+                           'parameters': {'max_migrations': 2, 'excluded_projects': ['a', 'b']}}],
+                         self.watcher.audits)
+        for wrong in ('nan', '-1', 'many'):
+            answer = self.client.post(f'{RECOMMENDATIONS}audit/', {'min_gain': wrong})
+            self.assertEqual(200, answer.status_code)
+        self.assertEqual(1, len(self.watcher.audits))
+
+    def test_without_watcher_there_is_no_such_page(self):
+        del self.identity.endpoints['infra-optim']
+        self.sign_in(base.ADMIN)
+        self.assertIn(self.client.get(RECOMMENDATIONS).status_code, (302, 403))
+        self.page(OVERVIEW)
+
+    def test_what_is_away_is_said(self):
+        self.watcher.refuse = 'the database is away'
+        self.assertIn('the database is away', self.page(RECOMMENDATIONS))
+        self.assertIn('Why no more', self.page(RECOMMENDATIONS))
+        answer = self.client.get(RECOMMENDATION, follow=True)
+        self.assertIn('There is no such recommendation', answer.content.decode())
+        self.watcher.refuse = None
+        self.identity.endpoints['infra-optim'] = 'http://127.0.0.1:1'
+        self.sign_in(base.ADMIN)
+        self.assertIn('Watcher does not answer', self.page(RECOMMENDATIONS))
 
 
 class Faults(PagesCase):
@@ -166,7 +243,7 @@ class Faults(PagesCase):
             self.assertIn('Error: ', self.page(path))
         self.identity.endpoints['interference'] = 'http://127.0.0.1:1'
         self.sign_in(base.ADMIN)
-        for path in (OVERVIEW, VMS, HOSTS):
+        for path in PAGES:
             self.assertIn('tracon-engine does not answer', self.page(path))
 
     def test_without_an_endpoint_there_are_no_pages(self):
@@ -176,7 +253,7 @@ class Faults(PagesCase):
 
     def test_not_for_tenants(self):
         self.sign_in(base.MEMBER)
-        for path in (OVERVIEW, VMS, HOSTS, f'{VMS}{SHOP_DB}/', f'{HOSTS}compute-1/'):
+        for path in (*PAGES, f'{VMS}{SHOP_DB}/', f'{HOSTS}compute-1/', RECOMMENDATION):
             answer = self.client.get(path)
             self.assertIn(answer.status_code, (302, 403), path)
             self.assertNotIn('compute-1', answer.content.decode())
