@@ -127,7 +127,7 @@ class Choices:
         left: list[int] = []
         with self._lock:
             for key, one in list(self._open.items()):
-                ended = one.spec() is None or now - one.at > _LONGEST_REQUEST
+                ended = one.spec() is None or abs(now - one.at) > _LONGEST_REQUEST
                 hasty = spec is not None and one.spec() is not spec
                 if hasty and scanned > 0 and one.states and one.expected is None:
                     scanned -= 1

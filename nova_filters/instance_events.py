@@ -86,8 +86,9 @@ class Events:
             resident = cluster.resident_index.get(uuid)
             shown = resident is not None and cluster.host[resident] == row
             if (row is None or shown != self._shown
-                    or cluster.updated_at[row] > at + KNOWN_AFTER
-                    or now - at > maximum_age + KNOWN_AFTER):
+                    or at + KNOWN_AFTER < cluster.updated_at[row] <= now + KNOWN_AFTER
+                    # The clock may have been set back.
+                    or abs(now - at) > maximum_age + KNOWN_AFTER):
                 del self._events[uuid]
             else:
                 found.append((uuid, row))

@@ -258,8 +258,9 @@ class Judge:
         if len(known) and stale == len(known):
             self.faults.report('stale', (
                 f'{self.source.name}: snapshot {assessor.cluster.version} is stale, its '
-                f'data older than {assessor.settings.maximum_age:g} s: hosts are chosen '
-                f'without it until a newer one is written'), key='stale')
+                f'data older than {assessor.settings.maximum_age:g} s, or of the future by this '
+                f'host\'s clock: hosts are chosen without it until a newer one is written'),
+                key='stale')
         else:
             self.faults.mended('stale')
 

@@ -70,7 +70,8 @@ class Surplus:
         """
         if self._all_usual:
             return np.zeros(len(rows), dtype=bool)
-        return np.asarray(self._since[rows] >= now - self._patience)
+        # The clock may have been set back.
+        return np.asarray(np.abs(now - self._since[rows]) <= self._patience)
 
     def grew(self, row: int, now: float) -> None:
         """Begin again to wait for a host with a surplus that has come to list more."""

@@ -27,6 +27,7 @@ WELL = {
     'tracon_engine_activity_age_seconds{activity="collect"}': '100x60',
     'tracon_telemetry_timestamp_seconds': '0+60x60', 'tracon_hosts{status="stale"}': '0x60',
     'tracon_host_type_trust{host_type="fast"}': '0.9x60', 'tracon_vms_in_breach': '0x60',
+    'tracon_engine_clock_skew_seconds{direction="behind"}': '0x60',
     'tracon_engine_intervals': '40x60', 'tracon_vms': '20x60',
     'tracon_engine_published_unannounced': '3x60',
     'tracon_api_requests_total{route="/v1/vms",status="500"}': '3x60'}
@@ -42,6 +43,7 @@ ILL = {
     'TraconTrustLow': {'tracon_host_type_trust{host_type="fast"}': '0.4x60'},
     'TraconVMsInBreach': {'tracon_vms_in_breach': '3x60'},
     'TraconNothingLearnt': {'tracon_engine_intervals': '0x60'},
+    'TraconClockSkew': {'tracon_engine_clock_skew_seconds{direction="behind"}': '600x60'},
     'TraconUnannounced': {'tracon_engine_published_unannounced': '0+1x60'},
     'TraconMovesSuspended': {'tracon_engine_suspended{kind="k"}': '90000x60'},
     'TraconApiFails': {'tracon_api_requests_total{route="/v1/vms",status="500"}': '0+1x60'}}

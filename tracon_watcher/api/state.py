@@ -163,7 +163,7 @@ class State:
 
     def present(self) -> present.Present:
         """Return what every resident suffers; hosts that have become stale are unknown."""
-        stale = self.now - self.cluster.updated_at > self.assessor.settings.maximum_age
+        stale = self.assessor.stale(self.now)
         key = stale.tobytes()
 
         def look() -> tuple[bytes, present.Present]:

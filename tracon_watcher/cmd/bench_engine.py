@@ -65,6 +65,7 @@ class Source:
     """
 
     resolution = 1.0
+    ahead = 0.0
 
     def __init__(self, uuids: tuple[str, ...], profiles: Any) -> None:
         self._uuids = uuids

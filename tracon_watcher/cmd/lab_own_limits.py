@@ -126,6 +126,7 @@ class Product:
 
     #: Of samples, in seconds, as readers of telemetry have it.
     resolution = 0.1
+    ahead = 0.0
 
     def __init__(self, seconds: float, guest: str = 'tracon-target') -> None:
         import libvirt

@@ -68,13 +68,13 @@ class Check(lister.Lister):
         slow, ratio = (np.exp(sign * exponent)
                        for sign, exponent in zip((1, -1), assessor.exponents()))
         breached = assessor.breaches()
-        now = time.time()
+        stale = assessor.stale(time.time())
         rows = []
         for index, name in enumerate(read.cluster.hosts):
             chosen = slice(read.cluster.first[index], read.cluster.first[index + 1])
             updated = read.cluster.updated_at[index]
             status = assessment.Status(assessor.status[index])
-            if not status and now - updated > read.maximum_age_seconds:
+            if not status and stale[index]:
                 status = assessment.Status.STALE
             rows.append((
                 name, read.cluster.host_type[index] or '', status.name.lower(),

@@ -216,6 +216,19 @@ class Demands:
         self._baselines.forget(rows)
         self._state['far'][rows] = 0
 
+    def put_back(self, latest: float, tolerance: float = 0.0) -> None:
+        """Take what was learnt for as much earlier as the clock was put back.
+
+        :param latest: seconds since the epoch, which no interval has ended after
+        :param tolerance: by which one may have, all the same
+        """
+        rows = np.fromiter(self._rows.values(), dtype=np.intp, count=len(self._rows))
+        rows = rows[self._state['end'][rows] > latest + tolerance]
+        if len(rows):
+            seconds = float(self._state['end'][rows].max()) - latest
+            self._state['end'][rows] -= seconds
+            self._slots.put_back(rows, seconds)
+
     def profiles(self, now: float) -> Profiles:
         """Return what is known of all VMs.
 

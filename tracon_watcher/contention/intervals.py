@@ -77,7 +77,7 @@ class Rules:
     shortest: float = 1.0
     disagreement: float = 0.1
     vagueness: float = 0.1
-    future: float = 3600.0
+    future: float = 120.0
 
 
 @dataclasses.dataclass(frozen=True)

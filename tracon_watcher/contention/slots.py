@@ -18,6 +18,7 @@ end in the same slot are added up, and a new slot takes the place of the oldest.
 
 from __future__ import annotations
 
+import math
 from typing import TypeVar
 
 import numpy as np
@@ -71,6 +72,13 @@ class Slots:
         self._sums[rows[begun], place[begun]] = 0.0
         self._number[rows, place] = number
         self._sums[rows, place] += values
+
+    def put_back(self, rows: IntArray, seconds: float) -> None:
+        """Move all slots of these VMs to times that are so much earlier."""
+        count = math.ceil(seconds / self.length)
+        number = self._number[rows]
+        self._number[rows] = np.roll(np.where(number == _NONE, _NONE, number - count), -count, 1)
+        self._sums[rows] = np.roll(self._sums[rows], -count, 1)
 
     def replace(self, rows: IntArray, sums: FloatArray) -> None:
         """Put other sums, (m, slots, columns), into the slots of these VMs."""

@@ -113,18 +113,17 @@ class Checking:
         # Counters, which predictions are compared with, do not show what probes feel.
         cluster = dataclasses.replace(view.moment.cluster, contention=None)
         by_type: dict[str, list[int]] = {}
+        stale = view.moment.stale(view.updated_at)
         # That a type suits the law again is seen only if the type is looked at.
         for host in np.flatnonzero(np.isin(view.moment.status, (
                 assessment.Status.KNOWN, assessment.Status.DRIFTED))).tolist():
             company, since = self._companies[cluster.hosts[host]]
-            if len(company) > 1 and view.updated_at - since >= self._spacing and (
-                    view.updated_at - cluster.updated_at[host]
-                    <= view.moment.settings.maximum_age):
+            if len(company) > 1 and view.updated_at - since >= self._spacing and not stale[host]:
                 by_type.setdefault(cluster.host_type[host] or '', []).append(host)
         for name in by_type:
             self._types.setdefault(name, _Type())
         due = [name for name in by_type
-               if view.updated_at >= self._types[name].checked_at + self._spacing]
+               if _over(view.updated_at, self._types[name].checked_at, self._spacing)]
         if not due:
             return
         name = min(due, key=lambda one: (self._types[one].checked_at, one))
@@ -149,8 +148,8 @@ class Checking:
 
     def _check_pools(self, view: views.View) -> None:
         cluster = view.moment.cluster
-        seconds = view.updated_at - self._pools_checked_at
-        if seconds < self._spacing:
+        seconds = max(view.updated_at - self._pools_checked_at, 0.0)
+        if not _over(view.updated_at, self._pools_checked_at, self._spacing):
             return
         self._pools_checked_at = view.updated_at
         rate = characteristics.request_rate(cluster.profiles)
@@ -255,10 +254,10 @@ class _Type:
     def check(self, name: str, view: views.View, hosts: IntArray) -> queues.Learnt:
         """Compare predictions with observations on some hosts of this type, and learn."""
         cluster = view.moment.cluster
-        seconds = min(view.updated_at - self.checked_at, _LONGEST)
+        age = max(view.updated_at - self.checked_at, 0.0)
+        seconds = min(age, _LONGEST)
         # The first one does not know how old is what another engine had learnt.
-        fade = (0.5 ** ((view.updated_at - self.checked_at) / _HALF_LIFE)
-                if math.isfinite(self.checked_at) else 1.0)
+        fade = 0.5 ** (age / _HALF_LIFE) if math.isfinite(self.checked_at) else 1.0
         self.checked_at = view.updated_at
         law = queues.Queues(cluster, hosts, {name: self.learnt}, view.moment.settings.pools)
         told = _told(view, law.residents)
@@ -310,7 +309,7 @@ class _Type:
         self._slowed += float(weight.sum())
 
     def _learn(self, now: float) -> None:
-        if now >= self._stepped_at + _PAUSE:
+        if _over(now, self._stepped_at, _PAUSE):
             if any([scale.step() for scale in (self._gain, self._disk)]):
                 self._stepped_at = now
                 # Errors of the one number were those beside the former value of the other, and
@@ -356,10 +355,15 @@ class _Pool:
             self._at_once.take(np.log([
                 queues.Pools(cluster, {name: queues.Pool(request, value)}).stretch(domain, own)
                 for value in self._at_once.near]), stretches, seconds / 3600, fade)
-            if view.updated_at >= self._stepped_at + _PAUSE and self._at_once.step():
+            if _over(view.updated_at, self._stepped_at, _PAUSE) and self._at_once.step():
                 self._stepped_at = view.updated_at
                 self._at_once.forget()
         self.known = queues.Pool(request, self._at_once.value)
+
+
+def _over(now: float, since: float, seconds: float) -> bool:
+    """Say whether a time is over; it is where the clock was put back meanwhile."""
+    return not 0 <= now - since < seconds
 
 
 def _together(view: views.View, before: _Companies) -> _Companies:
@@ -371,8 +375,8 @@ def _together(view: views.View, before: _Companies) -> _Companies:
     for index, host in enumerate(cluster.hosts):
         company = cluster.uuids[cluster.first[index]:cluster.first[index + 1]]
         old = before.get(host)
-        found[host] = old if old is not None and old[0] == company else (
-            company, view.updated_at)
+        found[host] = company, min(view.updated_at, old[1] if old is not None
+                                   and old[0] == company else math.inf)
     return found
 
 

@@ -25,10 +25,12 @@ from tracon_watcher.contention import demand
 from tracon_watcher.contention import demands as demands_module
 from tracon_watcher.contention import intervals
 from tracon_watcher.contention import own_limits as limits_module
+from tracon_watcher.engine import clocks
 from tracon_watcher.engine import own_limits
 from tracon_watcher.engine import silence
 from tracon_watcher.engine import state
 from tracon_watcher.inventory import cloud
+from tracon_watcher.placement import assessment
 from tracon_watcher.telemetry import meters
 from tracon_watcher.telemetry import readings
 
@@ -63,6 +65,8 @@ class Collected:
     :param lost: intervals without rates, by why
     :param limits: what the owners of these VMs state, in the order of ``profiles``
     :param silence: what telemetry lacks
+    :param skews: by host, seconds by which its clock is ahead, negative where it is behind; of
+        hosts whose clocks are right nothing
     """
 
     demand: state.Demand
@@ -72,6 +76,7 @@ class Collected:
     lost: Mapping[str, int]
     limits: limits_module.Limits
     silence: silence.Silence = silence.Silence()
+    skews: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
 class Collector:
@@ -97,7 +102,9 @@ class Collector:
         self._hosts: dict[str, str] = {}
         self._rules = intervals.Rules(
             resolution=max(polling_interval, reader.resolution),
-            longest=max(15 * polling_interval, 60.0), shortest=min(1.0, polling_interval / 4))
+            longest=max(15 * polling_interval, 60.0), shortest=min(1.0, polling_interval / 4),
+            future=assessment.AHEAD)
+        self._clocks = clocks.Clocks(LATE * polling_interval, window, self._rules.resolution, LOG)
 
     def collect(self, inventory: cloud.Inventory, now: float) -> Collected:
         """Read what is new, and return what is known then.
@@ -106,16 +113,22 @@ class Collector:
         :raises tracon_watcher.telemetry.readings.TelemetryUnavailable: and nothing is lost by it
         """
         # A sample that is new may begin an interval at one that was read before.
-        since = now - self._reach
+        since, depth = now - self._reach, self._clocks.depth(inventory, now)
         # Where this host's clock was put back, "before" means nothing, and all is read again.
         if self._until is not None and now >= self._until:
-            since = max(since, self._until - LATE * self._polling)
+            since = max(since, self._until - depth)
+        elif self._until is not None and now < self._until - assessment.AHEAD:
+            LOG.warning('The clock of this host was put back by %.0f s or more: what was learnt '
+                        'goes back with it', self._until - now)
+        self._demands.put_back(now - self._polling, self._polling + assessment.AHEAD)
         self._follow(inventory)
         wanted = [*METERS, *_optional(inventory)]
-        found = self._read(since, now, [one.name for one in wanted])
+        found, until = self._read(since, now, [one.name for one in wanted])
+        at, in_order = self._clocks.take(found, found.values[:, 0], self._hosts, since, until, now)
+        found = dataclasses.replace(found, at=at)
         # The last polls are read again, and so are VMs that were deleted since.
         alive = np.array([uuid in inventory.servers for uuid in found.resources], dtype=np.bool_)
-        whole = self._whole(found, now) & alive[found.row]
+        whole = self._whole(found, now) & alive[found.row] & in_order
         between = intervals.between(
             found.row[whole], found.at[whole], found.values[whole], 0, self._rules,
             np.array([_SLACK.get(one, 0.0) for one in wanted]), now)
@@ -144,24 +157,27 @@ class Collector:
             profiles, len(found.at), learnt, lost, own_limits.limits(profiles.vms, inventory),
             self._listener.take(found, self._settled(found, now), _learnt(
                 len(found.resources), between.row[known], between.end[known], rates), lost,
-                inventory, now))
+                inventory, now),
+            dict(self._clocks.skews))
 
-    def _read(self, since: float, now: float, names: Sequence[str]) -> readings.Readings:
-        """Read samples.
+    def _read(self, since: float, now: float,
+              names: Sequence[str]) -> tuple[readings.Readings, float]:
+        """Read samples; return them, and until when.
 
         The longer there was no answer, the more there is to read. Where that is why there is none,
         less and less is asked for: counters tell what was done meanwhile without the samples that
         are passed over.
         """
+        until = now + max(self._polling, self._reader.ahead)
         try:
-            found = self._reader.read(since, now + self._polling, names)
+            found = self._reader.read(since, until, names)
         except readings.TelemetryUnavailable:
             self._failures += 1
             if self._failures > 1:
                 self._reach = max((now - since) / 2, LEAST * self._polling)
             raise
         self._reach, self._failures = self._window, 0
-        return found
+        return found, until
 
     def _whole(self, found: readings.Readings, now: float) -> BoolArray:
         """Return which samples may be used now, (m,).

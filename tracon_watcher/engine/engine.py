@@ -327,7 +327,8 @@ class Engine:
         collected = self._collector.collect(inventory, now)
         epoch, version = self._parts.lease.next_version(self._parts.leadership.term())
         probes = self._parts.probes
-        felt = {} if probes is None else probes.collect(tuple(inventory.hypervisors), now)
+        felt = {} if probes is None else probes.collect(
+            tuple(inventory.hypervisors), now, collected.skews)
         for kind, text in collected.silence.reports:
             self.reports(kind, text)
         for text in () if probes is None else probes.troubles:

@@ -101,6 +101,13 @@ class EngineCollector(registry.Collector):
             'tracon_engine_samples', 'Samples that the last collection read.', found.samples)
         yield core.GaugeMetricFamily(
             'tracon_engine_intervals', 'Intervals that it learnt from.', found.learnt)
+        skew = core.GaugeMetricFamily(
+            'tracon_engine_clock_skew_seconds', 'By how much the clock of any host is off at '
+            'most, and 0 where all are right; the log says whose.', labels=['direction'])
+        for direction, sign in (('ahead', 1), ('behind', -1)):
+            skew.add_metric([direction], max(
+                0.0, *(sign * one for one in found.skews.values()), 0.0))
+        yield skew
         lost = core.GaugeMetricFamily(
             'tracon_engine_intervals_lost', 'Intervals without rates, by why.', labels=['why'])
         for why, count in found.lost.items():

@@ -87,15 +87,19 @@ class Probes:
         self._failing = False
         self._heard_at: float | None = None
 
-    def collect(self, hosts: Sequence[str], now: float) -> Mapping[str, Mapping[str, Felt]]:
+    def collect(self, hosts: Sequence[str], now: float, skews: Mapping[str, float] = {}
+                ) -> Mapping[str, Mapping[str, Felt]]:
         """Return what the sensors of hosts have felt; one that is silent is left out.
 
         Where telemetry does not answer, readings that it told before count until they are too old.
 
         :param now: seconds since the epoch
+        :param skews: by host, seconds by which its clock is ahead
         """
+        behind = max(0.0, -min(skews.values(), default=0.0))
         try:
-            found = self._reader.read(now - self._maximum_age, now + _AHEAD,
+            found = self._reader.read(now - self._maximum_age - behind,
+                                      now + max(_AHEAD, self._reader.ahead),
                                       [one.name for one in meters.PROBE_METERS])
         except readings.TelemetryUnavailable as error:
             log_it = LOG.debug if self._failing else LOG.warning
@@ -103,7 +107,7 @@ class Probes:
             self._failing = True
         else:
             self._failing = False
-            self._take(found)
+            self._take(found, now, skews)
             self.troubles = tuple(self._look(found, hosts, now))
         wanted = set(hosts)
         self._last = {host: kept for host, of in self._last.items()
@@ -125,11 +129,14 @@ class Probes:
                    'see whether tracon-probe runs and Ceilometer polls it, or set the option to '
                    'false')
 
-    def _take(self, found: readings.Readings) -> None:
+    def _take(self, found: readings.Readings, now: float, skews: Mapping[str, float]) -> None:
         # The latest sample of a host comes last.
         for index in np.argsort(found.at, kind='stable'):
-            last = self._last.setdefault(found.resources[found.row[index]], {})
-            at = float(found.at[index])
+            host = found.resources[found.row[index]]
+            at = float(found.at[index]) - skews.get(host, 0.0)
+            if at > now + _AHEAD:
+                continue
+            last = self._last.setdefault(host, {})
             pairs = found.values[index].reshape(-1, 2)
             for phase, (ratio, low) in zip(meters.PHASES, pairs.tolist()):
                 # NaN is not greater than anything; a sensor without a state has no lower end.

@@ -88,7 +88,7 @@ class Residency:
                 if uuid in servers:
                     servers[uuid] = _resumed(before, servers[uuid], since)
             # The listing may have passed by a VM before Nova told that it has other volumes.
-            self._answered = {uuid: at for uuid, at in self._answered.items()
+            self._answered = {uuid: since for uuid, at in self._answered.items()
                               if at >= since and uuid in servers and uuid in self._servers}
             backends: dict[str, str] = {}
             for uuid in self._answered:
@@ -104,8 +104,9 @@ class Residency:
                             and uuid not in self._removed})
             repaired = sum(1 for uuid in servers.keys() | self._servers.keys()
                            if _place(servers.get(uuid)) != _place(self._servers.get(uuid)))
-            self._told_at = {uuid: at for uuid, at in self._told_at.items() if at >= since}
-            self._removed = {uuid: at for uuid, at in self._removed.items() if at >= since}
+            # The next listing is newer than all that was told so far, whatever clocks say.
+            self._told_at = {uuid: since for uuid, at in self._told_at.items() if at >= since}
+            self._removed = {uuid: since for uuid, at in self._removed.items() if at >= since}
             self._questions = {uuid: at for uuid, at in self._questions.items()
                                if at >= since and uuid in servers}
             self._backends = backends

@@ -23,6 +23,7 @@ import numpy as np
 from tracon_watcher.characteristics import COUNT, FloatArray
 from tracon_watcher.inventory import cloud
 from tracon_watcher.inventory import vm_states
+from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import cpu_shares
 from tracon_watcher.placement import history as history_module
@@ -129,9 +130,10 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
             running.add(server.host)
             # All that was to be known of it at its launch was that, as when it stood still. It is
             # soon to be heard of.
-            latest[server.host] = max(latest[server.host], server.launched_at, server.resumed_at)
+            latest[server.host] = max(latest[server.host], *(
+                _past(at, now) for at in (server.launched_at, server.resumed_at)))
         if row is not None:
-            latest[server.host] = max(latest[server.host], demand.updated_at[row])
+            latest[server.host] = max(latest[server.host], _past(demand.updated_at[row], now))
         key = tuple(sorted(server.extra_specs.items()))
         if key not in flavors:
             flavors[key] = _limits(f'flavor {server.flavor}', server.extra_specs, report)
@@ -151,6 +153,11 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
                      else now, inventory.hypervisors[host].cores,
                      inventory.hypervisors[host].threads, contention.get(host))
         for host, vms in residents.items()], history, version, now)
+
+
+def _past(at: float, now: float) -> float:
+    """Return when something was, by its host's clock; 0 where that is not known."""
+    return min(at, now) if at <= now + assessment.AHEAD else 0.0
 
 
 def _named(inventory: cloud.Inventory, report: Callable[[str, str], None]) -> cloud.Inventory:

@@ -38,6 +38,8 @@ from tracon_watcher import tie_breaking
 
 #: Of a rise of an exponent, so much may be due to where the law's rounds end.
 _ROUNDING = 5e-3
+#: Seconds by which a time may be ahead of a clock.
+AHEAD = 120.0
 
 
 class Status(enum.IntEnum):
@@ -130,8 +132,12 @@ class Assessor:
         return result
 
     def stale(self, now: float) -> BoolArray:
-        """Return which hosts' data are too old at ``now``, in seconds since the epoch, (h,)."""
-        return np.asarray(self.cluster.updated_at < now - self.settings.maximum_age)
+        """Return which hosts' data are too old at ``now``, in seconds since the epoch, (h,).
+
+        How old data is that claims to be of the future, nobody knows.
+        """
+        age = now - self.cluster.updated_at
+        return np.asarray((age > self.settings.maximum_age) | (age < -AHEAD))
 
     def exponents(self) -> FloatArray:
         """Return what residents suffer now, (2, n): log slowdown and −log IOPS ratio.

@@ -102,8 +102,8 @@ class _Planner:
         self._cluster = assessor.cluster
         self._occupancy = occupancy.Occupancy(assessor.cluster, rules, now)
         self._prospect = prospect.Prospect(assessor, parameters, now)
-        stale = now - assessor.cluster.updated_at > assessor.settings.maximum_age
-        self._known: BoolArray = np.asarray((assessor.status == assessment.Status.KNOWN) & ~stale)
+        self._known: BoolArray = np.asarray(
+            (assessor.status == assessment.Status.KNOWN) & ~assessor.stale(now))
         #: Of each host its place among all names, since the order of hosts must not decide.
         self._alphabetical = np.argsort(np.argsort(np.array(assessor.cluster.hosts, dtype=str)))
         self._threshold = parameters.min_gain + parameters.migration_cost

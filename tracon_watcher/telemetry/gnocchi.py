@@ -73,6 +73,8 @@ class GnocchiReader:
         self.settings = settings
         #: Seconds by which a sample may have been taken after the time that it has.
         self.resolution = settings.granularity
+        #: Ceilometer gives a sample the time of the compute host.
+        self.ahead = 3600.0
         #: What came of the last round.
         self.last: gnocchi_round.Outcome | None = None
         self._service = service

@@ -95,6 +95,8 @@ class PrometheusReader:
         self.settings = settings
         #: Seconds by which a sample may have been taken before the time that it has.
         self.resolution = settings.scrape_seconds
+        #: A sample has the time of its scrape.
+        self.ahead = 0.0
         #: The last :class:`Round`.
         self.last: Round | None = None
         self._service = service

@@ -49,9 +49,12 @@ class Reader(Protocol):
     """A source of telemetry.
 
     :param resolution: seconds by which a sample may have been taken before or after its time
+    :param ahead: seconds by which samples may be of the future, since the clocks of their hosts
+        give them their times; 0 where the source's own does
     """
 
     resolution: float
+    ahead: float
 
     def read(self, since: float, until: float, meters: Sequence[str]) -> Readings:
         """Return all samples of these meters, of every resource that has any.

@@ -13,6 +13,8 @@
 import contextlib
 import io
 import json
+import time
+from unittest import mock
 
 from tests.unit import folder
 from tracon_watcher.cmd import app
@@ -51,6 +53,11 @@ class TestSnapshot(folder.FolderCase):
         self.assertGreater(rows[0]['worst slowdown'], 1.5)
         self.assertLess(rows[0]['worst IOPS ratio'], 0.95)
         self.assertEqual(1.0, rows[1]['worst slowdown'])
+        for ahead, status in ((-800.0, 'stale'), (1000.0, 'stale'), (100.0, 'known')):
+            program.stdout = io.StringIO()
+            with mock.patch('time.time', autospec=True, return_value=time.time() + ahead):
+                check.run(check.get_parser('').parse_args([output, '-f', 'json']))
+            self.assertEqual(status, json.loads(program.stdout.getvalue())[0]['status'])
 
     def test_an_output_that_cannot_be_written_is_named_and_nothing_is_left(self):
         table = self.folder / 'state.csv'

@@ -253,6 +253,20 @@ class TestBookkeeping(unittest.TestCase):
         watched.poll(CLOSED.usage())
         np.testing.assert_allclose(watched.profiles().mean[0], CLOSED.demand, rtol=0.05)
 
+    def test_what_was_learnt_goes_back_with_the_clock(self):
+        watched = Watched(expiry=600.0)
+        for _minute in range(10):
+            watched.poll(CLOSED.usage())
+        before = watched.profiles()
+        watched.state.put_back(watched.now - MINUTE, 2 * MINUTE)
+        np.testing.assert_array_equal(before.at, watched.profiles().at)
+        watched.now -= 7200.0
+        watched.state.put_back(watched.now - MINUTE, 2 * MINUTE)
+        after = watched.profiles()
+        np.testing.assert_array_equal([watched.now - MINUTE], after.at)
+        np.testing.assert_allclose(before.mean, after.mean, rtol=1e-6)
+        self.assertEqual(1, watched.poll(CLOSED.usage()))
+
     def test_intervals_may_come_twice_late_and_in_any_order(self):
         rng = np.random.default_rng(5)
         usages = [CLOSED.usage(rng.uniform(0, 1), rng.uniform(1, 3)) for _ in range(20)]

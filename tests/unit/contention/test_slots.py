@@ -49,6 +49,17 @@ class TestSlots(unittest.TestCase):
         self.assertEqual([0, 120, 130, 140], sorted(self.sums(0, 150)[:, 1]))
         self.assertEqual(0, self.sums(0, 1e6).sum())
 
+    def test_all_are_put_back_as_a_clock_is(self):
+        for at in (100, 110, 120, 135):
+            self.add(0, at, 1, at)
+            self.add(1, at, 1, at)
+        self.ring.put_back(np.array([0]), 52.0)
+        # 135 is 83 now, in the slot before that: a part of one is taken for a whole one.
+        self.assertEqual([0, 110, 120, 135], sorted(self.sums(0, 83)[:, 1]))
+        self.add(0, 90, 1, 7)
+        self.assertEqual([0, 7, 120, 135], sorted(self.sums(0, 90)[:, 1]))
+        self.assertEqual([100, 110, 120, 135], sorted(self.sums(1, 139)[:, 1]))
+
     def test_rings_grow_and_are_cleared(self):
         self.add(1, 100, 1, 1)
         before = self.ring.nbytes

@@ -89,6 +89,18 @@ class CheckingTest(unittest.TestCase):
         self.assertLess(found.error, 1.5 * _NOISE)
         self.assertGreater(found.coverage, 0.75)
 
+    def test_learning_goes_on_when_the_clock_is_put_back(self):
+        judged, rng = world(), np.random.default_rng(2)
+        law = truly(judged, queues.Learnt(gain=2.0 ** 0.5))
+        checked = checking.Checking(60.0)
+        hours = []
+        for begin in (360000.0, 0.0):
+            for at in begin + np.arange(0.0, 3600.0 * 3, 6 * checking.SPACING):
+                checked.take(view(judged, observed(law, rng), at))
+            hours.append(checked.learnt['small'].vm_hours)
+        self.assertGreater(hours[1], 1.5 * hours[0])
+        self.assertLess(hours[1], 3.0 * hours[0])
+
     def test_one_step_an_hour_at_most(self):
         found = self.learn(world(), queues.Learnt(disk=0.5), 2.4).learnt['small']
         steps = capacity.DISKS.index(8.0) - capacity.DISKS.index(found.disk)

@@ -216,6 +216,7 @@ class EngineTest(engines.EngineCase):
     def test_contention_that_a_probe_feels_is_published_and_shown(self):
         class Reader:
             resolution = 60.0
+            ahead = 3600.0
 
             def read(inner, since, until, names):
                 return readings.Readings(

@@ -12,6 +12,7 @@
 
 """What Prometheus is told, and that the documentation knows all of it."""
 
+import dataclasses
 import json
 import pathlib
 import re
@@ -49,6 +50,13 @@ class TestMetrics(engines.EngineCase):
             value('tracon_engine_activity_age_seconds', {'activity': 'collect'}), 0.0)
         self.assertEqual((5.0, 4.0), (value('tracon_engine_samples'),
                                       value('tracon_engine_intervals')))
+        self.engine.collected = dataclasses.replace(
+            self.engine.collected, skews={'h1': 300.0, 'h2': 900.0, 'h3': -700.0})
+        self.assertEqual([900.0, 700.0], [
+            value('tracon_engine_clock_skew_seconds', {'direction': direction})
+            for direction in ('ahead', 'behind')])
+        self.engine.collected = dataclasses.replace(self.engine.collected, skews={})
+        self.assertEqual(0.0, value('tracon_engine_clock_skew_seconds', {'direction': 'ahead'}))
         self.assertEqual(5.0, value('tracon_engine_suspended',
                                     {'kind': 'live migration off fast'}))
         self.assertEqual((1.0, 0.0, 2.0), (

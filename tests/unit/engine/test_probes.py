@@ -31,6 +31,7 @@ class Reader:
     """Telemetry that is in memory."""
 
     resolution = 60.0
+    ahead = 3600.0
 
     def __init__(self):
         self.samples = []
@@ -112,6 +113,15 @@ class ProbesTest(unittest.TestCase):
                                                                           math.nan, 1.0)),
                                ('a', NOW, (math.inf, 1.5, -math.inf, 1.5, 1.8, math.inf))]
         self.assertEqual({}, self.collect())
+
+    def test_times_are_corrected_by_what_is_known_of_a_hosts_clock(self):
+        self.reader.samples = [('a', NOW + 1140, (1.0,) * 6), ('b', NOW - 2060, (1.0,) * 6)]
+        self.assertEqual({}, self.collect())
+        found = self.probes.collect(['a', 'b'], NOW, {'a': 1200.0, 'b': -2000.0})
+        self.assertEqual([NOW - 60] * 2, [found[host]['memory'].at for host in 'ab'])
+        since, until, _names = self.reader.asked[-1]
+        self.assertLessEqual(since, NOW - 2060)
+        self.assertGreater(until, NOW + 1140)
 
     def test_telemetry_that_is_away(self):
         self.reader.samples = [('a', NOW, (1.0,) * 6)]

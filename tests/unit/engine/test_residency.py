@@ -69,6 +69,15 @@ class ResidencyTest(unittest.TestCase):
         self.assertEqual('h2', self.host())
         self.assertEqual([('a', 'h2')], self.moved)
 
+    def test_the_clock_is_put_back_and_the_second_listing_counts(self):
+        self.residency.replace(inventory(server(), server('b'), began_at=9000.0))
+        self.residency.tell('instance.live_migration_post_dest.end', payload(host='h2'), 9001)
+        self.residency.tell('instance.delete.end', payload('b'), 9001)
+        for began_at, host in ((100.0, 'h2'), (200.0, 'h3')):
+            self.residency.replace(inventory(server('a', 'h3'), server('b'), began_at=began_at))
+            self.assertEqual(host, self.host())
+        self.assertEqual('h1', self.host('b'))
+
     def test_states_are_taken_from_every_notification(self):
         self.residency.replace(inventory(server()))
         self.residency.tell('instance.power_off.end', payload(host='h7', state='stopped'), 101)

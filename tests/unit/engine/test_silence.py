@@ -34,7 +34,7 @@ class SilenceTest(unittest.TestCase):
     def setUp(self):
         super().setUp()
         self.source = counting.Source(POLLING)
-        self.resolution = self.source.resolution
+        self.resolution, self.ahead = self.source.resolution, self.source.ahead
         self.collector = collector.Collector(
             self, demands.Demands(calibration_document.packaged()), POLLING, 1800.0, PATIENCE)
         self.states = {}

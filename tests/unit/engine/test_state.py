@@ -129,6 +129,14 @@ class StateTest(unittest.TestCase):
         # When it was launched may not be known.
         self.assertEqual(1.0, found(0.0, 60.0))
 
+    def test_a_time_that_is_yet_to_come_makes_no_host_known(self):
+        for at, known in ((1100.0, 1000.0), (1200.0, 0.0), (1e9, 0.0)):
+            for name in ('launched_at', 'resumed_at'):
+                found = self.build(dataclasses.replace(server('a'), **{name: at}))
+                self.assertEqual(known, found.updated_at[0])
+            demand = dataclasses.replace(self.demand(a=1.0), updated_at=np.array([at]))
+            self.assertEqual(known, self.build(server('a'), demand=demand).updated_at[0])
+
     def test_until_a_vm_that_runs_again_is_heard_of_it_does_what_its_kind_does(self):
         def found(resumed_at, **more):
             demand = self.demand(**{'x': 1.0, 'y': 3.0, 'again': math.nan, **more})

@@ -534,6 +534,16 @@ class StaleTest(base.JudgeCase):
         self.passing()
         self.assertEqual((0, 0), (len(known._arrived), len(known._gone)))
 
+    def test_so_they_do_when_the_clock_is_put_back(self):
+        self.come_and_go()
+        self.passing()
+        self.clock -= 3600.0
+        self.passing()
+        known = self.found._residency
+        self.assertEqual((0, 0), (len(known._arrived), len(known._gone)))
+        # The snapshot is of the future by this clock, which is said.
+        self.assertIn('or of the future by this host\'s clock', self.log.output)
+
     def test_it_is_said_no_more_than_a_few_times_when_it_comes_and_goes(self):
         for _again in range(10):
             self.clock += 3600.0

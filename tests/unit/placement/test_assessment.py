@@ -247,7 +247,7 @@ class Unknown(unittest.TestCase):
     def check_unknown(self, host, status, **more):
         """See that this host alone is unknown."""
         verdict = self.assess([host, self.host(self.resident('there'), name='other',
-                                               updated_at=1000.0)], **more)
+                                               updated_at=160.0)], **more)
         self.assertEqual([status, assessment.Status.KNOWN], verdict.status.tolist())
         self.assertTrue(np.isnan(verdict.score[0]))
         self.assertEqual([False, True], verdict.refused.tolist())
@@ -278,6 +278,11 @@ class Unknown(unittest.TestCase):
         host = self.host(self.resident('a'), updated_at=100.0)
         self.assertTrue(self.assess([host], now=160.0, age=60.0).refused[0])
         self.check_unknown(host, assessment.Status.STALE, now=160.5, age=60.0)
+        # How old it is that claims to be of the future, nobody knows.
+        ahead = dataclasses.replace(host, updated_at=160.0 + assessment.AHEAD)
+        self.assertTrue(self.assess([ahead], now=160.0, age=60.0).refused[0])
+        self.check_unknown(ahead, assessment.Status.STALE, now=159.0, age=60.0)
+        self.check_unknown(ahead, assessment.Status.STALE, now=159.0, age=math.inf)
 
     def test_newcomer_of_whom_nothing_is_known(self):
         verdict = self.assess([self.host(self.resident('a'))], vm=newcomer.UNKNOWN)

@@ -1,0 +1,211 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Clocks of hosts: by how much the times of their samples are off, and which samples are in order.
+
+A sample has the time that the clock of its host showed. When it is seen first, this host's clock
+tells by how much the other one is ahead. One that is behind looks like a sample that was stored
+late, so it counts as behind by what its samples are older than those of the promptest host.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import math
+import statistics
+from typing import Any, Mapping
+
+import numpy as np
+
+from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
+from tracon_watcher.contention import intervals
+from tracon_watcher.engine import reports
+from tracon_watcher.inventory import cloud
+from tracon_watcher.inventory import vm_states
+from tracon_watcher.placement import assessment
+from tracon_watcher.telemetry import readings
+
+# Readings in which one is looked for that is behind: it has to be seen to go on.
+_SEARCHES = 4
+_REMEDY = 'let all hosts take their time from the same NTP servers'
+
+
+@dataclasses.dataclass(frozen=True)
+class _Reading:
+    resources: tuple[str, ...]
+    row: IntArray
+    at: FloatArray
+    since: float
+    until: float
+    now: float
+
+
+class Clocks:
+    """What is known of the clocks of hosts.
+
+    :param late: seconds by which samples may be stored late, which are read again each time
+    :param window: seconds that are read where a host is looked for
+    :param resolution: seconds by which the time of a sample may be off beside its host's clock
+    :param log: logger
+    """
+
+    def __init__(self, late: float, window: float, resolution: float, log: Any) -> None:
+        self._late, self._window = late, window
+        self._disorder = resolution + assessment.AHEAD
+        self._tolerance = max(late, assessment.AHEAD)
+        self._reports = reports.Reports(log)
+        self._last: _Reading | None = None
+        #: By host, seconds by which its clock is ahead, negative where it is behind.
+        self.skews: dict[str, float] = {}
+        self._suspected: dict[str, float] = {}
+        #: How far behind, as a number not above 0, the newest samples of the promptest host are.
+        self._usual = 0.0
+        #: By VM, when a sample of it was last seen first, and what its host's clock lacks of time.
+        self._heard: dict[str, float] = {}
+        #: By host, since when its samples claim to be of the future.
+        self._early: dict[str, float] = {}
+        self._offsets: dict[str, float] = {}
+        self._searched: frozenset[str] = frozenset()
+        self._searched_at, self._searches = -math.inf, 0
+
+    def depth(self, inventory: cloud.Inventory, now: float) -> float:
+        """Return how many seconds before the last reading the next one is to begin.
+
+        Of hosts that fell silent, samples are looked for further back, once in a window at most.
+        """
+        self._heard = {uuid: min(self._heard.get(uuid, now), now) for uuid in inventory.servers}
+        last = self._last
+        if last is not None and 0 <= now - last.now <= self._late:
+            silent = self._silent(inventory, now)
+            if silent - self._searched and not 0 <= now - self._searched_at < self._window:
+                self._searched_at, self._searches = now, _SEARCHES
+                self._searched = silent
+            self._searched &= silent
+        if self._searches:
+            self._searches -= 1
+            return self._window
+        usual = self._usual if -self._usual > self._late / 2 else 0.0
+        return self._late - usual - min(0.0, *self.skews.values(), 0.0)
+
+    def _silent(self, inventory: cloud.Inventory, now: float) -> frozenset[str]:
+        """Return the hosts of whose running VMs none was heard of lately."""
+        heard: dict[str, float] = {}
+        still = vm_states.IDLE | vm_states.ABSENT | {vm_states.FAILED}
+        for uuid, server in inventory.servers.items():
+            if server.host is not None and server.vm_state not in still:
+                heard[server.host] = max(heard.get(server.host, 0.0), self._heard[uuid])
+        return frozenset(host for host, at in heard.items() if now - at > self._late)
+
+    def take(self, found: readings.Readings, ticks: FloatArray, hosts: Mapping[str, str],
+             since: float, until: float, now: float) -> tuple[FloatArray, BoolArray]:
+        """Return the times of samples by this host's clock, (m,), and which are in order, (m,).
+
+        :param ticks: (m,) of the clocks that counters are measured by
+        :param hosts: of VMs
+        :param since: and ``until``, what was read
+        """
+        arrived = self._arrived(found)
+        self._measure(found, arrived, hosts, now)
+        skews = np.array([self.skews.get(hosts.get(uuid, ''), 0.0) for uuid in found.resources])
+        at = found.at - skews[found.row]
+        in_order = self._in_order(found, ticks, arrived, hosts)
+        early = {hosts.get(found.resources[row]) for row in np.unique(
+            found.row[in_order & (at > now + assessment.AHEAD)])} - {None}
+        self._early = {host: min(self._early.get(host, now), now) for host in early if host}
+        # By then it would be known by how much a clock is ahead.
+        lasting = [host for host, since in self._early.items() if now - since > self._late]
+        if lasting:
+            self._reports('clocks', f'samples of a time that is yet to come, such as those of '
+                          f'host {min(lasting)}, are left out: {_REMEDY}')
+        self._reports.end()
+        self._last = _Reading(found.resources, found.row, found.at, since, until, now)
+        return at, in_order
+
+    def _arrived(self, found: readings.Readings) -> BoolArray:
+        """Return which samples were not there yet when their times were read last, (m,)."""
+        last = self._last
+        if last is None:
+            return np.zeros(len(found.at), dtype=np.bool_)
+        place = {uuid: row for row, uuid in enumerate(found.resources)}
+        rows = np.array([place.get(uuid, -1) for uuid in last.resources], dtype=np.intp)[last.row]
+        return np.asarray((found.at >= last.since) & (found.at < last.until)
+                          & ~np.isin(found.row + 1j * found.at, rows + 1j * last.at))
+
+    def _measure(self, found: readings.Readings, arrived: BoolArray, hosts: Mapping[str, str],
+                 now: float) -> None:
+        beyond = found.at >= (-math.inf if self._last is None else self._last.until)
+        for row in np.unique(found.row[arrived | beyond]):
+            self._heard[found.resources[row]] = now
+        newest = np.full(len(found.resources), -np.inf)
+        np.maximum.at(newest, found.row[arrived], found.at[arrived])
+        ahead = collections.defaultdict(list)
+        for row in np.flatnonzero(np.isfinite(newest)):
+            host = hosts.get(found.resources[row])
+            if host is not None:
+                ahead[host].append(float(newest[row]) - now)
+        measured = {host: statistics.median(values) for host, values in ahead.items()}
+        # All are stored late where telemetry is slow.
+        prompt = [one for one in measured.values() if one <= assessment.AHEAD]
+        self._usual = min(0.0, max(prompt)) if prompt else self._usual
+        there = frozenset(hosts.values())
+        self.skews = {host: skew for host, skew in self.skews.items() if host in there}
+        for host, one in measured.items():
+            self._judge(host, one - self._usual)
+        self._tell(len(there))
+
+    def _judge(self, host: str, skew: float) -> None:
+        """Take what was measured of a host, if it was so twice: a VM may have just come there."""
+        change = skew - self.skews.get(host, 0.0)
+        if -self._tolerance <= change <= assessment.AHEAD:
+            self._suspected.pop(host, None)
+        elif abs(self._suspected.get(host, math.inf) - skew) <= self._tolerance:
+            del self._suspected[host]
+            self.skews.pop(host, None)
+            if not -self._tolerance <= skew <= assessment.AHEAD:
+                self.skews[host] = round(skew)
+        else:
+            self._suspected[host] = skew
+
+    def _tell(self, count: int) -> None:
+        if -self._usual > self._tolerance:
+            self._reports('clocks', 'the newest samples of all hosts are late: telemetry is slow, '
+                          f'or the clock of this host is ahead: {_REMEDY}')
+        off = self.skews.values()
+        if len(off) > max(count / 2, 2) and max(off) - min(off) <= self._tolerance:
+            self._reports('clocks', 'the clocks of most hosts differ from that of this one by as '
+                          f'much, so that it may be wrong: {_REMEDY}')
+            return
+        for host, skew in self.skews.items():
+            self._reports('clocks', f'host {host}: its clock is {abs(skew):.0f} s '
+                          f'{"ahead" if skew > 0 else "behind"}; the times of its samples are '
+                          f'corrected by that: {_REMEDY}')
+
+    def _in_order(self, found: readings.Readings, ticks: FloatArray, arrived: BoolArray,
+                  hosts: Mapping[str, str]) -> BoolArray:
+        """Return which samples are in order, (m,).
+
+        Those that were stored before a clock was put back are not, where they claim to be of times
+        that come again.
+        """
+        offset = found.at - ticks / intervals.CLOCK
+        newest = np.array([self._offsets.get(uuid, np.nan) for uuid in found.resources])
+        known = np.flatnonzero(arrived & np.isfinite(offset))
+        # Of several of one VM the last is written last.
+        known = known[np.argsort(found.at[known], kind='stable')]
+        newest[found.row[known]] = offset[known]
+        self._offsets = {uuid: float(one) for uuid, one in zip(found.resources, newest)
+                         if uuid in hosts and np.isfinite(one)}
+        same = np.abs(offset - newest[found.row]) <= self._disorder
+        begin = np.full(len(found.resources), np.inf)
+        np.minimum.at(begin, found.row[same], found.at[same])
+        return np.asarray(same | np.isnan(offset) | (found.at < begin[found.row]))
