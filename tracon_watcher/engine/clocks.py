@@ -70,10 +70,11 @@ class Clocks:
         self._suspected: dict[str, float] = {}
         #: How far behind, as a number not above 0, the newest samples of the promptest host are.
         self._usual = 0.0
-        #: By VM, when a sample of it was last seen first, and what its host's clock lacks of time.
+        #: By VM, when a sample was last seen that had not been there before.
         self._heard: dict[str, float] = {}
         #: By host, since when its samples claim to be of the future.
         self._early: dict[str, float] = {}
+        #: By VM, when its host's monotonic clock was 0, by that host's wall clock as it is now.
         self._offsets: dict[str, float] = {}
         self._searched: frozenset[str] = frozenset()
         self._searched_at, self._searches = -math.inf, 0
