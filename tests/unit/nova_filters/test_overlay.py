@@ -78,7 +78,7 @@ class TestOverlay(unittest.TestCase):
         state = waits(hosts)
         told, _foreseen = overlay.assess(
             assessment.Assessor(state), 'new', waiting(vm), limits.NONE,
-            {0: arrived('early', early, limits.Limits(1.2))}, {}, 0.0)
+            {0: arrived('early', early, limits.Limits(1.2))}, {}, 1000.0)
         shown = assessment.Assessor(
             state.with_resident(0, 'early', early, limits.Limits(1.2))).assess(waiting(vm))
         self.assert_same(shown, told)
@@ -127,7 +127,7 @@ class TestOverlay(unittest.TestCase):
             {'moving': 'pool'})
         settings = assessment.Settings(pools={'pool': queues.Pool(0.0002, 1.0)})
         found, _ = overlay.assess(assessment.Assessor(state, settings), 'moving', waiting(vm),
-                                  limits.NONE, {changed: arrived('early', early)}, {}, 0.0)
+                                  limits.NONE, {changed: arrived('early', early)}, {}, 1000.0)
         for host in range(len(hosts)):
             after = state.moved({'moving': state.hosts[host]})
             if host in (home, changed):
