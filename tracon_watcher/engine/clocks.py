@@ -23,15 +23,12 @@ import collections
 import dataclasses
 import math
 import statistics
-from typing import Any, Mapping
+from typing import Mapping
 
 import numpy as np
 
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.contention import intervals
-from tracon_watcher.engine import reports
-from tracon_watcher.inventory import cloud
-from tracon_watcher.inventory import vm_states
 from tracon_watcher.placement import assessment
 from tracon_watcher.telemetry import readings
 
@@ -56,22 +53,20 @@ class Clocks:
     :param late: seconds by which samples may be stored late, which are read again each time
     :param window: seconds that are read where a host is looked for
     :param resolution: seconds by which the time of a sample may be off beside its host's clock
-    :param log: logger
     """
 
-    def __init__(self, late: float, window: float, resolution: float, log: Any) -> None:
+    def __init__(self, late: float, window: float, resolution: float) -> None:
         self._late, self._window = late, window
         self._disorder = resolution + assessment.AHEAD
         self._tolerance = max(late, assessment.AHEAD)
-        self._reports = reports.Reports(log)
         self._last: _Reading | None = None
         #: By host, seconds by which its clock is ahead, negative where it is behind.
         self.skews: dict[str, float] = {}
+        #: What is not as it should be after the last reading.
+        self.troubles: list[str] = []
         self._suspected: dict[str, float] = {}
         #: How far behind, as a number not above 0, the newest samples of the promptest host are.
         self._usual = 0.0
-        #: By VM, when a sample was last seen that had not been there before.
-        self._heard: dict[str, float] = {}
         #: By host, since when its samples claim to be of the future.
         self._early: dict[str, float] = {}
         #: By VM, when its host's monotonic clock was 0, by that host's wall clock as it is now.
@@ -79,15 +74,13 @@ class Clocks:
         self._searched: frozenset[str] = frozenset()
         self._searched_at, self._searches = -math.inf, 0
 
-    def depth(self, inventory: cloud.Inventory, now: float) -> float:
+    def depth(self, silent: frozenset[str], now: float) -> float:
         """Return how many seconds before the last reading the next one is to begin.
 
         Of hosts that fell silent, samples are looked for further back, once in a window at most.
         """
-        self._heard = {uuid: min(self._heard.get(uuid, now), now) for uuid in inventory.servers}
         last = self._last
         if last is not None and 0 <= now - last.now <= self._late:
-            silent = self._silent(inventory, now)
             if silent - self._searched and not 0 <= now - self._searched_at < self._window:
                 self._searched_at, self._searches = now, _SEARCHES
                 self._searched = silent
@@ -98,15 +91,6 @@ class Clocks:
         usual = self._usual if -self._usual > self._late / 2 else 0.0
         return self._late - usual - min(0.0, *self.skews.values(), 0.0)
 
-    def _silent(self, inventory: cloud.Inventory, now: float) -> frozenset[str]:
-        """Return the hosts of whose running VMs none was heard of lately."""
-        heard: dict[str, float] = {}
-        still = vm_states.IDLE | vm_states.ABSENT | {vm_states.FAILED}
-        for uuid, server in inventory.servers.items():
-            if server.host is not None and server.vm_state not in still:
-                heard[server.host] = max(heard.get(server.host, 0.0), self._heard[uuid])
-        return frozenset(host for host, at in heard.items() if now - at > self._late)
-
     def take(self, found: readings.Readings, ticks: FloatArray, hosts: Mapping[str, str],
              since: float, until: float, now: float) -> tuple[FloatArray, BoolArray]:
         """Return the times of samples by this host's clock, (m,), and which are in order, (m,).
@@ -115,6 +99,7 @@ class Clocks:
         :param hosts: of VMs
         :param since: and ``until``, what was read
         """
+        self.troubles = []
         arrived = self._arrived(found)
         self._measure(found, arrived, hosts, now)
         skews = np.array([self.skews.get(hosts.get(uuid, ''), 0.0) for uuid in found.resources])
@@ -126,9 +111,8 @@ class Clocks:
         # By then it would be known by how much a clock is ahead.
         lasting = [host for host, since in self._early.items() if now - since > self._late]
         if lasting:
-            self._reports('clocks', f'samples of a time that is yet to come, such as those of '
-                          f'host {min(lasting)}, are left out: {_REMEDY}')
-        self._reports.end()
+            self.troubles.append('samples of a time that is yet to come, such as those of host '
+                                 f'{min(lasting)}, are left out: {_REMEDY}')
         self._last = _Reading(found.resources, found.row, found.at, since, until, now)
         return at, in_order
 
@@ -144,9 +128,6 @@ class Clocks:
 
     def _measure(self, found: readings.Readings, arrived: BoolArray, hosts: Mapping[str, str],
                  now: float) -> None:
-        beyond = found.at >= (-math.inf if self._last is None else self._last.until)
-        for row in np.unique(found.row[arrived | beyond]):
-            self._heard[found.resources[row]] = now
         newest = np.full(len(found.resources), -np.inf)
         np.maximum.at(newest, found.row[arrived], found.at[arrived])
         ahead = collections.defaultdict(list)
@@ -179,17 +160,17 @@ class Clocks:
 
     def _tell(self, count: int) -> None:
         if -self._usual > self._tolerance:
-            self._reports('clocks', 'the newest samples of all hosts are late: telemetry is slow, '
-                          f'or the clock of this host is ahead: {_REMEDY}')
+            self.troubles.append('the newest samples of all hosts are late: telemetry is slow, '
+                                 f'or the clock of this host is ahead: {_REMEDY}')
         off = self.skews.values()
         if len(off) > max(count / 2, 2) and max(off) - min(off) <= self._tolerance:
-            self._reports('clocks', 'the clocks of most hosts differ from that of this one by as '
-                          f'much, so that it may be wrong: {_REMEDY}')
+            self.troubles.append('the clocks of most hosts differ from that of this one by as '
+                                 f'much, so that it may be wrong: {_REMEDY}')
             return
-        for host, skew in self.skews.items():
-            self._reports('clocks', f'host {host}: its clock is {abs(skew):.0f} s '
-                          f'{"ahead" if skew > 0 else "behind"}; the times of its samples are '
-                          f'corrected by that: {_REMEDY}')
+        self.troubles += [
+            f'host {host}: its clock is {abs(skew):.0f} s {"ahead" if skew > 0 else "behind"}; '
+            f'the times of its samples are corrected by that: {_REMEDY}'
+            for host, skew in self.skews.items()]
 
     def _in_order(self, found: readings.Readings, ticks: FloatArray, arrived: BoolArray,
                   hosts: Mapping[str, str]) -> BoolArray:

@@ -67,6 +67,7 @@ class Collected:
     :param silence: what telemetry lacks
     :param skews: by host, seconds by which its clock is ahead, negative where it is behind; of
         hosts whose clocks are right nothing
+    :param clocks: what is not as it should be with clocks
     """
 
     demand: state.Demand
@@ -77,6 +78,7 @@ class Collected:
     limits: limits_module.Limits
     silence: silence.Silence = silence.Silence()
     skews: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    clocks: tuple[str, ...] = ()
 
 
 class Collector:
@@ -104,7 +106,7 @@ class Collector:
             resolution=max(polling_interval, reader.resolution),
             longest=max(15 * polling_interval, 60.0), shortest=min(1.0, polling_interval / 4),
             future=assessment.AHEAD)
-        self._clocks = clocks.Clocks(LATE * polling_interval, window, self._rules.resolution, LOG)
+        self._clocks = clocks.Clocks(LATE * polling_interval, window, self._rules.resolution)
 
     def collect(self, inventory: cloud.Inventory, now: float) -> Collected:
         """Read what is new, and return what is known then.
@@ -113,7 +115,8 @@ class Collector:
         :raises tracon_watcher.telemetry.readings.TelemetryUnavailable: and nothing is lost by it
         """
         # A sample that is new may begin an interval at one that was read before.
-        since, depth = now - self._reach, self._clocks.depth(inventory, now)
+        since = now - self._reach
+        depth = self._clocks.depth(self._listener.silent(LATE * self._polling, now), now)
         # Where this host's clock was put back, "before" means nothing, and all is read again.
         if self._until is not None and now >= self._until:
             since = max(since, self._until - depth)
@@ -158,7 +161,7 @@ class Collector:
             self._listener.take(found, self._settled(found, now), _learnt(
                 len(found.resources), between.row[known], between.end[known], rates), lost,
                 inventory, now),
-            dict(self._clocks.skews))
+            dict(self._clocks.skews), tuple(self._clocks.troubles))
 
     def _read(self, since: float, now: float,
               names: Sequence[str]) -> tuple[readings.Readings, float]:

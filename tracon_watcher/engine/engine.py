@@ -331,13 +331,15 @@ class Engine:
             tuple(inventory.hypervisors), now, collected.skews)
         for kind, text in collected.silence.reports:
             self.reports(kind, text)
+        for text in collected.clocks:
+            self.reports('clocks', text)
         for text in () if probes is None else probes.troubles:
             self.reports('probes', text)
         contention = ({} if self.view is None else
                       probes_module.contention(felt, self.view.assessor))
         cluster = publication.settled(self._told, state.build(
             inventory, collected.demand, self._settings.defaults, version, now, self.reports,
-            contention, self._settings.judging.maximum_age))
+            contention, self._settings.judging.maximum_age, collected.skews))
         self.reports.end()
         learnt, pools = self._checking.learnt, self._checking.pools
         self._publisher.publish(snapshot.Snapshot(

@@ -87,15 +87,19 @@ class Listener:
                        for host in running}
         lacking = _lacking(found, settled & np.array(alive, dtype=np.bool_)[found.row])
         lacking += self._unheard(inventory, now)
-        silent = [host for host, at in self._heard.items() if now - at > self._patience]
+        silent = self.silent(self._patience, now)
         if silent and len(silent) == len(running):
             everywhere = self._everywhere(found, alive, lost, inventory)
             return Silence(everywhere, (('telemetry', everywhere), *lacking))
         lacking += [('telemetry', (
             f'host {host}: nothing new of its VMs for more than {self._patience:g} s: it is '
-            'unknown; see there whether ceilometer-polling runs, and its log'))
-            for host in silent]
+            'unknown; see there whether ceilometer-polling runs, its log, and the clock'))
+            for host in sorted(silent)]
         return Silence(None, tuple(lacking))
+
+    def silent(self, seconds: float, now: float) -> frozenset[str]:
+        """Return the hosts of which nothing new had been heard for so long at the last reading."""
+        return frozenset(host for host, at in self._heard.items() if now - at > seconds)
 
     def _unheard(self, inventory: cloud.Inventory, now: float) -> list[tuple[str, str]]:
         """Report a VM that was never heard of beside others of its host that are."""

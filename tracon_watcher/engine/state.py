@@ -99,11 +99,12 @@ class _Rules:
 def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, version: int,
           now: float, report: Callable[[str, str], None],
           contention: Mapping[str, tuple[float, ...]] = {},
-          patience: float = math.inf) -> cluster.ClusterState:
+          patience: float = math.inf, skews: Mapping[str, float] = {}) -> cluster.ClusterState:
     """Return the state.
 
     :param now: seconds since the epoch
     :param patience: seconds in which a VM that runs is heard of
+    :param skews: by host, seconds by which its clock is ahead
     :param contention: that is felt, by host
     :param report: called with a kind and a text for each thing that is not as it should be
     """
@@ -126,12 +127,14 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
                 # One that its host counts runs, whatever has failed.
                 server.vm_state == vm_states.FAILED and row is None):
             continue
+        # A launch has its time from the clock of its host.
+        launched_at = server.launched_at and server.launched_at - skews.get(server.host, 0.0)
         if server.vm_state not in vm_states.IDLE:
             running.add(server.host)
             # All that was to be known of it at its launch was that, as when it stood still. It is
             # soon to be heard of.
             latest[server.host] = max(latest[server.host], *(
-                _past(at, now) for at in (server.launched_at, server.resumed_at)))
+                _past(at, now) for at in (launched_at, server.resumed_at)))
         if row is not None:
             latest[server.host] = max(latest[server.host], _past(demand.updated_at[row], now))
         key = tuple(sorted(server.extra_specs.items()))
@@ -139,8 +142,9 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
             flavors[key] = _limits(f'flavor {server.flavor}', server.extra_specs, report)
         stated = limits_module.NONE if server.flavor == PROBE_FLAVOR else (
             flavors[key].or_else(rules[server.host].limits).or_else(defaults.limits))
-        profile, own_wait, storage_wait = _profile(
-            server, row, demand, history, now - patience)
+        began = max(launched_at, server.resumed_at)
+        overdue = began > 0.0 and not now - patience <= began <= now + assessment.AHEAD
+        profile, own_wait, storage_wait = _profile(server, row, demand, history, overdue)
         residents[server.host].append(cluster.Resident(
             uuid, profile, stated, _known(_backend(server, inventory.backends), lost), own_wait,
             max(server.vcpus, 1), storage_wait, cpu_shares.weight(server.extra_specs)))
@@ -205,11 +209,11 @@ def _report_unmatched(inventory: cloud.Inventory, report: Callable[[str, str], N
 
 def _profile(server: cloud.Server, row: int | None, demand: Demand,
              history: Mapping[str, newcomer.Profile],
-             late: float) -> tuple[FloatArray | None, float, float]:
+             overdue: bool) -> tuple[FloatArray | None, float, float]:
     """Return what a VM demands, None where unknown, and how long it waits for its own limits, and
     for storage.
 
-    :param late: one that has run since before should have been heard of
+    :param overdue: it should have been heard of; when it began to run may not be known
     """
     if server.vm_state in vm_states.IDLE:
         return np.zeros(COUNT), 0.0, 0.0
@@ -218,7 +222,7 @@ def _profile(server: cloud.Server, row: int | None, demand: Demand,
         # It is new, or has stood still for long: until its own counters speak, it does what VMs of
         # its kind do.
         expected = newcomer.expected(history, *server.kind)
-        if not expected.known or 0.0 < max(server.launched_at, server.resumed_at) < late:
+        if not expected.known or overdue:
             return None, 0.0, math.nan
         return expected.mean, expected.own_wait, expected.storage_wait
     if not known:

@@ -19,6 +19,7 @@ from tests.unit.engine import counting
 from tracon_watcher.contention import calibration_document
 from tracon_watcher.contention import demands
 from tracon_watcher.engine import collector
+from tracon_watcher.engine import reports
 from tracon_watcher.inventory import cloud
 
 POLLING = 60.0
@@ -61,6 +62,7 @@ class ClocksTest(unittest.TestCase):
             self.source, demands.Demands(calibration_document.packaged(), WINDOW), POLLING, WINDOW)
         self.hosts = {}
         self.said = []
+        self.reports = reports.Reports(collector.LOG)
         handler = logging.Handler()
         handler.emit = lambda record: self.said.append(record.getMessage())
         handler.setLevel(logging.WARNING)
@@ -80,7 +82,12 @@ class ClocksTest(unittest.TestCase):
             self.source.run(1)
             found = self.collector.collect(cloud.Inventory({
                 uuid: cloud.Server(uuid, uuid, 'p', host, 'm1', {}, 'image', 'active')
-                for uuid, host in self.hosts.items()}, {}, (), {}, 0.0), self.source.now)
+                for uuid, host in self.hosts.items()}, {
+                    host: cloud.Hypervisor(host, True, True, cores=8)
+                    for host in self.hosts.values()}, (), {}, 0.0), self.source.now)
+            for text in found.clocks:
+                self.reports('clocks', text)
+            self.reports.end()
         return found
 
     def known(self, found):

@@ -129,6 +129,27 @@ class EngineTest(engines.EngineCase):
         self.assertIn('Collecting works again', logs.output[-1])
         self.assertEqual((0, True), (len(self.engine.reports), collecting.works()))
 
+    def test_a_clock_that_is_off_is_told_once_and_what_is_known_goes_on(self):
+        read = self.source.read
+
+        def skewed(since, until, names):
+            found = read(since, until, names)
+            ahead = 600.0 * (np.array(found.resources) == 'c')
+            return dataclasses.replace(found, at=found.at + ahead[found.row])
+        self.source.read = skewed
+        for uuid in 'abc':
+            self.source.vm(uuid, guest=0.5)
+        self.lead()
+        with self.assertLogs('tracon_watcher.engine', 'INFO') as logs:
+            for _poll in range(10):
+                self.source.run(1)
+                self.engine.collect()
+        (line,) = logs.output
+        self.assertIn('host h2: its clock is 600 s ahead', line)
+        self.assertEqual(1, len(self.engine.reports))
+        cluster = self.published[-1].cluster
+        self.assertEqual(self.source.now, cluster.updated_at[cluster.host_index['h2']])
+
     def test_notifications_do_not_make_it_list_again_and_again(self):
         listings, asked = [], []
         parts = dataclasses.replace(

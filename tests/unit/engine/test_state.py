@@ -118,16 +118,22 @@ class StateTest(unittest.TestCase):
         self.assertEqual(950.0, found.updated_at[0])
 
     def test_a_vm_that_is_never_heard_of_is_unknown_after_a_while(self):
-        def found(launched_at, patience):
+        def found(launched_at, patience, skew=0.0):
             new = dataclasses.replace(server('new'), launched_at=launched_at)
             inventory = cloud.Inventory({'old': server('old'), 'new': new}, self.hypervisors, (),
                                         {}, 0.0)
             return state.build(inventory, self.demand(old=1.0), state.Defaults(), 7, 1000.0,
-                               lambda kind, text: None, patience=patience).profiles[1, 0]
+                               lambda kind, text: None, patience=patience,
+                               skews={'h1': skew}).profiles[1, 0]
         self.assertEqual(1.0, found(950.0, 60.0))
         self.assertTrue(math.isnan(found(930.0, 60.0)))
         # When it was launched may not be known.
         self.assertEqual(1.0, found(0.0, 60.0))
+        self.assertEqual(1.0, found(0.0, 60.0, 300.0))
+        # It has its time from its host's clock, and nothing is launched in the future.
+        self.assertTrue(math.isnan(found(1250.0, 60.0)))
+        self.assertEqual(1.0, found(1250.0, 60.0, 300.0))
+        self.assertTrue(math.isnan(found(1200.0, 60.0, 300.0)))
 
     def test_a_time_that_is_yet_to_come_makes_no_host_known(self):
         for at, known in ((1100.0, 1000.0), (1200.0, 0.0), (1e9, 0.0)):
