@@ -40,8 +40,6 @@ from tracon_watcher.telemetry import readings
 LOG = logging.getLogger(__name__)
 
 QUIET, CONTENDED, UNKNOWN = 'quiet', 'contended', 'unknown'
-# Seconds by which a reading may be of the future.
-_AHEAD = 60.0
 # Of two-sided 95 % intervals.
 _QUANTILE, _UPPER = 1.96, 0.975
 # What a sensor does while it works: it computes, or waits for its disk.
@@ -99,7 +97,7 @@ class Probes:
         behind = max(0.0, -min(skews.values(), default=0.0))
         try:
             found = self._reader.read(now - self._maximum_age - behind,
-                                      now + max(_AHEAD, self._reader.ahead),
+                                      now + max(assessment.AHEAD, self._reader.ahead),
                                       [one.name for one in meters.PROBE_METERS])
         except readings.TelemetryUnavailable as error:
             log_it = LOG.debug if self._failing else LOG.warning
@@ -134,7 +132,7 @@ class Probes:
         for index in np.argsort(found.at, kind='stable'):
             host = found.resources[found.row[index]]
             at = float(found.at[index]) - skews.get(host, 0.0)
-            if at > now + _AHEAD:
+            if at > now + assessment.AHEAD:
                 continue
             last = self._last.setdefault(host, {})
             pairs = found.values[index].reshape(-1, 2)
@@ -146,8 +144,8 @@ class Probes:
                     last[phase] = Felt(state, at, ratio, None if state == UNKNOWN else low)
 
     def _fresh(self, of: Mapping[str, Felt], now: float) -> dict[str, Felt]:
-        return {phase: felt for phase, felt in of.items()
-                if felt.at is not None and now - self._maximum_age <= felt.at <= now + _AHEAD}
+        return {phase: felt for phase, felt in of.items() if felt.at is not None
+                and now - self._maximum_age <= felt.at <= now + assessment.AHEAD}
 
 
 def contention(felt: Mapping[str, Mapping[str, Felt]], assessor: assessment.Assessor

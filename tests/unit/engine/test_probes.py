@@ -114,6 +114,10 @@ class ProbesTest(unittest.TestCase):
                                ('a', NOW, (math.inf, 1.5, -math.inf, 1.5, 1.8, math.inf))]
         self.assertEqual({}, self.collect())
 
+    def test_a_clock_may_be_as_much_ahead_as_for_samples_of_vms(self):
+        self.reader.samples = [('a', NOW + 110, (1.0,) * 6), ('b', NOW + 130, (1.0,) * 6)]
+        self.assertEqual({'a'}, set(self.collect()))
+
     def test_times_are_corrected_by_what_is_known_of_a_hosts_clock(self):
         self.reader.samples = [('a', NOW + 1140, (1.0,) * 6), ('b', NOW - 2060, (1.0,) * 6)]
         self.assertEqual({}, self.collect())
