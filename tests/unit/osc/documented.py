@@ -32,7 +32,6 @@ from tracon_watcher.placement import planning
 from tracon_watcher.placement import queues
 
 SHOP, LAB = '5f0e6c1d6a2b4f3e8d7c9b0a1e2f3a4b', '9c8b7a6d5e4f40312233445566778899'
-AT = 1795339800.0
 AUDIT = '2f4f9a58-6a0b-4d55-9a3e-d4a0c6b85e11'
 REQUEST = 'req-7f1c2d7e-0b6a-4d55-9a3e-3c1f4f0f5a21'
 
@@ -83,7 +82,7 @@ def cloud():
 
 def decision(view):
     """Return the decision on the VM ``ci-runner``, as nova-scheduler would have recorded it."""
-    made = explanation.of_now(view.assessor, identity('ci-runner'), AT)
+    made = explanation.of_now(view.assessor, identity('ci-runner'), view.updated_at)
     for place, host in enumerate(made['hosts']):
         host.update(mode='enforce', weight=round(1 / (2 + place), 3))
     made['newcomer']['source'] = 'lab|m1.small|debian-13'
@@ -97,6 +96,7 @@ def audit(view):
     rules = constraints.Constraints(
         immovable={identity('etl'): 'is locked'},
         closed={'compute-3': 'its compute service is disabled: new disks'},
-        cooldown_until={identity('shop-web'): AT + 900})
+        cooldown_until={identity('shop-web'): view.updated_at + 900})
     return audits.to_document(
-        planning.plan_moves(view.assessor, rules, plan.Parameters(explained=20), AT), AUDIT, AT)
+        planning.plan_moves(view.assessor, rules, plan.Parameters(explained=20), view.updated_at),
+        AUDIT, view.updated_at)
