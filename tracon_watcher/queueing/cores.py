@@ -110,8 +110,11 @@ class Sharing:
             weights = self.total(weight * vcpus * used) - weight * vcpus * used
         else:
             levels = residents._levels[residents._begin]
-            # Beyond theirs, all of them are served whole.
-            self._levels = np.column_stack([levels, np.maximum(vcpus / weight, levels[:, -1])])
+            # Beyond theirs, all of them are served whole. Theirs leave room for one that weighs
+            # what the heaviest of them does; one that weighs more meets lower ones.
+            self._levels = np.column_stack([
+                self._cores / (self._cores / levels[:, 0] + weight), levels,
+                np.maximum(vcpus / weight, levels[:, -1])])
             lowest, highest = self._levels[:, 0], self._levels[:, -1]
             others, weights = residents._size[residents._begin].T
         self._taken = weight[:, np.newaxis] * self._levels
@@ -156,7 +159,7 @@ class Sharing:
     def newcomers(self, vcpus: int, weight: float, used: FloatArray | float) -> Sharing:
         """Return what is one more VM on each host that has any, each beside the VMs there.
 
-        It has one level more than these; there, as at their last, they are served whole.
+        It has two levels more than these: see :meth:`on_levels`.
         """
         count = len(self._begin)
         hosts = np.arange(count)
@@ -164,6 +167,19 @@ class Sharing:
                        np.full(count, vcpus), np.full(count, weight),
                        np.broadcast_to(used, count).astype(float),
                        self._gain[self._begin, 0], self)
+
+    def on_levels(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return what VMs take at a newcomer's levels, of what they take at their own.
+
+        Below their lowest level each takes its share of it; at the highest one, as at their last,
+        they are served whole.
+
+        :param mean: (hosts, levels)
+        :param variance: (hosts, levels)
+        """
+        part = self._levels[:, 0] / self._levels[:, 1]
+        return (np.column_stack([part * mean[:, 0], mean, mean[:, -1]]),
+                np.column_stack([part ** 2 * variance[:, 0], variance, variance[:, -1]]))
 
     def of_hosts(self, values: FloatArray) -> FloatArray:
         """Return the sum over the VMs of each host that has any.

@@ -455,7 +455,7 @@ class _Network:
                                   self._sharing.of_hosts(state.variance),
                                   *self._at_resources(state, stretch), self)
             mean, variance = (
-                one + self._sharing.on_hosts(more[:, :-1]) for one, more in zip(
+                one + self._sharing.on_hosts(more[:, 1:-1]) for one, more in zip(
                     self._others(state, lost), (came.mean, came.variance)))
             stretch = self._waits(state, stretch, 1.0, new.at_resources(came, len(self._gain)))
             state = self._sharing.beside(mean, variance, self._other(stretch, mean))
@@ -618,8 +618,7 @@ class _Newcomers:
         if len(ready):
             at = self._resource
             self._stretch = network.wait_at(at, ready[at], spread[at])
-        mean, variance = (np.column_stack([one, one[:, -1]]) for one in (mean, variance))
-        return self._sharing.beside(mean, variance, self._other())
+        return self._sharing.beside(*self._sharing.on_levels(mean, variance), self._other())
 
     def at_resources(self, state: cores.State, count: int) -> FloatArray:
         """Return mean and variance of its loops that are ready at each resource, (2, count)."""

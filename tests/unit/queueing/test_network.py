@@ -273,6 +273,19 @@ class NewcomerTest(unittest.TestCase):
         own = network.Prepared(self.hosts, self.vms).with_newcomer(network.Newcomer(4, 0.9))[0]
         self.assertEqual([False, True, False], (own < 1.0 + 1e-12).tolist())
 
+    def test_one_that_weighs_more_than_all_is_served_like_a_resident_of_that_weight(self):
+        for cores, weight, heavier in itertools.product((1, 4), (0.05, 0.25, 1.0), (1, 4, 64)):
+            count = 3 * cores
+            weights = np.full(count + 1, weight)
+            weights[-1] = heavier * weight
+            vms = network.VMs(np.zeros(count + 1, dtype=int), np.ones(count + 1, dtype=int),
+                              np.full(count + 1, 0.5), weights)
+            host = network.Hosts(np.array([float(cores)]))
+            solved = network.effects(host, vms).slowdown[-1]
+            own, _others = network.with_newcomer(
+                host, vms.some(np.arange(count)), network.Newcomer(1, 0.5, heavier * weight))
+            self.assertAlmostEqual(1.0, own[0] / solved, delta=0.02, msg=(cores, weight, heavier))
+
     def test_without_the_only_one(self):
         prepared = network.Prepared(self.hosts, self.vms, self.uses)
         found = prepared.without(0)
