@@ -26,7 +26,7 @@ class Reports:
     """
 
     def __init__(self, log: Any) -> None:
-        #: By what fails, why it does, for as long as it fails; that is logged elsewhere.
+        #: Why each failing activity fails. Whoever runs the activity logs it.
         self.failures: dict[str, str] = {}
         self._log = log
         self._told: set[tuple[str, str]] = set()

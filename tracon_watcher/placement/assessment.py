@@ -134,7 +134,7 @@ class Assessor:
     def stale(self, now: float) -> BoolArray:
         """Return which hosts' data are too old at ``now``, in seconds since the epoch, (h,).
 
-        How old data is that claims to be of the future, nobody knows.
+        Data with a time in the future has no known age.
         """
         age = now - self.cluster.updated_at
         return np.asarray((age > self.settings.maximum_age) | (age < -AHEAD))

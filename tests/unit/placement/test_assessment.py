@@ -278,7 +278,7 @@ class Unknown(unittest.TestCase):
         host = self.host(self.resident('a'), updated_at=100.0)
         self.assertTrue(self.assess([host], now=160.0, age=60.0).refused[0])
         self.check_unknown(host, assessment.Status.STALE, now=160.5, age=60.0)
-        # How old it is that claims to be of the future, nobody knows.
+        # Data with a time in the future has no known age.
         ahead = dataclasses.replace(host, updated_at=160.0 + assessment.AHEAD)
         self.assertTrue(self.assess([ahead], now=160.0, age=60.0).refused[0])
         self.check_unknown(ahead, assessment.Status.STALE, now=159.0, age=60.0)
