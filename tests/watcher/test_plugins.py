@@ -25,6 +25,7 @@ from tracon_watcher.decision_engine import goal
 from tracon_watcher.decision_engine import parameters
 from tracon_watcher.decision_engine import planner
 from tracon_watcher.decision_engine import strategy
+from tracon_watcher import errors
 from tracon_watcher.placement import plan
 
 
@@ -32,7 +33,7 @@ class ParametersTestCase(unittest.TestCase):
 
     def validate(self, **given):
         utils.StrictDefaultValidatingDraft4Validator(parameters.SCHEMA).validate(given)
-        return parameters.Audit.of(given)
+        return parameters.Audit.of(given, 0.0)
 
     def test_defaults_are_the_planners(self):
         audit = self.validate()
@@ -50,6 +51,21 @@ class ParametersTestCase(unittest.TestCase):
                 self.validate(**{name: value})
         with self.assertRaises(exception.AuditParameterNotAllowed):
             self.validate(banana=1)
+
+    def test_blackout_windows(self):
+        self.assertEqual('', self.validate().planning.standstill)
+        # The epoch was a Thursday.
+        audit = self.validate(blackout_windows=['Thu 00:00-06:00', '20:00-22:00 Europe/Berlin'])
+        self.assertEqual('blackout window "Thu 00:00-06:00" until Thu 1970-01-01 06:00 UTC',
+                         audit.planning.standstill)
+        for text in ('8:00-18:00', 'Mo 08:00-18:00', '08:00-35:00', 'weekends', ''):
+            with self.assertRaisesRegex(jsonschema.ValidationError,
+                                        r'does not match[\s\S]*Mon-Fri 08:00-18:00 Europe/Berlin'):
+                self.validate(blackout_windows=[text])
+        with self.assertRaises(jsonschema.ValidationError):
+            self.validate(blackout_windows='08:00-18:00')
+        with self.assertRaisesRegex(errors.InvalidOption, 'no time zone Europe/Bonn'):
+            self.validate(blackout_windows=['08:00-18:00 Europe/Bonn'])
 
     def test_numbers_are_finite(self):
         count = 0

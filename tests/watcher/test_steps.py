@@ -113,6 +113,13 @@ class StepsTestCase(unittest.TestCase):
         return audit, moves, parents_of(audit, solution)
 
     @SETTINGS
+    @hypothesis.given(clouds.worlds())
+    def test_in_a_blackout_window_nothing_moves(self, world):
+        audit, moves, _parents = self.plan(world, blackout_windows=['00:00-24:00'])
+        self.assertEqual({}, moves)
+        self.assertRegex(audit._plan.reason, '^no migration: blackout window "00:00-24:00"')
+
+    @SETTINGS
     @hypothesis.given(clouds.worlds(), strategies.randoms(use_true_random=False))
     def test_nova_and_placement_refuse_no_step(self, world, chance):
         audit, moves, parents = self.plan(world)

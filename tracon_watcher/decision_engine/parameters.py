@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Mapping
 
+from tracon_watcher.decision_engine import blackout
 from tracon_watcher.decision_engine import rules
 from tracon_watcher.placement import cooldown
 from tracon_watcher.placement import plan
@@ -62,6 +63,12 @@ SCHEMA: dict[str, Any] = {
         'excluded_projects': {
             'description': 'Ids of projects whose VMs stay where they are.',
             'type': 'array', 'items': {'type': 'string', 'minLength': 1}, 'default': []},
+        blackout.NAME: {
+            'description': 'Hours in which nothing moves: audits still judge and tell what they '
+                           'find. UTC, unless a window names a time zone.',
+            'type': 'array', 'items': {
+                'description': blackout.REMEDY, 'type': 'string', 'pattern': blackout.PATTERN},
+            'default': []},
         'opt_out_key': {
             'description': 'A VM with this key in its metadata stays where it is, unless the '
                            'value says no (false, no, off, 0).',
@@ -88,11 +95,17 @@ class Audit:
     snapshot_file: str
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Audit:
-        """Sort validated and completed parameters."""
+    def of(cls, given: Mapping[str, Any], now: float) -> Audit:
+        """Sort validated and completed parameters.
+
+        :param now: seconds since the epoch
+        :raises tracon_watcher.errors.InvalidOption: for a blackout window that the schema passes
+        """
+        windows = [blackout.Window.parse(text) for text in given[blackout.NAME]]
         return cls(
             plan.Parameters(given['max_migrations'], given['min_gain'], given['migration_cost'],
-                            noise=given['noise'], explained=_EXPLAINED),
+                            noise=given['noise'], explained=_EXPLAINED,
+                            standstill=blackout.standstill(windows, now)),
             rules.Wishes(frozenset(given['excluded_projects']), given['opt_out_key'],
                          given['cooldown_seconds']),
             given['confidence'], given['snapshot_file'])

@@ -137,7 +137,7 @@ class InterferenceStrategy(base.BaseStrategy):
             live_migrations_count=len(self._plan.moves))
 
     def _make_plan(self) -> plan.Plan:
-        wanted = parameters.Audit.of(self.input_parameters)
+        wanted = parameters.Audit.of(self.input_parameters, time.time())
         options.register_opts(cfg.CONF)
         configured = cfg.CONF[options.GROUP.name]
         connect = protocol.connector(cfg.CONF, configured.transport_url)

@@ -40,8 +40,9 @@ class Against(enum.Enum):
     #: Of the move: a limit would be breached, or it would bring too little.
     LIMIT = 'limit'
     GAIN = 'gain'
-    #: Nothing but the number of moves that a plan may have.
+    #: Nothing but the number of moves that a plan may have, or the hour.
     CAP = 'cap'
+    BLACKOUT = 'blackout'
 
 
 class Obstacle(NamedTuple):

@@ -42,6 +42,7 @@ class Parameters:
     :param noise: by which share profiles may be off when nothing has changed. A move that ends no
         breach must bring more than what this could feign; 0 where profiles are exact
     :param explained: hosts of which it is told what the plan leaves, and why
+    :param standstill: why nothing may move now; the plan then has no move. Empty: it may
     """
 
     max_migrations: int = 5
@@ -51,6 +52,7 @@ class Parameters:
     candidates: int = 800
     noise: float = 0.0
     explained: int = 0
+    standstill: str = ''
 
     def __post_init__(self) -> None:
         for name in ('max_migrations', 'destinations', 'candidates'):

@@ -113,7 +113,8 @@ class _Planner:
     def run(self) -> plan.Plan:
         before = self._prospect.outlook(self._known)
         moves: list[plan.Move] = []
-        while len(moves) < self._parameters.max_migrations:
+        while not self._parameters.standstill and (
+                len(moves) < self._parameters.max_migrations):
             move = self._best()
             if move is None:
                 break
@@ -161,6 +162,8 @@ class _Planner:
         return result
 
     def _reason(self, moves: list[plan.Move], before: plan.Outlook, after: plan.Outlook) -> str:
+        if self._parameters.standstill:
+            return f'no migration: {self._parameters.standstill}'
         if len(moves) == self._parameters.max_migrations:
             return f'max_migrations={self._parameters.max_migrations} is reached'
         if not self._known.any():

@@ -15,7 +15,7 @@
 An option is one VM leaving its host. What stands against it holds for the VM itself (it must stay,
 cools down, would leave its affinity group), for hosts (closed, without room, in another zone, not
 on its storage, unknown, a limit breached there), or for the move (too little gain; the plan has as
-many moves as it may have). Each host counts once, by the first of these.
+many moves as it may have; nothing may move now). Each host counts once, by the first of these.
 """
 
 from __future__ import annotations
@@ -56,8 +56,11 @@ class Search:
         self._known = known
         self._parameters = parameters
         self._threshold = parameters.min_gain + parameters.migration_cost
-        self._cap = (f'max_migrations={parameters.max_migrations} is reached' if reached else
-                     f'was not tried: the search ends after {parameters.candidates} VMs')
+        self._otherwise = Obstacle(
+            Against.CAP, f'max_migrations={parameters.max_migrations} is reached' if reached else
+            f'was not tried: the search ends after {parameters.candidates} VMs')
+        if parameters.standstill:
+            self._otherwise = Obstacle(Against.BLACKOUT, parameters.standstill)
         self._alphabetical = np.argsort(np.argsort(np.array(self._cluster.hosts, dtype=str)))
 
     def remainders(self) -> tuple[plan.Remainder, ...]:
@@ -135,7 +138,7 @@ class Search:
         if self._room.destinations(uuid)[1][host] and not found.move.ended:
             return name, hosts, Obstacle(
                 Against.GROUP, 'would scatter or crowd its soft server group, and end no breach')
-        return name, hosts, Obstacle(Against.CAP, self._cap)
+        return name, hosts, self._otherwise
 
     def _too_little(self, what: str, gain: float) -> Obstacle:
         return Obstacle(Against.GAIN, f'{what} would gain {gain:.3f}, not more than '

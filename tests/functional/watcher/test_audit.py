@@ -65,6 +65,25 @@ class AuditTestCase(base.WatcherTestCase):
         self.assertEqual(outcome.efficacy['mean_slowdown_before'],
                          outcome.efficacy['mean_slowdown_after'])
 
+    def test_in_a_blackout_window_it_judges_and_moves_nothing(self) -> None:
+        victim, culprit = self.boot('host1'), self.boot('host1')
+        self.write_snapshot({victim: base.LIGHT, culprit: base.HEAVY}, {victim: TOLERANT})
+        window = '00:00-24:00 Europe/Berlin'
+        outcome = self.box.audit(parameters={'blackout_windows': [window]})
+        self.assertEqual(('SUCCEEDED', 'SUCCEEDED', ()),
+                         (outcome.state, outcome.plan_state, outcome.actions))
+        self.assertIn(f'blackout window "{window}"', outcome.message)
+        self.assertEqual((1, 1), (outcome.efficacy['vms_in_breach_before'],
+                                  outcome.efficacy['vms_in_breach_after']))
+        self.assertRegex('\n'.join(outcome.log),
+                         f'Passed over: VM {culprit} of host1 to host[23] and 1 more: blackout, ')
+        # The API refuses what the schema can tell, and the audit the rest.
+        self.assertEqual('REJECTED', self.box.audit(
+            parameters={'blackout_windows': ['at night']}).state)
+        failed = self.box.audit(parameters={'blackout_windows': ['22:00-02:00 Europe/Bonn']})
+        self.assertEqual('FAILED', failed.state)
+        self.assertIn('knows no time zone Europe/Bonn', failed.message)
+
     def test_unknown_is_left_alone(self) -> None:
         a, b = self.boot('host1'), self.boot('host1')
         new = self.boot('host2')

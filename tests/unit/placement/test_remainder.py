@@ -140,6 +140,17 @@ class TestRemainders(unittest.TestCase):
         against = obstacles(remainder, f'culprit-{host[1:]}')
         self.assertEqual('max_migrations=1 is reached', against[Against.CAP][2])
 
+    def test_while_nothing_may_move_it_is_told_what_else_would(self):
+        crowd = state([])
+        made, found = left(crowd, constraints.Constraints(immovable={'victim': 'is locked'}),
+                           plan.Parameters(standstill='blackout window "x" until noon'))
+        self.assertEqual(((), made.before, 'no migration: blackout window "x" until noon'),
+                         (made.moves, made.after, made.reason))
+        self.assertEqual({Against.BLACKOUT: ('h1', 1, 'blackout window "x" until noon')},
+                         obstacles(found['h0']))
+        # What stands against a move at any hour is told instead.
+        self.assertEqual({Against.STAYS}, set(obstacles(found['h0'], 'victim')))
+
     def test_a_soft_group_that_would_be_crowded(self):
         crowd = [resident('culprit', 0.5), resident('quiet', 0.2)]
         harmed = cluster.build([
