@@ -74,6 +74,7 @@ PARTS = {
     'watcher': Part('watcher', base='py3'),
     'scheduler': Part('in-process', base='py3', within='nova'),
     'lower-constraints': Part('lower-constraints'),
+    'kolla': Part('kolla'),
     'realtime': Part('realtime', base='py3'),
     'long': Part('long', r'tests\.long\.(?!test_cpus)', 'py3'),
     'kernels': Part('long', r'tests\.long\.test_cpus', 'py3'),
