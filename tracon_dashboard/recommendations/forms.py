@@ -24,7 +24,7 @@ from tracon_dashboard import api
 from tracon_dashboard.recommendations import plans
 
 _FIELDS = {'number': forms.FloatField, 'integer': forms.IntegerField}
-_LIST = _('Several are separated by commas.')
+_LIST = _('Several stand on a line each.')
 
 
 class AuditForm(forms.SelfHandlingForm):
@@ -46,7 +46,7 @@ class AuditForm(forms.SelfHandlingForm):
         for name, schema in self._known.items():
             value = data[name]
             if schema['type'] == 'array':
-                value = [one.strip() for one in value.split(',') if one.strip()]
+                value = [one.strip() for one in value.splitlines() if one.strip()]
             if value is not None and value != schema.get('default'):
                 given[name] = value
         try:
@@ -72,5 +72,6 @@ def _field(name: str, schema: dict[str, Any]) -> Any:
         return forms.BooleanField(initial=default, **told)
     if kind == 'array':
         told['help_text'] = f'{told["help_text"]} {_LIST}'
-        default = ', '.join(default or ())
+        return forms.CharField(initial='\n'.join(default or ()),
+                               widget=forms.Textarea(attrs={'rows': 2}), **told)
     return forms.CharField(initial=default, max_length=255, **told)

@@ -17,6 +17,7 @@ import argparse
 import dataclasses
 import json
 import pathlib
+import sys
 from typing import Any
 
 from cliff import lister
@@ -52,7 +53,8 @@ class Demo(lister.Lister):
             metavar='DIR', help='folder for the outcome and its plot (default: %(default)s)')
         add('--hidden', action='store_true',
             help='play how contention that no counter shows is found by a sensor, and avoided')
-        add('--keep', action='store_true', help='leave the cloud running afterwards')
+        add('--stop', action='store_true',
+            help='stop the cloud at the end, instead of starting Horizon for a look around')
         add('--patience', type=numerals.number(1, 86400), default=300.0, metavar='SECONDS',
             help='how long anything is waited for (default: %(default)g)')
         return parser
@@ -73,14 +75,17 @@ class Demo(lister.Lister):
             settings = settings_module.Settings(directory=directory)
         made = cloud.TestCloud(product.with_product(settings),
                                lambda step, seconds, share: told.say(f'{share:4.0%}  {step.name}'))
-        ran = made.up
+        ran, horizon = made.up, ''
         try:
             made.start()
             product.start_engine(made, probes=parsed_args.hidden)
             kind = hidden.Hidden if parsed_args.hidden else story.Story
             outcome = kind(made, told.say).play(parsed_args.patience)
+            if not parsed_args.stop:
+                told.say('starting Horizon')
+                horizon = product.start_horizon(made)
         finally:
-            if not (ran or parsed_args.keep):
+            if not (ran or horizon):
                 told.say('stopping the cloud')
                 made.stop()
         parsed_args.output.mkdir(parents=True, exist_ok=True)
@@ -90,6 +95,9 @@ class Demo(lister.Lister):
         _draw(outcome, parsed_args.output / 'outcome.png')
         for line in outcome.told():
             told.say(line)
+        if horizon:
+            told.say(f'Horizon is at {horizon}, with user admin and password {settings.password}; '
+                     f'{sys.argv[0]} cloud stop --directory {directory} stops the cloud')
         digits = parsed_args.formatter == 'table'
         if parsed_args.hidden:
             return HIDDEN_COLUMNS, [[

@@ -165,8 +165,12 @@ class TestCloud:
         else:
             made = dataclasses.replace(
                 self.hosts[host].inside(name, command, ready, environment, reads), name=name)
-        self._services.add(made)
-        self._services.start(name)
+        self.add(made)
+
+    def add(self, service: service_module.Service) -> None:
+        """Run one more service, which is stopped with the others."""
+        self._services.add(service)
+        self._services.start(service.name)
 
     # Use
 

@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import sys
 from typing import Mapping, Sequence
@@ -115,6 +116,23 @@ def _nova(settings: settings_module.Settings, *files: str) -> list[pathlib.Path]
 
 def _watcher(settings: settings_module.Settings) -> list[pathlib.Path]:
     return [settings.configuration / 'watcher/watcher.conf']
+
+
+def horizon(settings: settings_module.Settings) -> service.Service:
+    """Return Horizon, which serves its static files itself."""
+    made = _web(settings, 'horizon', 'horizon', 'openstack_dashboard.wsgi',
+                [settings.configuration / 'horizon/local/local_settings.py'], '/auth/login/',
+                environment=horizon_environment(settings))
+    return dataclasses.replace(
+        made, command=(*made.command, '--static-map', f'/static={settings.data}/horizon/static'),
+        # The first page has all style sheets compiled.
+        patience=180.0)
+
+
+def horizon_environment(settings: settings_module.Settings) -> dict[str, str]:
+    """Return the variables by which Horizon finds its settings."""
+    return {'DJANGO_SETTINGS_MODULE': 'openstack_dashboard.settings',
+            'PYTHONPATH': str(settings.configuration / 'horizon')}
 
 
 def config_files(files: Sequence[pathlib.Path]) -> tuple[str, ...]:

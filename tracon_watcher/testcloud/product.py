@@ -23,6 +23,7 @@ from typing import Any, Callable, Mapping
 from tracon_watcher.probe import controller
 from tracon_watcher.testcloud import access
 from tracon_watcher.testcloud import cloud as cloud_module
+from tracon_watcher.testcloud.configuration import horizon
 from tracon_watcher.testcloud.configuration import ini
 from tracon_watcher.testcloud.configuration import telemetry
 from tracon_watcher.testcloud import control
@@ -116,6 +117,20 @@ def start_engine(cloud: cloud_module.TestCloud, ready: Callable[[], bool] | None
                         ready=ready)
     if ran:
         cloud.restart(ENGINE)
+
+
+def start_horizon(cloud: cloud_module.TestCloud) -> str:
+    """Configure and start Horizon, and return its address.
+
+    :raises CloudError: when its static files cannot be collected, or it does not start
+    """
+    settings = cloud.settings
+    horizon.write(settings)
+    environment = control.horizon_environment(settings)
+    if not (settings.data / 'horizon/static').exists():
+        _run('python', '-m', 'django', 'collectstatic', '--noinput', environment=environment)
+    cloud.add(control.horizon(settings))
+    return f'{settings.url("horizon")}/'
 
 
 def deploy_sensors(cloud: cloud_module.TestCloud) -> list[controller.Sensor]:

@@ -31,7 +31,7 @@ REGION = 'RegionOne'
 #: What listens, in the order of its ports, from `port_base` on. Only ever add at the end.
 LISTENERS = ('mariadb', 'rabbitmq', 'epmd', 'rabbitmq-peers', 'memcached', 'keystone',
              'placement', 'glance', 'neutron', 'nova', 'gnocchi', 'watcher', 'interference',
-             'probe', 'metrics')
+             'probe', 'metrics', 'horizon')
 DATABASES = ('keystone', 'placement', 'glance', 'neutron', 'nova_api', 'nova_cell0', 'nova',
              'gnocchi', 'watcher', 'tracon')
 #: Service types of the catalogue: the listener behind each, and the path of its endpoint.

@@ -160,17 +160,7 @@ class Story(operations.Operator):
     def _prepare(self) -> None:
         """Begin without VMs of an earlier time, and with a flavor that states a limit."""
         self.clear()
-        compute = self.cloud.connection().compute
-        old = compute.find_flavor(LIMITED_FLAVOR, get_extra_specs=True)
-        if old is not None and old.extra_specs.get(limits.MAX_SLOWDOWN) != str(MAX_SLOWDOWN):
-            compute.delete_flavor(old)
-            old = None
-        if old is None:
-            usual = compute.find_flavor(FLAVOR, ignore_missing=False)
-            made = compute.create_flavor(name=LIMITED_FLAVOR, ram=usual.ram, vcpus=usual.vcpus,
-                                         disk=usual.disk)
-            compute.create_flavor_extra_specs(
-                made, {**usual.extra_specs, limits.MAX_SLOWDOWN: str(MAX_SLOWDOWN)})
+        make_flavor(self.cloud.connection().compute)
 
     def _boot(self, name: str, host: str) -> None:
         self.tell(f'booting {name} on {host}')
@@ -291,6 +281,20 @@ class Story(operations.Operator):
         for vm, source, destination in moves:
             self.tell(f'it recommends to move {vm} from {source} to {destination}')
         return moves
+
+
+def make_flavor(compute: Any) -> None:
+    """Make the flavor that states a limit, or make it anew where it states another."""
+    old = compute.find_flavor(LIMITED_FLAVOR, get_extra_specs=True)
+    if old is not None and old.extra_specs.get(limits.MAX_SLOWDOWN) != str(MAX_SLOWDOWN):
+        compute.delete_flavor(old)
+        old = None
+    if old is None:
+        usual = compute.find_flavor(FLAVOR, ignore_missing=False)
+        made = compute.create_flavor(name=LIMITED_FLAVOR, ram=usual.ram, vcpus=usual.vcpus,
+                                     disk=usual.disk)
+        compute.create_flavor_extra_specs(
+            made, {**usual.extra_specs, limits.MAX_SLOWDOWN: str(MAX_SLOWDOWN)})
 
 
 def _named(sight: Sight) -> bool:

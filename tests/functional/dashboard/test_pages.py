@@ -195,12 +195,12 @@ class Recommendations(PagesCase):
         text = self.page(f'{RECOMMENDATIONS}audit/')
         for said in ('Max migrations', 'Excluded projects'):
             self.assertIn(said, text)
-        for said in ('Live migrations in one action plan at most', 'separated by commas'):
+        for said in ('Live migrations in one action plan at most', 'on a line each'):
             self.assertIn(said, self.html)
         fields = dict(re.findall(r'<input[^>]*? name="(\w+)" value="([^"]*)"', self.html))
         answer = self.client.post(f'{RECOMMENDATIONS}audit/', {
             **{name: html.unescape(value) for name, value in fields.items()},
-            'max_migrations': '2', 'excluded_projects': 'a, b'})
+            'max_migrations': '2', 'excluded_projects': 'a\r\n b'})
         self.assertEqual(302, answer.status_code, answer.content[:3000])
         self.assertEqual([{'audit_type': 'ONESHOT', 'strategy': 'tracon_interference',
                            'goal': watcher.GOAL,
