@@ -34,6 +34,11 @@ def number(value: float | None, decimals: int = 2, suffix: str = '') -> str:
     return NONE if value in (None, '') else f'{value:.{decimals}f}{suffix}'
 
 
+def minutes(seconds: float | None) -> str:
+    """Return a duration in minutes."""
+    return NONE if seconds is None else _('%d min') % round(seconds / 60)
+
+
 def share(value: float | None) -> str:
     """Return a share in per cent."""
     return NONE if value is None else f'{100 * value:.0f} %'
@@ -81,6 +86,18 @@ def culprit(found: dict[str, Any] | None) -> str:
         return NONE
     return html.format_html('<span class="tracon-culprit">{} <span class="tracon-share">{}</span>'
                             '</span>', vm_link(found), share(found['share']))
+
+
+def own_culprits(found: dict[str, Any]) -> str:
+    """Return which VMs of its own project slow a VM down, and whether others do."""
+    # The list of all VMs names one, the page of a single VM all.
+    blamed = found.get('culprits', [found['culprit']] if found['culprit'] else [])
+    own = [html.format_html('<a href="{}">{}</a> {}', urls.reverse(
+        'horizon:project:interference:detail', args=(one['uuid'],)),
+        one['name'] or one['uuid'], share(one['share'])) for one in blamed
+        if one['uuid'] and one.get('project_id', found['project_id']) == found['project_id']]
+    others = [] if len(own) == len(blamed) else [_('VMs of other projects')]
+    return html.format_html_join(', ', '{}', ((one,) for one in own + others)) or NONE
 
 
 def limit(found: dict[str, Any]) -> str:

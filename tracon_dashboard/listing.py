@@ -39,11 +39,15 @@ class ListView(tables.DataTableView):
     template_name = 'tracon_dashboard/list.html'
     _more = False
 
+    def query(self) -> dict[str, str]:
+        """Return the query parameters of the list, beside those of a filter."""
+        return dict(self.order)
+
     def has_more_data(self, table: Any) -> bool:
         return self._more
 
     def get_data(self) -> list[dict[str, Any]]:
-        query = dict(self.order)
+        query = self.query()
         if self.table._meta._filter_action is not None:
             field, text = self.table.get_filter_field(), self.table.get_filter_string()
             if field and text:

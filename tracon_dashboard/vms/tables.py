@@ -43,6 +43,8 @@ class VMsTable(tables.DataTable):
     predicted = tables.Column(lambda vm: columns.interval(vm['slowdown']),
                               verbose_name=_('Predicted'))
     limit = tables.Column(columns.limit, verbose_name=_('Limit'))
+    breach = tables.Column(lambda vm: columns.minutes(vm.get('breach_seconds')),
+                           verbose_name=_('Beyond it this month'))
     culprit = tables.Column(lambda vm: columns.culprit(vm['culprit']),
                             verbose_name=_('Slowed down most by'))
     harm = tables.Column(lambda vm: columns.number(vm.get('harm_to_others')),
@@ -64,3 +66,25 @@ class VMsTable(tables.DataTable):
 
     def get_marker(self):
         return self.data[-1]['uuid'] if self.data else ''
+
+
+class OwnFilter(tables.FilterAction):
+    name = 'own_vms_filter'
+    filter_type = 'server'
+    filter_choices = tuple(one for one in Filter.filter_choices
+                           if one[0] not in ('host', 'project_id'))
+
+
+class OwnVMsTable(VMsTable):
+    name = tables.Column(
+        'name', verbose_name=_('Name'),
+        link=lambda vm: urls.reverse('horizon:project:interference:detail', args=(vm['uuid'],)))
+    culprit = tables.Column(columns.own_culprits, verbose_name=_('Slowed down by'))
+
+    class Meta:
+        name = 'own_vms'
+        verbose_name = _('VMs of this project, the slowest first')
+        pagination_param = 'marker'
+        columns = ('name', 'slowdown', 'observed', 'predicted', 'limit', 'breach', 'culprit')
+        table_actions = (OwnFilter,)
+        multi_select = False

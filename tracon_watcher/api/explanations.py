@@ -37,7 +37,7 @@ Document = dict[str, Any]
 
 
 class Records(Protocol):
-    """Where decisions are kept, and what audits told and recommended."""
+    """Where decisions, breaches, and what audits told and recommended are kept."""
 
     def find(self, request_or_vm: str) -> Sequence[Mapping[str, Any]]:
         """Return the decisions of a request or on a VM, ``tracon-decision/1``, the latest first.
@@ -53,6 +53,13 @@ class Records(Protocol):
         :param wanted: ``audit``, ``state`` and ``vm``, None for any
         :param marker: id of the move after which they begin
         :return: None where there is no such move
+        """
+        ...
+
+    def breaches(self, vms: Sequence[str], now: float) -> Mapping[str, float] | None:
+        """Return for how many seconds of this month VMs were in breach; None: not known.
+
+        VMs that were not are left out.
         """
         ...
 

@@ -72,10 +72,11 @@ class Routes:
             'moves': lambda asked: moves.find(asked.request, asked.caller, known, records,
                                               largest),
             'summary': lambda asked: summary.show(asked.caller, known),
-            'vms': lambda asked: vms.find(asked.request, asked.caller, known, largest)}
+            'vms': lambda asked: vms.find(asked.request, asked.caller, known, records,
+                                          largest)}
         self._single: dict[str, tuple[str, Callable[[Asked, str], Document]]] = {
             'hosts': ('name', lambda asked, name: hosts.show(asked.caller, known, name)),
-            'vms': ('uuid', lambda asked, name: vms.show(asked.caller, known, gate, name)),
+            'vms': ('uuid', lambda asked, name: vms.show(asked.caller, known, records, gate, name)),
             'audits': ('uuid', lambda asked, name: audits.show(
                 asked.caller, known, records, name)),
             'explanations': ('request_or_vm', lambda asked, name: explained.show(

@@ -118,13 +118,17 @@ class States:
                 self._kept[key] = found
         return State(view, found[1], self._clock())
 
-    def prepare(self) -> None:
-        """Work out of the present view what requests need, so that the first need not wait."""
+    def prepare(self) -> State | None:
+        """Work out of the present view what requests need, so that the first need not wait.
+
+        :return: the present state, None while there is none
+        """
         state = self.present()
         if state is not None:
             state.culprits()
             state.vm_order('uuid')
             state.present()
+        return state
 
     def _forget(self, key: int, gone: weakref.ref[views.View]) -> None:
         # The collector may run this while this very thread holds the lock: no lock here, and the
@@ -172,6 +176,11 @@ class State:
         found = self._once('present', look)
         # It changes when the engine gets nothing new, a few times at most.
         return found[1] if found[0] == key else look()[1]
+
+    def in_breach(self) -> list[str]:
+        """Return the uuids of VMs that breach a limit, as predicted."""
+        rows = np.flatnonzero(self.present().breached.any(axis=0))
+        return [self.cluster.uuids[row] for row in rows.tolist()]
 
     def statuses(self) -> IntArray:
         """Return what is known of each host, (h,) :class:`.assessment.Status`."""

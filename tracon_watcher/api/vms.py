@@ -21,6 +21,7 @@ import numpy as np
 import webob
 
 from tracon_watcher.api import authority
+from tracon_watcher.api import explanations
 from tracon_watcher.api import faults
 from tracon_watcher.api import gate as gates
 from tracon_watcher.api import pages
@@ -48,7 +49,7 @@ Document = dict[str, Any]
 
 
 def find(request: webob.Request, caller: authority.Caller, known: states.States,
-         largest: int) -> Document:
+         records: explanations.Records, largest: int) -> Document:
     """Answer GET /v1/vms."""
     query = parameters.Query(request.GET, _PARAMETERS, pages.SEVERAL)
     caller.require(policies.VMS_LIST, 'listing VMs', caller.project)
@@ -59,14 +60,14 @@ def find(request: webob.Request, caller: authority.Caller, known: states.States,
         _refuse_revealing(query)
     rows = pages.ordered(query, _keys(state), (('uuid', 'asc'),), state.vm_order('uuid'), rows)
     rows, more = pages.page(query, rows, state.cluster.resident_index.get, largest)
-    listed = describe(state, rows, open_to, caller.project)
+    listed = _counted(describe(state, rows, open_to, caller.project), records, state)
     return {'vms': listed, 'links': pages.links(request, more,
                                                 listed[-1]['uuid'] if listed else None),
             'state': state.describe()}
 
 
-def show(caller: authority.Caller, known: states.States, gate: gates.Gate,
-         uuid: str) -> Document:
+def show(caller: authority.Caller, known: states.States, records: explanations.Records,
+         gate: gates.Gate, uuid: str) -> Document:
     """Answer GET /v1/vms/{uuid}.
 
     :param gate: for those that work out who are a VM's culprits and victims, among all on its pool
@@ -78,7 +79,8 @@ def show(caller: authority.Caller, known: states.States, gate: gates.Gate,
         raise faults.NotFound(f'There is no VM {uuid}.',
                               'It may be stopped, or be none of your project.')
     open_to = caller.may(policies.VMS_NEIGHBOURS)
-    found = describe(state, np.array([row], dtype=np.intp), open_to, caller.project)[0]
+    (found,) = _counted(describe(state, np.array([row], dtype=np.intp), open_to, caller.project),
+                        records, state)
     found['demand'] = {name: states.number(value) for name, value in zip(
         NAMES, state.cluster.profiles[row])}
     found.update(_neighbours(state, gate, row, open_to, caller.project))
@@ -134,6 +136,14 @@ def describe(state: states.State, rows: IntArray, open_to: bool, project: str | 
             one['harm_to_others'] = states.number(harm[row])
         found.append(one)
     return found
+
+
+def _counted(listed: list[Document], records: explanations.Records, state: states.State
+             ) -> list[Document]:
+    """Add for how long each was in breach in this month."""
+    counted = records.breaches([one['uuid'] for one in listed], state.now)
+    return [{**one, 'breach_seconds': None if counted is None else counted.get(one['uuid'], 0.0)}
+            for one in listed]
 
 
 def _neighbours(state: states.State, gate: gates.Gate, row: int, open_to: bool,

@@ -26,6 +26,7 @@ from tracon_watcher.api import server
 from tracon_watcher.engine import aftermath
 from tracon_watcher.engine import engine as engines
 from tracon_watcher.engine import metrics
+from tracon_watcher.engine.storage import breaches
 from tracon_watcher.engine.storage import errors
 from tracon_watcher.engine.storage import moves
 from tracon_watcher.engine.storage import outcomes
@@ -33,6 +34,8 @@ from tracon_watcher.engine.storage import storage as storages
 
 LOG = logging.getLogger(__name__)
 _LATEST = 10
+# Polling intervals without a view of which it is not known what VMs suffered.
+_GAP = 3
 
 
 class Records:
@@ -73,6 +76,14 @@ class Records:
             raise faults.Unavailable('The database of moves cannot be read now.') from None
         return [_document(one, measured.get(one.id, ())) for one in found]
 
+    def breaches(self, vms: Sequence[str], now: float) -> Mapping[str, float] | None:
+        """Return for how many seconds of this month VMs were in breach; None: not known."""
+        try:
+            return self._storage.breaches.seconds(vms, now)
+        except errors.StorageFailed as error:
+            LOG.warning('For how long VMs were in breach cannot be read: %s', error)
+            return None
+
     def audit(self, uuid: str | None) -> Mapping[str, Any] | None:
         """Return what an audit told last, or the latest one; None: nothing.
 
@@ -106,8 +117,15 @@ def servers(conf: cfg.ConfigOpts, engine: engines.Engine,
         lambda: engine.view, Records(storage), conf,
         {name: one.works for name, one in engine.activities.items()},
         registry, conf.api.max_limit)
-    # What every list needs is worked out before anybody waits for it.
-    engine.after_view = built.state.prepare
+    counting = breaches.Clock(storage.breaches, _GAP * conf.engine.polling_interval_seconds)
+
+    def after_view() -> None:
+        # What every list needs is worked out before anybody waits for it.
+        state = built.state.prepare()
+        if state is not None:
+            counting.take(state.view.epoch, state.in_breach(), state.now)
+
+    engine.after_view = after_view
     found = [server.Server(built.application, conf.api.host, conf.api.port, conf.api.threads,
                            certificate=conf.api.certificate_file, key=conf.api.key_file)]
     if conf.api.metrics_port:

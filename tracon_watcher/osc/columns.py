@@ -61,6 +61,11 @@ def text(value: Any) -> Value:
     return Value(value, NONE if value in (None, '') else str(value))
 
 
+def minutes(seconds: float | None) -> Value:
+    """Return a duration, which people read in minutes."""
+    return Value(seconds, NONE if seconds is None else f'{seconds / 60:.0f} min')
+
+
 def share(value: float | None) -> str:
     """Return a share in per cent, for people."""
     return NONE if value is None else f'{100 * value:.0f} %'

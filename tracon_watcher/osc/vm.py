@@ -29,7 +29,7 @@ KEYS = ('slowdown', 'predicted', 'observed', 'iops_ratio', 'share', 'harm_to_oth
 _SHORT = ('Name', 'UUID', 'Project', 'Host', 'Slowdown', 'Predicted', 'Limit', 'Culprit',
           'Harm to Others')
 _LONG = ('Predicted Low', 'Predicted High', 'Agreement', 'IOPS Ratio', 'IOPS Limit',
-         'In Breach', 'Status', 'Updated')
+         'In Breach', 'In Breach This Month', 'Status', 'Updated')
 
 
 class ListVM(command.Lister):
@@ -100,7 +100,8 @@ def _row(one: dict[str, Any], long: bool) -> tuple[Any, ...]:
     return (*row, columns.number(slow['lower']), columns.number(slow['upper']),
             columns.text(one['agreement']),
             columns.number(ratio['predicted']), columns.number(one['limits']['min_iops_ratio']),
-            columns.text(one['in_breach']), columns.text(one['status']),
+            columns.text(one['in_breach']), columns.minutes(one.get('breach_seconds')),
+            columns.text(one['status']),
             columns.text(one['updated_at']))
 
 

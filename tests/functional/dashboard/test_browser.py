@@ -68,6 +68,12 @@ class BrowserCase(horizon.Cloud):
         self.page.wait_for_selector('h1:has-text("compute-1")')
         self.assertEqual([], self.browser.said)
 
+    def test_a_plan_is_started(self):
+        self.browser.open(PAGES[4])
+        self.page.click('text=Start the live migration')
+        self.page.wait_for_selector('text=The migrations begin')
+        self.assertEqual('SUCCEEDED', self.watcher.state)
+
 
 def pictures(folder):
     """Write pictures of pages for the guide into a folder."""

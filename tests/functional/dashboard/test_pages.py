@@ -30,6 +30,7 @@ from tracon_watcher.placement import cluster
 
 OVERVIEW, VMS, HOSTS, RECOMMENDATIONS = (
     f'/admin/interference_{name}/' for name in ('overview', 'vms', 'hosts', 'recommendations'))
+OWN = '/project/interference/'
 RECOMMENDATION = f'{RECOMMENDATIONS}{watcher.PLAN}/'
 PAGES = (OVERVIEW, VMS, HOSTS, RECOMMENDATIONS)
 SHOP_DB = documented.identity('shop-db')
@@ -83,7 +84,7 @@ class Pages(PagesCase):
     def test_vms(self):
         text = self.page(VMS)
         self.assertIn('Displaying 7 items', text)
-        self.assertIn('1.87 ± 0.15 1.72 (1.61–1.86) 1.50 crossed etl 82 % 1.04', text)
+        self.assertIn('1.87 ± 0.15 1.72 (1.61–1.86) 1.50 crossed 0 min etl 82 % 1.04', text)
         # The slowest comes first, and what is unknown last.
         order = [text.index(f' {name} compute') for name in ('shop-db', 'etl', 'wiki', 'legacy')]
         self.assertEqual(sorted(order), order)
@@ -154,6 +155,45 @@ class Pages(PagesCase):
             self.page(path)
             self.assertNotIn('<script>alert(1)', self.html, path)
             self.assertIn('&lt;script&gt;alert(1)', self.html, path)
+
+
+class OwnPages(PagesCase):
+
+    def setUp(self):
+        super().setUp()
+        vms = {uuid: dataclasses.replace(one, project=base.OWN)
+               if one.project == documented.SHOP else one for uuid, one in self.view.vms.items()}
+        self.view = dataclasses.replace(self.view, vms=vms)
+
+    def test_a_tenant_sees_its_own_vms_and_that_there_are_others(self):
+        self.decisions.counted = {SHOP_DB: 2520.0}
+        for user in (base.MEMBER, base.ADMIN):
+            self.sign_in(user)
+            text = self.page(OWN)
+            self.assertIn('Displaying 3 items', text, user)
+            self.assertIn('shop-db 1.87 1.87 ± 0.15 1.72 (1.61–1.86) 1.50 crossed 42 min '
+                          'VMs of other projects', text)
+            self.assertIn('shop-web', text)
+            text = self.page(f'{OWN}{SHOP_DB}/')
+            for said in ('VMs of other projects', 'Beyond it this month 42 min', 'CPU quota 30 %'):
+                self.assertIn(said, text)
+            for page in (OWN, f'{OWN}{SHOP_DB}/'):
+                self.page(page)
+                for hidden in ('etl', 'wiki', 'legacy', 'compute-', 'Harm'):
+                    self.assertNotIn(hidden, self.html.split('id="content_body"')[1], page)
+
+    def test_a_vm_of_another_project_is_not_found(self):
+        for user in (base.MEMBER, base.ADMIN):
+            self.sign_in(user)
+            answer = self.client.get(f'{OWN}{documented.identity("etl")}/')
+            self.assertEqual((302, OWN), (answer.status_code, answer.url))
+
+    def test_what_is_away_is_said(self):
+        self.decisions.counted = None
+        self.assertRegex(self.page(OWN), 'shop-db .* crossed – VMs of other')
+        self.identity.endpoints['interference'] = 'http://127.0.0.1:1'
+        self.sign_in(base.MEMBER)
+        self.assertIn('does not answer', self.page(OWN))
 
 
 class Recommendations(PagesCase):

@@ -58,7 +58,7 @@ class Engine:
         self.aftermath = aftermath.Aftermath(
             self._storage, lambda: self.view, lambda: self._term, lambda: self.now)
         self.made = planning.plan_moves(view.assessor, constraints.Constraints(),
-                                        plan.Parameters(explained=20), at)
+                                        plan.Parameters(explained=20), view.updated_at)
         state = view.assessor.cluster
         self.aftermath.recommended(list(learnt.documents(
             self.made, state, documented.AUDIT, at)))

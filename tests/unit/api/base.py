@@ -89,6 +89,7 @@ class Records:
         self.kept = []
         self.audits = []
         self.recommended = []
+        self.counted = {}
 
     def find(self, request_or_vm):
         return [one for one in self.kept
@@ -103,6 +104,9 @@ class Records:
                 return None
             found = found[places[0] + 1:]
         return found[:limit]
+
+    def breaches(self, vms, now):
+        return self.counted
 
     def audit(self, uuid):
         return next((one for one in self.audits if uuid in (None, one['audit'])), None)

@@ -52,6 +52,15 @@ class Content(base.ApiCase):
                           'updated_at': found['updated_at']},
                          self.get('/v1/vms')['state'])
 
+    def test_for_how_long_it_was_in_breach(self):
+        self.decisions.counted = {base.identity('web'): 754.5}
+        self.assertEqual([754.5, 0.0], [self.vm(name)['breach_seconds'] for name in ('web', 'db')])
+        listed = {one['name']: one['breach_seconds'] for one in self.get('/v1/vms')['vms']}
+        self.assertEqual({**dict.fromkeys(NAMES, 0.0), 'web': 754.5}, listed)
+        # The database is away.
+        self.decisions.counted = None
+        self.assertIsNone(self.vm('web')['breach_seconds'])
+
     def test_shares_and_victims(self):
         found = self.vm('db')
         self.assertEqual(['cron', 'small'], [one['name'] for one in found['culprits']])

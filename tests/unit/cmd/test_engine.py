@@ -161,6 +161,9 @@ class DecisionsTestCase(base.StorageCase):
             with self.assertLogs('tracon_watcher.cmd.engine_api', 'WARNING'):
                 self.assertRaisesRegex(faults.Unavailable, 'database.*Try again', found.moves,
                                        {}, None, 9)
+        with mock.patch.object(self.storage.breaches, 'seconds', autospec=True, side_effect=away):
+            with self.assertLogs('tracon_watcher.cmd.engine_api', 'WARNING'):
+                self.assertIsNone(found.breaches(['a'], base.NOW))
 
     def test_moves_with_their_outcomes_the_latest_first(self):
         prediction = {'predicted': 1.8, 'lower': 1.7, 'upper': None, 'in_breach': True}

@@ -32,7 +32,7 @@ class Keep:
     """For how many days records are kept.
 
     :param decisions: of the scheduler, and what audits told
-    :param moves: with their outcomes
+    :param moves: with their outcomes, and for how long VMs were in breach
     """
 
     decisions: float = 14.0
@@ -55,6 +55,7 @@ def purge(database: databases.Database, keep: Keep, now: float, trusted: bool = 
         (tables.DECISIONS, tables.DECISIONS.c.at, keep.decisions),
         (tables.AUDITS, tables.AUDITS.c.at, keep.decisions),
         (tables.MOVES, tables.MOVES.c.decided_at, keep.moves),
+        (tables.BREACHES, tables.BREACHES.c.at, keep.moves),
         (tables.COOLDOWNS, tables.COOLDOWNS.c.until, 2.0)]
     gone = {}
     for table, moment, days in rules:

@@ -19,6 +19,7 @@ from typing import Any
 from tracon_watcher.engine import cooldown
 from tracon_watcher.engine import outcomes as judgement
 from tracon_watcher.engine.storage import audits
+from tracon_watcher.engine.storage import breaches
 from tracon_watcher.engine.storage import cooldowns
 from tracon_watcher.engine.storage import database as databases
 from tracon_watcher.engine.storage import decisions
@@ -50,6 +51,7 @@ class Storage:
         self.lease = lease.Lease(database)
         self.decisions = decisions.Decisions(database)
         self.audits = audits.Audits(database)
+        self.breaches = breaches.Breaches(database)
         self.cooldowns = cooldowns.Cooldowns(database, cooldown_rule)
         self.moves = moves.Moves(database, cooldown_rule)
         self.outcomes = outcomes.Outcomes(database, move_cost, backoff)

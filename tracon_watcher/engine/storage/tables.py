@@ -114,6 +114,16 @@ OUTCOMES = sa.Table(
     sa.UniqueConstraint('move', 'delay'), sa.Index(None, 'verdict', 'due_at'),
     **_MYSQL)
 
+#: For how long VMs were in breach: a row for each VM and month (``2026-11 UUID``).
+BREACHES = sa.Table(
+    'breaches', METADATA,
+    sa.Column('id', sa.String(ID), primary_key=True),
+    sa.Column('vm', sa.String(ID), nullable=False),
+    sa.Column('seconds', sa.Double, nullable=False),
+    sa.Column('at', sa.Double, nullable=False),
+    sa.Index(None, 'at'),
+    **_MYSQL)
+
 KINDS = sa.Table(
     'action_kinds', METADATA,
     sa.Column('kind', sa.String(NAME), primary_key=True),

@@ -20,14 +20,15 @@ from tracon_watcher.testcloud import settings as settings_module
 
 # An installation links what is enabled into Horizon's own folder, which here belongs to all clouds.
 _TEXT = '''
-from openstack_dashboard.local import enabled
+from openstack_dashboard.local import enabled as _enabled
 import tracon_dashboard
 import watcher_dashboard
-enabled.__path__.append(tracon_dashboard.__path__[0] + '/enabled')
-enabled.__path__.append(watcher_dashboard.__path__[0] + '/local/enabled')
+_enabled.__path__.append(tracon_dashboard.__path__[0] + '/enabled')
+_enabled.__path__.append(watcher_dashboard.__path__[0] + '/local/enabled')
 ALLOWED_HOSTS = ['*']
-CACHES = {{'default': {{'BACKEND': 'django.core.cache.backends.filebased.FileBasedCache',
-                        'LOCATION': {cache!r}}}}}
+# Of sessions too, in its one process; by default there is room for 300 entries, and a page has more.
+CACHES = {{'default': {{'BACKEND': 'django.core.cache.backends.locmem.LocMemCache',
+                        'OPTIONS': {{'MAX_ENTRIES': 100_000}}}}}}
 COMPRESS_OFFLINE = False
 DEBUG = False
 OPENSTACK_HOST = {address!r}
@@ -44,6 +45,5 @@ def write(settings: settings_module.Settings) -> None:
     folder = settings.configuration / 'horizon/local'
     ini.write(folder / '__init__.py', '')
     ini.write(folder / 'local_settings.py', _TEXT.format(
-        address=settings_module.ADDRESS, cache=str(settings.data / 'horizon/cache'),
-        keystone=settings.auth_url, secret=settings.password,
+        address=settings_module.ADDRESS, keystone=settings.auth_url, secret=settings.password,
         static=str(settings.data / 'horizon/static')))
