@@ -19,5 +19,6 @@ from tracon_dashboard import columns
 register = template.Library()
 for cell in (columns.number, columns.share, columns.interval, columns.observed, columns.vm_link,
              columns.host_link, columns.culprit, columns.limit, columns.status, columns.share_bar,
-             columns.age, columns.minutes, columns.own_culprits, columns.state, columns.words, columns.span):
+             columns.age, columns.minutes, columns.own_culprits, columns.state, columns.words,
+             columns.span):
     register.filter(cell.__name__, cell)

@@ -76,7 +76,8 @@ class Routes:
                                           largest)}
         self._single: dict[str, tuple[str, Callable[[Asked, str], Document]]] = {
             'hosts': ('name', lambda asked, name: hosts.show(asked.caller, known, name)),
-            'vms': ('uuid', lambda asked, name: vms.show(asked.caller, known, records, gate, name)),
+            'vms': ('uuid', lambda asked, name: vms.show(
+                asked.caller, known, records, gate, name)),
             'audits': ('uuid', lambda asked, name: audits.show(
                 asked.caller, known, records, name)),
             'explanations': ('request_or_vm', lambda asked, name: explained.show(

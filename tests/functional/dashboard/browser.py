@@ -51,7 +51,7 @@ class Browser:
 
     def sign_in(self, user, password):
         self.page.context.clear_cookies()
-        self.page.goto(f'{self.root}/auth/login/')
+        self.page.goto(f'{self.root}/auth/login/?next=/project/interference/')
         self.page.fill('#id_username', user)
         self.page.fill('#id_password', password)
         self.page.click('#loginBtn')

@@ -46,6 +46,7 @@ class Guide(osc.OscCase):
         super().setUp()
         self.view = documented.cloud()
         self.decisions.kept = [documented.decision(self.view)]
+        self.decisions.counted = {documented.identity('shop-db'): 2520.0}
         self.decisions.audits = [documented.audit(self.view)]
 
     def test_what_it_shows_is_what_is_written(self):

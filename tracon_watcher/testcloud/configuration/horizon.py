@@ -18,7 +18,7 @@ from __future__ import annotations
 from tracon_watcher.testcloud.configuration import ini
 from tracon_watcher.testcloud import settings as settings_module
 
-# An installation links what is enabled into Horizon's own folder, which here belongs to all clouds.
+# An installation links what is enabled into Horizon's folder, which all clouds here share.
 _TEXT = '''
 from openstack_dashboard.local import enabled as _enabled
 import tracon_dashboard
@@ -26,7 +26,7 @@ import watcher_dashboard
 _enabled.__path__.append(tracon_dashboard.__path__[0] + '/enabled')
 _enabled.__path__.append(watcher_dashboard.__path__[0] + '/local/enabled')
 ALLOWED_HOSTS = ['*']
-# Of sessions too, in its one process; by default there is room for 300 entries, and a page has more.
+# Of sessions too, in its one process. By default it has room for 300 entries, too few for a page.
 CACHES = {{'default': {{'BACKEND': 'django.core.cache.backends.locmem.LocMemCache',
                         'OPTIONS': {{'MAX_ENTRIES': 100_000}}}}}}
 COMPRESS_OFFLINE = False

@@ -41,7 +41,8 @@ class TestPurge(base.StorageCase):
         for day in (0, 62):
             self.storage.breaches.add(['vm'], 60.0, base.NOW - day * DAY)
         gone = self.storage.purge(KEEP, base.NOW)
-        self.assertEqual({'decisions': 2, 'audits': 1, 'moves': 1, 'breaches': 1, 'cooldowns': 2}, gone)
+        self.assertEqual({'decisions': 2, 'audits': 1, 'moves': 1, 'breaches': 1, 'cooldowns': 2},
+                         gone)
         self.assertEqual('audit-0', self.storage.audits.get()['audit'])
         self.assertEqual(2, len(self.storage.decisions.find()))
         self.assertEqual(['move-0', 'move-29'], [one.id for one in self.storage.moves.find()])
