@@ -117,6 +117,25 @@ class TestProduct(base.ProductCase):
         self.assertEqual(202, answer.status_code, answer.text)
         self.wait('the audit', lambda: self.plans(audit))
 
+    def test_audit_templates(self):
+        compute = self.cloud.connection().compute
+        aggregate = compute.create_aggregate(name='fast disks')
+        self.addCleanup(compute.delete_aggregate, aggregate)
+        compute.add_host_to_aggregate(aggregate, self.cloud.settings.hosts[0])
+        self.addCleanup(compute.remove_host_from_aggregate, aggregate,
+                        self.cloud.settings.hosts[0])
+        command = [ETC / 'watcher/audit_templates.sh', 'fast disks']
+        for state in ('made', 'exists'):
+            done = subprocess.run(command, capture_output=True, text=True, check=True, env={
+                **os.environ, **self.cloud.environment(), 'PYTHONWARNINGS': 'ignore',
+                'PATH': f'{sys.prefix}/bin:{os.environ["PATH"]}'})
+            self.assertEqual(f'interference {state}\ninterference-fast disks {state}\n',
+                             done.stdout)
+        self.wait('the slowdown of both', self.known)
+        made = self.openstack('optimize', 'audit', 'create', '-a', 'interference-fast disks')
+        self.addCleanup(self.run_openstack, 'optimize', 'audit', 'delete', made['UUID'])
+        self.wait('its action plan', lambda: self.plans(made['UUID']))
+
     def test_the_dashboard_shows_what_prometheus_scrapes(self):
         self.wait('the slowdown of both', self.known)
         port = ports.free()
