@@ -24,6 +24,24 @@ from openstack_dashboard.utils import settings as setting_utils
 from tracon_dashboard import api
 
 
+class Table(tables.DataTable):
+    """A table of documents.
+
+    :cvar key: of what tells one from another, which is the marker of a page too
+    """
+
+    key = 'uuid'
+
+    def get_object_id(self, datum: dict[str, Any]) -> str:
+        return datum[self.key]
+
+    def get_object_display(self, datum: dict[str, Any]) -> str:
+        return datum.get('name') or datum[self.key]
+
+    def get_marker(self) -> str:
+        return self.data[-1][self.key] if self.data else ''
+
+
 class ListView(tables.DataTableView):
     """A table of one page of a list, with a link to the next.
 

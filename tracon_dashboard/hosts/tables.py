@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from horizon import tables
 
 from tracon_dashboard import columns
+from tracon_dashboard import listing
 
 
 class Filter(tables.FilterAction):
@@ -29,7 +30,9 @@ class Filter(tables.FilterAction):
         ('in_breach', _('Limit crossed ='), True, _('yes or no')))
 
 
-class HostsTable(tables.DataTable):
+class HostsTable(listing.Table):
+    key = 'name'
+
     name = tables.Column('name', verbose_name=_('Name'), link=lambda host: urls.reverse(
         'horizon:admin:interference_hosts:detail', args=(host['name'],)))
     type = tables.Column(lambda host: host['type'] or columns.NONE, verbose_name=_('Type'))
@@ -49,9 +52,3 @@ class HostsTable(tables.DataTable):
         pagination_param = 'marker'
         table_actions = (Filter,)
         multi_select = False
-
-    def get_object_id(self, datum):
-        return datum['name']
-
-    def get_marker(self):
-        return self.data[-1]['name'] if self.data else ''

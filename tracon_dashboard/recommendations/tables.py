@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from horizon import tables
 
 from tracon_dashboard import columns
+from tracon_dashboard import listing
 from tracon_dashboard.recommendations import plans
 
 
@@ -45,7 +46,7 @@ def _moves(plan):
                      f'{one["destination"]}' for one in plan['moves'])
 
 
-class PlansTable(tables.DataTable):
+class PlansTable(listing.Table):
     made = tables.Column(
         lambda plan: _now('%s ago') % columns.age(plan['created_at']),
         verbose_name=_('Recommended'), link=lambda plan: urls.reverse(
@@ -63,12 +64,3 @@ class PlansTable(tables.DataTable):
         pagination_param = 'marker'
         table_actions = (AuditNow,)
         multi_select = False
-
-    def get_object_id(self, datum):
-        return datum['uuid']
-
-    def get_object_display(self, datum):
-        return datum['uuid']
-
-    def get_marker(self):
-        return self.data[-1]['uuid'] if self.data else ''

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from horizon import tables
 
 from tracon_dashboard import columns
+from tracon_dashboard import listing
 
 
 class Filter(tables.FilterAction):
@@ -29,7 +30,7 @@ class Filter(tables.FilterAction):
         ('in_breach', _('Limit crossed ='), True, _('yes or no')))
 
 
-class VMsTable(tables.DataTable):
+class VMsTable(listing.Table):
     name = tables.Column(
         'name', verbose_name=_('Name'),
         link=lambda vm: urls.reverse('horizon:admin:interference_vms:detail', args=(vm['uuid'],)))
@@ -57,15 +58,6 @@ class VMsTable(tables.DataTable):
         pagination_param = 'marker'
         table_actions = (Filter,)
         multi_select = False
-
-    def get_object_id(self, datum):
-        return datum['uuid']
-
-    def get_object_display(self, datum):
-        return datum['name'] or datum['uuid']
-
-    def get_marker(self):
-        return self.data[-1]['uuid'] if self.data else ''
 
 
 class OwnFilter(tables.FilterAction):
