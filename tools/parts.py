@@ -84,6 +84,7 @@ PARTS = {
     'publication': _cloud(r'tests\.functional\.publication\.'),
     'soak': _cloud(r'tests\.functional\.soak\.'),
     'telemetry': _cloud(r'tests\.functional\.telemetry\.'),
+    'background': _cloud(r'tests\.functional\.background\.'),
     'lab': _cloud(r'tests\.functional\.lab\.'),
     'dashboard': _cloud(r'tests\.functional\.dashboard\.'),
     'cloud': _cloud(r'tests\.functional\.cloud\.'),

@@ -20,6 +20,7 @@ scheduling       which waiting task goes where: TRACON's, the optimum, our own
 simulator        a data centre in the computer, with measurements as the truth
 lab              measures interference between real guests (libvirt, QEMU)
 profiling        measures hosts of a real cloud with VMs of its own, through its APIs
+background       how much of a host's resources background work may have beside the VMs
 telemetry        Ceilometer's pollsters; readers of Gnocchi and Prometheus
 inventory        who runs where, asked of the cloud in bulk
 engine           the service: collects, keeps the state, publishes; its storage

@@ -40,6 +40,8 @@ SPEAKING = frozenset((
     'watcher'))
 SPEAKERS = {
     'api': {'keystonemiddleware'},
+    # tc
+    'background': {'subprocess'},
     'cmd': {'keystoneauth1', 'openstack', 'oslo_messaging'},
     'decision_engine': {'keystoneauth1', 'openstack', 'watcher'},
     'doctor': {'keystoneauth1'},
@@ -229,7 +231,7 @@ class SourceTestCase(unittest.TestCase):
                for name in dir(kind) if not name.startswith('_')}
         listed = {row.what for row in self.table if row.source == 'libvirt'}
         groups = {f'VIR_DOMAIN_STATS_{name}' for name in
-                  ('STATE', 'CPU_TOTAL', 'VCPU', 'BLOCK', 'PERF')}
+                  ('STATE', 'CPU_TOTAL', 'VCPU', 'BLOCK', 'PERF', 'INTERFACE')}
         flags = {'VIR_CONNECT_GET_ALL_DOMAINS_STATS_ACTIVE',
                  'VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT'}
         found = 0

@@ -69,7 +69,10 @@ class Domain:
         return self._uuid
 
     def ID(self) -> int:
-        return 1
+        return int(self._uuid[-12:], 16)
+
+    def vcpuPinInfo(self) -> list[tuple[bool, ...]]:
+        return [(True,) * 64]
 
     def name(self) -> str:
         return self._uuid

@@ -44,10 +44,16 @@ class ThrottledTimes:
     """The throttled time of each domain of a host, poll after poll.
 
     :param root: of the file system
+    :param unthrottled_polls: polls until a domain that was never throttled is read again; who
+        polls each second need not read each second that nothing is there
     """
 
-    def __init__(self, root: pathlib.Path = pathlib.Path('/')) -> None:
+    def __init__(self, root: pathlib.Path = pathlib.Path('/'), unthrottled_polls: int = 1) -> None:
         self._root = root
+        self._unthrottled_polls = unthrottled_polls
+        self._polls = 0
+        self._zero: set[pathlib.Path] = set()
+        self._within: tuple[object, set[str]] = None, set()
         #: By UUID and number of a domain, its group, or how often it is not to be sought.
         self._groups: dict[tuple[str, int], pathlib.Path | int] = {}
 
@@ -58,16 +64,31 @@ class ThrottledTimes:
         """
         groups: dict[tuple[str, int], pathlib.Path | int] = {}
         found = {}
+        self._polls += 1
+        if self._polls % self._unthrottled_polls == 0:
+            self._zero.clear()
         for uuid, number, name in domains:
             known = self._groups.get((uuid, number), 0)
             if isinstance(known, int):
                 known = self._group(uuid, number, name) or _PAUSE if known <= 1 else known - 1
-            total = None if isinstance(known, int) else _throttled(known)
+            total = None if isinstance(known, int) else (
+                0 if known in self._zero else _throttled(known))
+            if total == 0 and not isinstance(known, int):
+                self._zero.add(known)
             groups[uuid, number] = 1 if total is None and not isinstance(known, int) else known
             if total is not None:
                 found[uuid] = total
         self._groups = groups
         return found
+
+    def within(self, groups: Iterable[str]) -> set[str]:
+        """Return those of these control groups, such as "a/b", that a domain was read in."""
+        if self._within[0] != self._groups:
+            self._within = self._groups, {
+                name for name in groups for found in self._groups.values()
+                if not isinstance(found, int) and any(
+                    found.is_relative_to(self._root / mount / name) for mount in _MOUNTS)}
+        return self._within[1]
 
     def _group(self, uuid: str, number: int, name: str) -> pathlib.Path | None:
         """Return the domain's own control group."""

@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import threading
@@ -36,17 +37,29 @@ GROUPS = (libvirt.VIR_DOMAIN_STATS_STATE | libvirt.VIR_DOMAIN_STATS_CPU_TOTAL
 #: A domain that something else is doing is not waited for: what only its monitor knows is missing.
 FLAGS = (libvirt.VIR_CONNECT_GET_ALL_DOMAINS_STATS_ACTIVE
          | libvirt.VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT)
+#: The groups of who watches a host's VMs more often than Ceilometer: no more than is needed.
+VCPUS = (libvirt.VIR_DOMAIN_STATS_STATE | libvirt.VIR_DOMAIN_STATS_VCPU
+         | libvirt.VIR_DOMAIN_STATS_PERF)
+DISKS, INTERFACES = libvirt.VIR_DOMAIN_STATS_BLOCK, libvirt.VIR_DOMAIN_STATS_INTERFACE
 #: Seconds after which a call is given up. A rate would be wrong by as much as calls differ.
 PATIENCE = 20.0
 _MOST_GIVEN_UP = 3
+# Polls after which the cores of all domains are asked for again.
+_PINS_KEPT = 60
 
 #: What one call brings: when it began and ended (ns), and of each domain its UUID, number, name
-#: and statistics.
-_Answer = tuple[int, int, list[tuple[str, int, str, dict[str, Any]]]]
+#: and statistics; then the cores that each may run on.
+_Answer = tuple[int, int, list[tuple[str, int, str, dict[str, Any]]],
+                dict[tuple[str, int], frozenset[int]]]
 
 
 class StatisticsUnavailable(errors.TraconError):
     """libvirt cannot be reached, fails, or takes too long; says which, and what to look at."""
+
+
+def read_only(uri: str) -> Any:
+    """Return a connection that can change nothing."""
+    return libvirt.openReadOnly(uri)
 
 
 class Source:
@@ -56,15 +69,24 @@ class Source:
     :param patience: seconds that a call may take
     :param monotonic: the host's clock, in ns
     :param throttled: reads what domains' own CPU quotas do to them
+    :param groups: of statistics that are asked for
+    :param pins: whether to ask for the cores that domains may run on, a call each now and then
     """
 
     def __init__(self, connect: Callable[[], Any], patience: float = PATIENCE,
                  monotonic: Callable[[], int] = time.monotonic_ns,
-                 throttled: cpu_quota.ThrottledTimes | None = None) -> None:
+                 throttled: cpu_quota.ThrottledTimes | None = None, groups: int = GROUPS,
+                 pins: bool = False) -> None:
         self._connect = connect
         self._patience = patience
         self._monotonic = monotonic
         self._throttled = cpu_quota.ThrottledTimes() if throttled is None else throttled
+        self._groups = groups
+        self._asks_pins = pins
+        #: By UUID, the cores that the domains of the last poll may run on.
+        self.pinned: dict[str, frozenset[int]] = {}
+        self._pins: dict[tuple[str, int], frozenset[int]] = {}
+        self._pins_left = 0
         self._connection: Any = None
         self._domains = domain_stats.Domains()
         self._given_up: list[threading.Thread] = []
@@ -81,7 +103,9 @@ class Source:
         :raises StatisticsUnavailable: when libvirt cannot be reached, fails, or takes too long
         """
         with self._lock:
-            begin, end, answers = self._within_patience()
+            begin, end, answers, self._pins = self._within_patience()
+            self.pinned = {uuid: cores for (uuid, _number), cores in self._pins.items()}
+            self._pins_left = (self._pins_left or _PINS_KEPT) - 1
             step = (end - begin) / max(1, len(answers))
             return self._domains.counted(
                 ((uuid, begin + round((place + 0.5) * step), stats)
@@ -142,7 +166,15 @@ class Source:
 
     def _bulk_call(self, connection: Any) -> _Answer:
         begin = self._monotonic()
-        records = connection.getAllDomainStats(GROUPS, FLAGS)
+        records = connection.getAllDomainStats(self._groups, FLAGS)
         end = self._monotonic()
-        return begin, end, [
-            (domain.UUIDString(), domain.ID(), domain.name(), stats) for domain, stats in records]
+        answers = [(domain.UUIDString(), domain.ID(), domain.name(), stats)
+                   for domain, stats in records]
+        pins: dict[tuple[str, int], frozenset[int]] = {}
+        known = self._pins if self._pins_left else {}
+        for answer, (domain, _stats) in zip(answers if self._asks_pins else (), records):
+            with contextlib.suppress(libvirt.libvirtError):     # it may have ended since
+                pins[answer[:2]] = known[answer[:2]] if answer[:2] in known else frozenset(
+                    core for cores in domain.vcpuPinInfo() for core, may in enumerate(cores)
+                    if may)
+        return begin, end, answers, pins

@@ -51,6 +51,9 @@ class Domain:
     def name(self):
         return self._name
 
+    def vcpuPinInfo(self):
+        return [(True,) * 4]
+
 
 class Connection:
     """Gives one recorded answer after the other, the last of them again and again.

@@ -1,0 +1,116 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""Options of tracon-background, which throttles background work beside a host's VMs."""
+
+from oslo_config import cfg
+
+from tracon_watcher.conf import numbers
+
+GROUP = cfg.OptGroup(
+    'background', title='Background work',
+    help='Used by tracon-background, on each compute host that has background work.')
+
+GROUPS = [
+    cfg.ListOpt(
+        'groups', default=[],
+        help='Control groups with background work and nothing else, the most important first, as '
+             'paths below where control groups are mounted, such as background.slice. They need '
+             'not exist yet.'),
+    cfg.StrOpt(
+        'cgroup_root', default='/sys/fs/cgroup', help='Where control groups are mounted.'),
+    cfg.StrOpt(
+        'libvirt_uri', default='qemu:///system',
+        help='libvirt, whose domains are protected. It is opened for reading.'),
+    cfg.BoolOpt(
+        'dry_run', default=False,
+        help='Decide, log and count, but write no limit. Set it first.'),
+]
+
+LIMITS = [
+    cfg.StrOpt(
+        'cpus',
+        help='Cores that background work may use at most, such as 4-7,9. Unset: all. Those that a '
+             'VM is pinned to are taken away in any case.'),
+    cfg.StrOpt(
+        'memory_action', default='pause', choices=[
+            ('pause', 'all groups are paused; nothing is lost, and no memory is released'),
+            ('kill', 'the tasks of the least important groups are killed, until the others fit')],
+        help='What is done at once when what the groups use does not fit beside the VMs.'),
+    cfg.StrOpt(
+        'network_device', help='Interface that background work sends through. Unset: what it '
+                               'sends is not limited.'),
+    cfg.StrOpt(
+        'network_parent', default='root',
+        help='Class of the interface\'s queueing discipline that its traffic is in, such as 1:20. '
+             '"root" where the interface is its alone.'),
+    numbers.FloatOpt(
+        'network_capacity', 'Mbit/s', min=0.1, max=1e7,
+        help='What the VMs and background work can send together. Needed with network_device.'),
+    cfg.StrOpt(
+        'disk_device', help='Block device, not a partition, that background work and the VMs\' '
+                            'disks share, such as /dev/nvme0n1. Unset: it is not limited.'),
+    numbers.FloatOpt(
+        'disk_capacity', 'MB/s', min=0.1, max=1e7,
+        help='What the device reads and writes. With disk_device, set this, disk_requests or '
+             'both.'),
+    numbers.FloatOpt(
+        'disk_requests', 'requests a second', min=1.0, max=1e9,
+        help='Requests that the device serves, small and at random.'),
+    numbers.FloatOpt(
+        'minimum_share', 'share', default=0.01, min=0.0001, max=1.0,
+        help='Share of each of these capacities that background work always has, and the least '
+             'change of the VMs\' use that counts.'),
+]
+
+BANDS = [
+    option for name, factor, window, what in (
+        ('memory', 2.0, 60, 'memory'), ('rate', 2.0, 30, 'network and disks'),
+        ('processor', 1.0, 15, 'the CPU quota'))
+    for option in (
+        numbers.FloatOpt(
+            f'{name}_factor', 'standard deviations', default=factor, min=0.01, max=10.0,
+            help=f'Width of the VMs\' band for {what}. A higher one is violated less often and '
+                 f'{"is felt later" if name == "processor" else "leaves less"}.'),
+        numbers.IntOpt(
+            f'{name}_window', 'seconds', default=window, min=2, max=3600,
+            help=f'Seconds that the VMs\' band for {what} is learnt over.'))]
+
+QUOTA = [
+    numbers.FloatOpt(
+        'quota_minimum', 'cores', default=0.01, min=0.01, max=1024.0,
+        help='CPU quota of all groups while the VMs\' band is learnt.'),
+    numbers.FloatOpt(
+        'quota_increase', 'cores', default=0.1, min=0.01, max=1024.0,
+        help='What the quota grows by each second in which the VMs are within their band.'),
+    numbers.FloatOpt(
+        'quota_decrease', 'ratio', default=2.0, min=1.01, max=1000.0,
+        help='What the quota is divided by each second in which they are below.'),
+]
+
+METRICS = [
+    cfg.HostAddressOpt(
+        'listen_host', default='127.0.0.1', help='Address of the metrics for Prometheus.'),
+    cfg.PortOpt('listen_port', default=8642, help='Its port.'),
+]
+
+
+def list_opts():
+    """Return (group, options)."""
+    return [(GROUP, GROUPS + LIMITS + BANDS + QUOTA + METRICS)]
+
+
+def register_opts(conf):
+    """Register the options."""
+    conf.register_group(GROUP)
+    for group, options in list_opts():
+        conf.register_opts(options, group=group)
