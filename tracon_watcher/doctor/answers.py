@@ -34,7 +34,7 @@ from tracon_watcher.placement import limits
 MICROVERSION = (2, 98)
 MODES = ('off', 'advise', 'weigh', 'enforce')
 STRATEGY = 'tracon_interference'
-#: Of oslo.messaging's own, without a pool: nobody needs it.
+#: Of oslo.messaging's own, without a pool: it needs no reader.
 SPARE_QUEUE = f'{notifications.TOPIC}.info'
 # Seconds by which clocks may differ: less does not show beside the time that requests take.
 _CLOCKS = 5.0
@@ -303,7 +303,7 @@ def queues(found: Mapping[str, Queue | None], engine: configuration.Engine) -> I
     own, spare = found.get(notifications.POOL), found.get(SPARE_QUEUE)
     if own is not None and engine.notifications:
         if not own.consumers:
-            yield warning('notifications', f'nobody reads the queue {notifications.POOL}',
+            yield warning('notifications', f'the queue {notifications.POOL} has no reader',
                           'see whether tracon-engine runs, and what /healthz says of "listen"')
         elif own.consumers > 1:
             yield warning('notifications', f'{own.consumers} read the queue {notifications.POOL}: '
@@ -311,7 +311,7 @@ def queues(found: Mapping[str, Queue | None], engine: configuration.Engine) -> I
                           'alone read it; give other clouds a virtual host of their own')
     if spare is not None and not spare.consumers and spare.messages > _MANY_MESSAGES:
         yield warning('notifications', f'{spare.messages} messages wait in {SPARE_QUEUE}, which '
-                      'nobody reads', 'bound it with a policy of RabbitMQ\'s (max-length), and '
+                      'has no reader', 'bound it with a policy of RabbitMQ\'s (max-length), and '
                       'purge it')
 
 

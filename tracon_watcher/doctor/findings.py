@@ -65,7 +65,7 @@ class Check:
     """A check, and the facts that it takes.
 
     :param facts: names of attributes of the facts, the arguments of ``work`` in this order
-    :param work: returns the findings; it raises nothing and asks nobody
+    :param work: returns the findings; it raises nothing and asks no service
     """
 
     subject: str

@@ -100,7 +100,7 @@ BROKEN = (
     ('broker away', {'broker': findings.Unread('away', 'start it', findings.Severity.ERROR)},
      'error', 'broker', 'away', 'start it'),
     ('notifications unread', {'queues': {'tracon-notifications': answers.Queue(9, 0)}},
-     'warning', 'notifications', 'nobody reads', 'healthz'),
+     'warning', 'notifications', 'has no reader', 'healthz'),
     ('notifications read by others', {'queues': {'tracon-notifications': answers.Queue(0, 3)}},
      'warning', 'notifications', '3 read the queue tracon-notifications', 'virtual host'),
     ('queue that grows', {'queues': {'versioned_notifications.info': answers.Queue(20000, 0)}},
