@@ -79,6 +79,7 @@ PARTS = {
     'long': Part('long', r'tests\.long\.(?!test_cpus)', 'py3'),
     'kernels': Part('long', r'tests\.long\.test_cpus', 'py3'),
     'nova': Part('in-process', r'tests\.functional\.(nova|watcher|demo)\.', 'py3'),
+    'tenant': Part('in-process', r'tests\.functional\.tenant\.', 'py3', 'test'),
     'burst': _cloud(r'tests\.functional\.burst\.'),
     'storage': _cloud(r'tests\.functional\.storage\.'),
     'publication': _cloud(r'tests\.functional\.publication\.'),
