@@ -228,8 +228,10 @@ class DamageTest(base.MessagingCase):
 
     def setUp(self):
         super().setUp()
-        self.publisher, self.subscriber = self.engine(), self.listener(period=NEVER)
+        self.publisher = self.engine()
+        # First: a listener that asks before there is a snapshot reports that.
         self.publisher.publish(state((1, 1)))
+        self.subscriber = self.listener(period=NEVER)
         self.wait_for(lambda: self.subscriber.taken)
 
     def announce(self, change):
