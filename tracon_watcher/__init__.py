@@ -13,13 +13,8 @@
 """Predicts how virtual machines slow each other down, and acts on it.
 
 characteristics  what is known of a VM: four numbers, their order and units
-prediction       evaluates a stored model with numpy alone; models learns one
 contention       what counters say of a VM: demand, observed slowdown, what limits it
 placement        hosts, residents, limits, and the one judgement: assess()
-scheduling       which waiting task goes where: TRACON's, the optimum, our own
-simulator        a data centre in the computer, with measurements as the truth
-lab              measures interference between real guests (libvirt, QEMU)
-profiling        measures hosts of a real cloud with VMs of its own, through its APIs
 background       how much of a host's resources background work may have beside the VMs
 telemetry        Ceilometer's pollsters; readers of Gnocchi and Prometheus
 inventory        who runs where, asked of the cloud in bulk
@@ -27,10 +22,10 @@ engine           the service: collects, keeps the state, publishes; its storage
 messaging        carries snapshots and decisions between the engine and the others
 api              what operators and tenants ask the engine;  osc  their commands
 decision_engine  Watcher's goal, strategy, efficacy and scoring engines
-demo             stock Nova beside this extension, on measured truth
-testcloud        a whole OpenStack on one machine, with real guests
 conf             options, one module a group;  cmd  the program ``tracon``
+tenant           for tenants: load shifted away from contended workers
 ../nova_filters  the filter, the weigher and the extra specs Nova loads
 
-Rules of import stand in .importlinter; why, in the contributor's guide.
+What measures, simulates and demonstrates it is ../tracon_lab. Rules of import stand in
+.importlinter; why, in the contributor's guide.
 """

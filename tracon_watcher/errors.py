@@ -87,3 +87,7 @@ class NotEnoughData(TraconError):
         self.what = what
         self.found = found
         self.needed = needed
+
+
+class NotInstalled(TraconError):
+    """What something is built with is not installed; says what, and which package has it."""

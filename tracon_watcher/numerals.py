@@ -23,6 +23,7 @@ import argparse
 import functools
 import math
 import re
+from typing import Any
 from typing import Callable
 
 # [0-9] and not \d, which matches the digits of every script.
@@ -82,3 +83,13 @@ def within(low: float, high: float) -> str:
     if low > -math.inf:
         return f' of at least {low:.12g}'
     return f' of at most {high:.12g}' if high < math.inf else ''
+
+
+def shown(value: Any, parsed_args: argparse.Namespace) -> Any:
+    """Return a number rounded where people read it; what is undefined is empty, in JSON null."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None if parsed_args.formatter in ('json', 'yaml') else ''
+        if parsed_args.formatter == 'table':
+            return f'{value:.4g}'
+    return value

@@ -15,8 +15,9 @@
 import pathlib
 
 UNIT = pathlib.Path(__file__).parent.parent / 'unit'
-ROOMS = ('conf', 'contention', 'models', 'placement', 'scheduling', 'simulator')
-COMMANDS = ('tests.unit.cmd.test_app', 'tests.unit.cmd.test_model')
+ROOMS = ('conf', 'contention', 'placement', *(f'tracon_lab/{room}' for room in (
+    'contention', 'models', 'scheduling', 'simulator')))
+COMMANDS = ('tests.unit.cmd.test_app', 'tests.unit.tracon_lab.cmd.test_model')
 
 
 def load_tests(loader, tests, _pattern):

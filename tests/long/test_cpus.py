@@ -38,7 +38,7 @@ class TestCpus(kernels.KernelsCase):
         self.assertTrue(self.check('tests.unit.queueing.bits'))
 
     def test_schedulers_choose_the_same(self):
-        self.assertTrue(self.check('tests.unit.scheduling.choices'))
+        self.assertTrue(self.check('tests.unit.tracon_lab.scheduling.choices'))
 
     def test_unit_tests_of_choices_pass_under_the_kernels_of_each_cpu(self):
         self.check_tests([f'tests.unit.{module}' for module in CHOOSING])

@@ -36,7 +36,7 @@ from tests.soak import notifier
 from tests.soak import orders
 from tests.soak import services
 from tests.soak import world as worlds
-from tracon_watcher.cmd import bench_cluster
+from tracon_lab.cmd import bench_cluster
 
 _ROOT = pathlib.Path(__file__).parents[2]
 DATABASES = {kind.name: kind for kind in (databases.MariaDB, databases.PostgreSQL)}

@@ -30,15 +30,17 @@ from nova_filters import judgement
 from nova_filters import policy
 from nova_filters import report
 from tests import synthetic
-from tracon_watcher.cmd import packaged
-from tracon_watcher.lab import application_plans
-from tracon_watcher.lab import host_types
-from tracon_watcher.models import baseline
-from tracon_watcher.models import dataset
-from tracon_watcher.models import nonlinear
-from tracon_watcher.models import optimal_design
-from tracon_watcher.models import per_application
-from tracon_watcher.models import wmm
+from tracon_lab.cmd import packaged
+from tracon_lab.models import baseline
+from tracon_lab.models import dataset
+from tracon_lab.models import nonlinear
+from tracon_lab.models import optimal_design
+from tracon_lab.models import per_application
+from tracon_lab.models import wmm
+from tracon_lab.profiling import plan as cloud_plan
+from tracon_lab.testbed import application_plans
+from tracon_lab.testbed import host_types
+from tracon_watcher import assignment
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import attribution
 from tracon_watcher.placement import cluster
@@ -48,8 +50,6 @@ from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import planning
-from tracon_watcher.profiling import plan as cloud_plan
-from tracon_watcher.scheduling import assignment
 
 GRID = np.array(list(itertools.product(np.arange(5) / 4, repeat=3)))[1:]
 #: Shares of capacity that VMs demand; hosts have several of each.

@@ -33,7 +33,7 @@ class TestErrors(unittest.TestCase):
     def test_none_is_forgotten(self):
         for module in pkgutil.iter_modules(tracon_watcher.__path__):
             if module.name == 'lab':
-                importlib.import_module('tracon_watcher.lab.errors')
+                importlib.import_module('tracon_lab.testbed.errors')
         known = errors.TraconError.__subclasses__()
         self.assertGreaterEqual(len(known), 4)
         for kind in known:

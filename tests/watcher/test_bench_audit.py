@@ -21,11 +21,11 @@ import time
 import unittest
 from unittest import mock
 
+from tracon_lab.cmd import bench_audit
+from tracon_lab.cmd import bench_audit_arms
+from tracon_lab.cmd import bench_audit_cloud
+from tracon_lab.cmd import bench_child
 from tracon_watcher.cmd import app
-from tracon_watcher.cmd import bench_audit
-from tracon_watcher.cmd import bench_audit_arms
-from tracon_watcher.cmd import bench_audit_cloud
-from tracon_watcher.cmd import bench_child
 from tracon_watcher.placement import assessment
 
 OURS, WATCHERS = 'this strategy, all of it', "Watcher's vm_workload_consolidation"

@@ -14,14 +14,17 @@
 
 Every command of the namespace ``tracon.command`` may live in a module of its
 own and may need packages of its own (scikit-learn, libvirt, nova); only the
-command that is run has to be importable.
+command that is run has to be importable. Commands of the laboratory, which the
+entry point says by its extra, are there where that extra is installed.
 """
 
 import argparse
 import contextlib
+import functools
 import importlib.metadata
 import logging
 import os
+import re
 import sys
 
 from cliff import app
@@ -45,7 +48,8 @@ class LazyCommandManager(commandmanager.CommandManager):
     def load_commands(self, namespace: str) -> None:
         self.group_list.append(namespace)
         for entry_point in importlib.metadata.entry_points(group=namespace):
-            self.commands[entry_point.name.replace('_', ' ')] = entry_point
+            if all(map(_installed, entry_point.extras)):
+                self.commands[entry_point.name.replace('_', ' ')] = entry_point
 
 
 class TraconApp(app.App):
@@ -115,6 +119,19 @@ class TraconApp(app.App):
     def clean_up(self, cmd: command.Command, result: int, err: BaseException | None) -> None:
         # cliff has printed the error by now, and returns 1 whatever it was.
         self._failure = err
+
+
+@functools.cache
+def _installed(extra: str) -> bool:
+    """Say whether there is all that an extra of this package names."""
+    for requirement in importlib.metadata.requires('tracon-watcher') or ():
+        found = re.match(rf'([A-Za-z0-9._-]+)[^;]*;.*extra == .{extra}\b', requirement)
+        if found is not None:
+            try:
+                importlib.metadata.version(found[1])
+            except importlib.metadata.PackageNotFoundError:
+                return False
+    return True
 
 
 def _extras() -> list[str]:

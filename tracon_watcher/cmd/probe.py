@@ -111,7 +111,6 @@ class Read(lister.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
                                                                     list[tuple[Any, ...]]]:
-        from tracon_watcher.cmd import packaged
         from tracon_watcher.probe import readings
 
         rows = []
@@ -125,7 +124,7 @@ class Read(lister.Lister):
                              *(value * 1e3 for value in one.percentiles), one.answers, ''))
         return (('Phase', 'Mean (ms)', '95 % ± (ms)', 'Median', '90 %', '99 %', 'Slowest',
                  'Answers', 'No reading'),
-                [tuple(packaged.shown(value, parsed_args) for value in row) for row in rows])
+                [tuple(numerals.shown(value, parsed_args) for value in row) for row in rows])
 
 
 class Baseline(lister.Lister):
@@ -154,8 +153,6 @@ class Baseline(lister.Lister):
                                                                     list[tuple[Any, ...]]]:
         import dataclasses
         import time
-
-        from tracon_watcher.cmd import packaged
         from tracon_watcher.probe import baselines
         from tracon_watcher.probe import readings
 
@@ -173,68 +170,7 @@ class Baseline(lister.Lister):
                 for _, one in sorted(known.items())]
         return (('Host type', 'Phase', 'Rate (1/s)', 'Seconds', 'Amount', 'Mean (ms)',
                  '95 % ± of the mean', '95 % ± of a reading', 'Readings', 'Measured'),
-                [tuple(packaged.shown(value, parsed_args) for value in row) for row in rows])
-
-
-class Tune(lister.Lister):
-    """Find how gently a phase can be run and still feel contention, on hosts like this one.
-
-    Beside guests of this machine: intensity goes down until the probe slows no neighbour without
-    trouble, then duration as far as it still feels the trouble of others. Needs root, libvirt,
-    QEMU, genisoimage, two cores, and the machine to itself.
-    """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        from tracon_watcher.probe import phases
-
-        parser = super().get_parser(prog_name)
-        parser.add_argument('--phase', required=True, choices=tuple(phases.PHASES))
-        parser.add_argument('--output', required=True, type=pathlib.Path, metavar='FILE',
-                            help='the setting, and each step with its evidence (JSON)')
-        parser.add_argument('--cache', type=pathlib.Path, metavar='DIR',
-                            help='where images are kept')
-        return parser
-
-    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
-                                                                    list[tuple[Any, ...]]]:
-        from tracon_watcher import document
-        from tracon_watcher.lab import image
-        from tracon_watcher.lab import interruption
-        from tracon_watcher.lab import probe_scene
-        from tracon_watcher.lab import probe_tuning
-        from tracon_watcher.probe import phases
-        from tracon_watcher.probe import tuning
-
-        interruption.signals.install()
-        steps: list[Any] = []
-
-        def report(step: Any) -> None:
-            steps.append(step)
-            self.app.LOG.warning('%s: %s', _of_step(step), step.trial.evidence)
-
-        name, values = probe_tuning.INTENSITIES[parsed_args.phase]
-        try:
-            with probe_scene.built(parsed_args.cache or image.default_cache()) as scene:
-                found = tuning.tune(
-                    probe_tuning.STARTS[parsed_args.phase], name, values, probe_tuning.DURATIONS,
-                    probe_tuning.Trials(scene, phases.PHASES[parsed_args.phase]), report)
-        finally:
-            # Steps of a tuning that fails are evidence, too.
-            if steps:
-                document.write(probe_tuning.document(
-                    parsed_args.phase, steps[-1].setting, steps), parsed_args.output)
-        document.write(probe_tuning.document(parsed_args.phase, found, steps), parsed_args.output)
-        return (('Rate (1/s)', 'Seconds', 'Amount', 'Neighbours', 'Harmed', 'Detected', 'Passed'),
-                [(step.setting.rate, step.setting.seconds, step.setting.amount,
-                  'in trouble' if step.troubled else 'without trouble',
-                  '' if step.troubled else 'yes' if step.trial.harmed else 'no',
-                  ('yes' if step.trial.detected else 'no') if step.troubled else '',
-                  'yes' if step.kept else 'no') for step in steps])
-
-
-def _of_step(step: Any) -> str:
-    return (f'{step.setting.rate:g} a second for {step.setting.seconds:g} s, amount '
-            f'{step.setting.amount}')
+                [tuple(numerals.shown(value, parsed_args) for value in row) for row in rows])
 
 
 class Status(lister.Lister):
@@ -250,15 +186,13 @@ class Status(lister.Lister):
                                                                     list[tuple[Any, ...]]]:
         import asyncio
 
-        from tracon_watcher.cmd import packaged
-
         rows = [(sensor['host'], sensor['host_type'], phase, one['state'], one['ratio'],
                  one['low'], one['age'], one['reason'])
                 for sensor in asyncio.run(_ask(parsed_args.url))
                 for phase, one in sensor['phases'].items()]
         return (('Host', 'Host type', 'Phase', 'State', 'Times the baseline', 'At least',
                  'Age (s)', 'Reason'),
-                [tuple(packaged.shown(math.nan if value is None else value, parsed_args)
+                [tuple(numerals.shown(math.nan if value is None else value, parsed_args)
                        for value in row) for row in rows])
 
 

@@ -29,6 +29,22 @@ _SENSORS = pathlib.Path('/etc/tracon/sensors.json')
 _SECRET = pathlib.Path('/etc/tracon/probe.secret')
 
 
+def connect(name: str | None) -> Any:
+    """Return a connection to a cloud of clouds.yaml, or to that of OS_* without a name."""
+    from keystoneauth1 import exceptions as keystone_errors
+    import openstack
+    from openstack import exceptions as sdk_errors
+
+    try:
+        connection = openstack.connect(cloud=name)
+        connection.authorize()
+    except (sdk_errors.SDKException, keystone_errors.ClientException) as error:
+        raise errors.InvalidOption(
+            '--os-cloud', name, f'{error}: name a cloud of clouds.yaml, or set OS_* as for the '
+                                f'openstack command') from None
+    return connection
+
+
 class _Command(lister.Lister):
     """What both have in common; exit status 1 where something is not as it should be."""
 
@@ -89,24 +105,23 @@ class Deploy(_Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
                                                                     list[tuple[str, ...]]]:
-        from tracon_watcher.cmd import lab_cloud
-        from tracon_watcher.lab import domain
-        from tracon_watcher.lab import image
-        from tracon_watcher.lab import sensor_image
         from tracon_watcher.probe import controller
         from tracon_watcher.probe import deployment
+        from tracon_watcher.probe import guest_image
+        from tracon_watcher.probe import sensor_image
         from tracon_watcher import progress
 
         def build() -> deployment.Image:
-            built = sensor_image.build((parsed_args.cache or image.default_cache()).absolute())
+            cache = parsed_args.cache or guest_image.default_cache()
+            built = sensor_image.build(cache.absolute())
             return deployment.Image(
                 built.kernel, built.initramfs, built.disk,
-                f'{domain.COMMAND_LINE} {sensor_image.OPTIONS}', sensor_image.MEMORY_MIB)
+                f'{guest_image.COMMAND_LINE} {sensor_image.OPTIONS}', sensor_image.MEMORY_MIB)
 
         generators = tuple(map(_network, parsed_args.generator))
         secret = deployment.make_secret(parsed_args.secret_file)
         made = deployment.Deployment(
-            lab_cloud.connect(parsed_args.os_cloud),
+            connect(parsed_args.os_cloud),
             deployment.Wishes(parsed_args.network, generators, secret, parsed_args.headroom_mb,
                               tuple(parsed_args.host), parsed_args.aggregate,
                               parsed_args.host_type), build)
@@ -127,12 +142,11 @@ class Remove(_Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
                                                                     list[tuple[str, ...]]]:
-        from tracon_watcher.cmd import lab_cloud
         from tracon_watcher.probe import controller
         from tracon_watcher.probe import deployment
         from tracon_watcher import progress
 
-        project = deployment.Project(lab_cloud.connect(parsed_args.os_cloud))
+        project = deployment.Project(connect(parsed_args.os_cloud))
         there = project.servers()
         bar = progress.Progress(max(len(there), 1))
         # Nothing is to read what is about to go.

@@ -27,6 +27,7 @@ from watcher.common import nova_helper
 from watcher.common import utils
 from watcher.decision_engine.strategy.strategies import base
 
+from tracon_watcher import assignment
 from tracon_watcher.conf import decision_engine as options
 from tracon_watcher.decision_engine import goal
 from tracon_watcher.decision_engine import inventory
@@ -44,7 +45,6 @@ from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import constraints
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import planning
-from tracon_watcher.scheduling import assignment
 
 LOG = log.getLogger(__name__)
 NAME = 'tracon_interference'

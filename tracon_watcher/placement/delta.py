@@ -34,9 +34,9 @@ from typing import Any, Iterable, Iterator
 
 import numpy as np
 
+from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher import document
 from tracon_watcher import errors
-from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import columns
 from tracon_watcher.placement import lines as lines_module

@@ -12,7 +12,7 @@
 
 """What libvirt's statistics say of a host's domains, as counters.
 
-The same quantities as in :mod:`tracon_watcher.lab.observation`: what models were learned from and
+The same quantities as in :mod:`tracon_lab.testbed.observation`: what models were learned from and
 what they are applied to is counted in one way.
 """
 

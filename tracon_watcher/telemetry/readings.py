@@ -17,8 +17,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Protocol, Sequence
 
-from tracon_watcher import errors
 from tracon_watcher.characteristics import FloatArray, IntArray
+from tracon_watcher import errors
 
 
 class TelemetryUnavailable(errors.TraconError):

@@ -18,11 +18,11 @@ import tempfile
 import time
 import unittest
 
-from tracon_watcher.testcloud import cloud
-from tracon_watcher.testcloud import enclosure
-from tracon_watcher.testcloud import product
-from tracon_watcher.testcloud import requirements
-from tracon_watcher.testcloud import settings
+from tracon_lab.testcloud import cloud
+from tracon_lab.testcloud import enclosure
+from tracon_lab.testcloud import product
+from tracon_lab.testcloud import requirements
+from tracon_lab.testcloud import settings
 
 
 def left_behind(made):

@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 
 from tests.functional.cloud import base
-from tracon_watcher.testcloud import service
+from tracon_lab.testcloud import service
 
 # What is appended to a file or replaced in it, and the findings: severity and subject.
 OTHER_HOST = '[DEFAULT]\ntransport_url = rabbit://stack:tracon@127.0.0.1:1/\n'

@@ -17,8 +17,8 @@ import unittest
 
 from tests.functional.cloud import base
 from tests.functional.dashboard import browser
-from tracon_watcher.testcloud import product
-from tracon_watcher.testcloud import story
+from tracon_lab.testcloud import product
+from tracon_lab.testcloud import story
 
 PAGES = ('overview', 'vms', 'hosts', 'recommendations')
 

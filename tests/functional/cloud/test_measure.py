@@ -22,7 +22,7 @@ import tempfile
 import time
 
 from tests.functional.cloud import base
-from tracon_watcher.models import dataset
+from tracon_lab.models import dataset
 
 HOST = 'cmp1'
 POLLING = 5

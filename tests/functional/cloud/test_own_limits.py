@@ -22,7 +22,7 @@ import os
 import time
 
 from tests.functional.cloud import base
-from tracon_watcher.lab import programs
+from tracon_lab.testbed import programs
 
 AUDITS = int(os.environ.get('TRACON_AUDITS', 10))
 LOOP = programs.Unit(cpu_seconds=0.005)

@@ -16,11 +16,11 @@ import json
 import subprocess
 
 from tests.functional.cloud import base
+from tracon_lab.testcloud import hidden
+from tracon_lab.testcloud import network
+from tracon_lab.testcloud import product
+from tracon_lab.testcloud import service
 from tracon_watcher.probe import deployment
-from tracon_watcher.testcloud import hidden
-from tracon_watcher.testcloud import network
-from tracon_watcher.testcloud import product
-from tracon_watcher.testcloud import service
 
 
 class TestProbes(base.CloudCase):

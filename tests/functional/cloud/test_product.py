@@ -25,9 +25,9 @@ import requests
 
 from tests.functional.cloud import base
 from tests.functional import ports
-from tracon_watcher.lab import programs
-from tracon_watcher.testcloud import product
-from tracon_watcher.testcloud import settings
+from tracon_lab.testbed import programs
+from tracon_lab.testcloud import product
+from tracon_lab.testcloud import settings
 
 ETC = pathlib.Path(__file__).parents[3] / 'etc'
 PROMETHEUS = '''global: {{scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 2s}}

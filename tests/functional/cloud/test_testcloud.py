@@ -21,10 +21,10 @@ import time
 from openstack import exceptions
 
 from tests.functional.cloud import base
-from tracon_watcher.lab import programs
-from tracon_watcher.testcloud import cloud
-from tracon_watcher.testcloud import errors
-from tracon_watcher.testcloud import settings
+from tracon_lab.testbed import programs
+from tracon_lab.testcloud import cloud
+from tracon_lab.testcloud import errors
+from tracon_lab.testcloud import settings
 
 
 class TestTestCloud(base.CloudCase):

@@ -29,7 +29,7 @@ import numpy as np
 from tests.functional.dashboard import horizon
 from tests.unit.api import base
 from tests.unit.osc import documented
-from tracon_watcher.cmd import bench_cluster
+from tracon_lab.cmd import bench_cluster
 from tracon_watcher.engine import view as views
 from tracon_watcher.placement import assessment
 

@@ -18,10 +18,10 @@ import tempfile
 import unittest
 from unittest import mock
 
-from tests.unit.models import synthetic
-from tracon_watcher.demo import crew
-from tracon_watcher.demo import oracle
-from tracon_watcher.demo import settings
+from tests.unit.tracon_lab.models import synthetic
+from tracon_lab.demo import crew
+from tracon_lab.demo import oracle
+from tracon_lab.demo import settings
 
 
 class TestDemo(unittest.TestCase):

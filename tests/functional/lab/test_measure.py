@@ -26,9 +26,9 @@ import unittest
 
 import numpy as np
 
-from tracon_watcher.lab import image
-from tracon_watcher.lab import plan
-from tracon_watcher.models import dataset
+from tracon_lab.models import dataset
+from tracon_lab.testbed import plan
+from tracon_watcher.probe import guest_image
 
 PROGRAMS = ('qemu-system-x86_64', 'libvirtd', 'virtlogd', 'gcc', 'busybox', 'sqlite3',
             'mkfs.ext4', 'nbdkit', 'apt-get', 'dpkg-deb')
@@ -57,7 +57,7 @@ def reason_to_skip():
     if not any(pathlib.Path('/boot').glob('vmlinuz-*')):
         return 'needs a kernel in /boot'
     try:
-        with open(image.default_cache() / 'lock', 'w') as lock:
+        with open(guest_image.default_cache() / 'lock', 'w') as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return ''
@@ -82,7 +82,7 @@ def left_behind():
         if 'guest=tracon-' in command or name in ('nbdkit', 'libvirtd', 'virtlogd') \
                 or name.startswith('canary-'):
             found.append(command)
-    found += [str(path) for path in image.default_cache().glob('run-*')]
+    found += [str(path) for path in guest_image.default_cache().glob('run-*')]
     found += [str(path) for path in pathlib.Path('/run/libvirt').glob('*-sock')]
     return sorted(found)
 
@@ -98,13 +98,13 @@ class TestRealGuests(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.output = pathlib.Path(folder.name) / 'measured.csv'
         # No measurement runs, as the lock says: these are of one that was killed.
-        for stale in image.default_cache().glob('run-*'):
+        for stale in guest_image.default_cache().glob('run-*'):
             shutil.rmtree(stale)
         self.before = left_behind()
 
     def measure(self, host_type, windows=PLAN, report=lambda line: None):
-        from tracon_watcher.lab import acceptance
-        from tracon_watcher.lab import measure
+        from tracon_lab.testbed import acceptance
+        from tracon_lab.testbed import measure
         # A test machine is not quiet: what is tested is the way, not the numbers.
         careless = acceptance.Limits(foreign=2.0, foreign_other=64.0, steal=1.0, canary=10.0,
                                      bracket=10.0, attempts=12)

@@ -17,9 +17,9 @@ import unittest
 from xml.etree import ElementTree
 
 from tests.functional.telemetry import guests
-from tracon_watcher.cmd import lab_own_limits
-from tracon_watcher.lab import causes
-from tracon_watcher.lab import own_limits
+from tracon_lab.cmd import lab_own_limits
+from tracon_lab.testbed import causes
+from tracon_lab.testbed import own_limits
 from tracon_watcher.telemetry import libvirt
 from tracon_watcher.telemetry import meters
 

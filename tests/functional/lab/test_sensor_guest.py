@@ -22,9 +22,10 @@ import unittest
 from unittest import mock
 
 from tests.functional.telemetry import guests
-from tracon_watcher.lab import errors
-from tracon_watcher.lab import image
-from tracon_watcher.lab import sensor_image
+from tracon_lab.testbed import errors
+from tracon_lab.testbed import sensor_guest
+from tracon_watcher.probe import guest_image
+from tracon_watcher.probe import sensor_image
 
 INTEGERS = 5_000_000
 
@@ -39,14 +40,14 @@ class TestSensorGuest(unittest.TestCase):
     def setUp(self):
         super().setUp()
         reason = guests.reason_to_skip()
-        if not reason and not any(map(shutil.which, sensor_image.ISO_TOOLS)):
+        if not reason and not any(map(shutil.which, sensor_guest.ISO_TOOLS)):
             reason = 'needs genisoimage'
         if reason:
             self.skipTest(reason)
-        from tracon_watcher.lab import sensor_guest
+        from tracon_lab.testbed import sensor_guest
         self.sensor_guest = sensor_guest
-        image.default_cache().mkdir(parents=True, exist_ok=True)
-        folder = tempfile.TemporaryDirectory(dir=image.default_cache(), prefix='test-')
+        guest_image.default_cache().mkdir(parents=True, exist_ok=True)
+        folder = tempfile.TemporaryDirectory(dir=guest_image.default_cache(), prefix='test-')
         self.addCleanup(folder.cleanup)
         self.cache = pathlib.Path(folder.name)
         self.cache.chmod(0o755)

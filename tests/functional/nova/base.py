@@ -28,8 +28,8 @@ import sqlalchemy.exc
 from nova_filters import worker
 from tests.functional import patient
 from tests import synthetic
+from tracon_lab.demo import idle_threads
 from tracon_watcher.conf import nova_filters as conf_module
-from tracon_watcher.demo import idle_threads
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer

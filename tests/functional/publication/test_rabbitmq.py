@@ -23,7 +23,7 @@ import numpy as np
 from tests.functional.publication import base
 from tests.unit.messaging import test_exchange
 from tests.unit.placement import snapshots
-from tracon_watcher.cmd import bench_cluster
+from tracon_lab.cmd import bench_cluster
 from tracon_watcher.messaging import link
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import snapshot

@@ -267,7 +267,7 @@ class TestAgents(unittest.TestCase):
             self.assertGreaterEqual(value, before[key], key)
 
     def test_as_the_lab_counts(self):
-        from tracon_watcher.lab import observation
+        from tracon_lab.testbed import observation
         from tracon_watcher.telemetry import libvirt
         source = self.agents.pollster('tracon.vm').source
 

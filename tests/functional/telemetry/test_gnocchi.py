@@ -34,7 +34,7 @@ def reason_to_skip():
     """Why there can be no Gnocchi here; empty when there can."""
     if importlib.util.find_spec('gnocchi') is None:
         return 'needs gnocchi (the extra "gnocchi")'
-    from tracon_watcher.cmd import bench_gnocchi_server
+    from tracon_lab.cmd import bench_gnocchi_server
     missing = bench_gnocchi_server.missing()
     return f'needs {missing}' if missing else ''
 
@@ -47,7 +47,7 @@ class TestRealGnocchi(unittest.TestCase):
         reason = reason_to_skip()
         if reason:
             raise unittest.SkipTest(reason)
-        from tracon_watcher.cmd import bench_gnocchi_server
+        from tracon_lab.cmd import bench_gnocchi_server
         from tracon_watcher.telemetry import rest
         folder = tempfile.TemporaryDirectory(prefix='tracon-gnocchi-')
         cls.addClassCleanup(folder.cleanup)
@@ -205,8 +205,8 @@ class TestBenchmark(unittest.TestCase):
         import argparse
         import io
 
-        from tracon_watcher.cmd import bench_gnocchi
-        from tracon_watcher.cmd import bench_gnocchi_server
+        from tracon_lab.cmd import bench_gnocchi
+        from tracon_lab.cmd import bench_gnocchi_server
         from tracon_watcher import progress
         arguments = argparse.Namespace(vms=30, sample=10, window=5, points=20, other_metrics=2,
                                        page=10, pages=[4], at_once=2, processes=1)

@@ -29,9 +29,9 @@ import sqlalchemy.exc
 
 from tests.functional import patient
 from tests import synthetic
-from tracon_watcher.demo import door
-from tracon_watcher.demo import idle_threads
-from tracon_watcher.demo import watcher_box
+from tracon_lab.demo import door
+from tracon_lab.demo import idle_threads
+from tracon_lab.demo import watcher_box
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import snapshot

@@ -12,7 +12,7 @@
 
 """More cases than tests/unit has."""
 
-from tests.unit.cmd import test_bench_batches
+from tests.unit.tracon_lab.cmd import test_bench_batches
 
 
 class LongTestBenchBatches(test_bench_batches.TestBenchBatches):

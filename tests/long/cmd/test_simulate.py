@@ -12,7 +12,7 @@
 
 """More figures of a small data centre than tests/unit draws."""
 
-from tests.unit.cmd import test_simulate
+from tests.unit.tracon_lab.cmd import test_simulate
 
 
 class LongTestFigures(test_simulate.TestFigures):

@@ -17,7 +17,7 @@ import unittest
 
 import numpy as np
 
-from tracon_watcher.models import nonlinear
+from tracon_lab.models import nonlinear
 
 
 class TestSearch(unittest.TestCase):

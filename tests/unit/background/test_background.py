@@ -26,13 +26,13 @@ from hypothesis import given
 from hypothesis import strategies
 
 from tests.unit.telemetry import replay
+from tracon_lab.cmd import bench_background
 from tracon_watcher.background import cgroups
 from tracon_watcher.background import controllers
 from tracon_watcher.background import daemon
 from tracon_watcher.background import regulator
 from tracon_watcher.cmd import app
 from tracon_watcher.cmd import background_service
-from tracon_watcher.cmd import bench_background
 from tracon_watcher import errors
 from tracon_watcher.telemetry import cpu_quota
 

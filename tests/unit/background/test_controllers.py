@@ -28,9 +28,9 @@ from hypothesis import given
 from hypothesis import strategies
 import numpy as np
 
+from tracon_lab.cmd import simulate_background
 from tracon_watcher.background import controllers
 from tracon_watcher.cmd import app
-from tracon_watcher.cmd import simulate_background
 from tracon_watcher import errors
 
 SETTING = controllers.Setting(2.0, 4)
@@ -60,7 +60,7 @@ def recorded():
 
     It was recorded by ``tracon lab measure``, which changes what runs in it.
     """
-    text = (importlib.resources.files('tracon_watcher.lab') / 'data/same-core-raw-disk.csv'
+    text = (importlib.resources.files('tracon_lab.testbed') / 'data/same-core-raw-disk.csv'
             ).read_text()
     used = {}
     for row in csv.DictReader(io.StringIO('\n'.join(

@@ -19,11 +19,11 @@ import importlib.metadata
 import io
 import unittest
 
-from tracon_watcher.cmd import arguments
-from tracon_watcher.cmd import bench_engine
-from tracon_watcher.cmd import bench_snapshot
-from tracon_watcher.cmd import simulate
-from tracon_watcher.cmd import simulate_hosts
+from tracon_lab.cmd import arguments
+from tracon_lab.cmd import bench_engine
+from tracon_lab.cmd import bench_snapshot
+from tracon_lab.cmd import simulate
+from tracon_lab.cmd import simulate_hosts
 from tracon_watcher import numerals
 
 

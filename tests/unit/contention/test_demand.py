@@ -20,9 +20,9 @@ from hypothesis import strategies
 import numpy as np
 
 from tests.unit.contention import synthetic
-from tests.unit.contention import test_calibration
+from tests.unit.tracon_lab.contention import test_calibration
+from tracon_lab.contention import signals
 from tracon_watcher.contention import demand
-from tracon_watcher.contention import signals
 
 WORK = synthetic.Work
 BUSY = {'CPU': WORK(), 'storage': WORK(cpu=0.0005, requests=2),

@@ -15,13 +15,13 @@ import unittest
 import numpy as np
 
 from tests import synthetic
+from tracon_watcher import assignment
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import constraints
 from tracon_watcher.placement import jointly
 from tracon_watcher.placement import occupancy
 from tracon_watcher.placement import queues
-from tracon_watcher.scheduling import assignment
 
 
 class TestJointly(unittest.TestCase):

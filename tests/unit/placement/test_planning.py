@@ -21,6 +21,7 @@ from hypothesis import strategies
 import numpy as np
 
 from tests import synthetic
+from tracon_watcher import assignment
 from tracon_watcher import errors
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
@@ -29,7 +30,6 @@ from tracon_watcher.placement.constraints import Against
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import planning
-from tracon_watcher.scheduling import assignment
 
 NOW = 1000.0
 FREE = plan.Parameters(min_gain=0.02, migration_cost=0.0, max_migrations=4)

@@ -28,15 +28,15 @@ import unittest
 
 import numpy as np
 
+from tracon_lab.cmd import packaged
+from tracon_watcher import assignment
 from tracon_watcher.characteristics import NAMES
-from tracon_watcher.cmd import packaged
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import constraints
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import planning
-from tracon_watcher.scheduling import assignment
 
 HOST_TYPES = ('same-core-raw-disk', 'shared-slow-device')
 #: As the strategy's, see tests.watcher.test_plugins.

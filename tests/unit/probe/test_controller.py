@@ -20,13 +20,13 @@ import unittest
 from unittest import mock
 
 from tests.unit.probe import test_generator
+from tracon_lab import simulated_sensor as simulated
 from tracon_watcher import errors
 from tracon_watcher.probe import baselines
 from tracon_watcher.probe import controller
 from tracon_watcher.probe import detection
 from tracon_watcher.probe import generator
 from tracon_watcher.probe import phases
-from tracon_watcher.probe import simulated
 
 SECRET = test_generator.SECRET
 MEMORY = phases.Setting(100.0, 0.1, 20_000)

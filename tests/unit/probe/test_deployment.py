@@ -39,16 +39,15 @@ from openstack.placement.v1 import resource_provider
 from openstack.placement.v1 import resource_provider_inventory as inventory
 import requests
 
-from tracon_watcher.cmd import lab_cloud
 from tracon_watcher.cmd import probe_deploy
 from tracon_watcher.decision_engine import rules
 from tracon_watcher.engine import state
 from tracon_watcher import errors
-from tracon_watcher.lab import domain
-from tracon_watcher.lab import sensor_image
 from tracon_watcher.probe import answers
 from tracon_watcher.probe import controller
 from tracon_watcher.probe import deployment
+from tracon_watcher.probe import guest_image
+from tracon_watcher.probe import sensor_image
 
 OURS = 'service-project'
 
@@ -552,7 +551,7 @@ class TestCommands(DeploymentTestCase):
         super().setUp()
         self.app = mock.Mock()
         self.output, self.secret = self.folder / 'sensors.json', self.folder / 'secret'
-        self.enterContext(mock.patch.object(lab_cloud, 'connect', autospec=True,
+        self.enterContext(mock.patch.object(probe_deploy, 'connect', autospec=True,
                                             return_value=self.cloud))
         self.image = self.enterContext(mock.patch.object(
             sensor_image, 'build', autospec=True, return_value=sensor_image.SensorImage(
@@ -581,7 +580,8 @@ class TestCommands(DeploymentTestCase):
         self.assertIn(f'secret={secret.hex()}',
                       base64.b64decode(self.cloud.requests[0]['user_data']).decode())
         disk = self.cloud.images[self.cloud.requests[0]['image_id']]
-        self.assertEqual(f'{domain.COMMAND_LINE} {sensor_image.OPTIONS}', disk.os_command_line)
+        self.assertEqual(f'{guest_image.COMMAND_LINE} {sensor_image.OPTIONS}',
+                         disk.os_command_line)
         self.assertEqual(sensor_image.MEMORY_MIB, self.cloud.flavors[0].ram)
         self.assertEqual(0, self.deploy_it()[0])
         self.assertEqual(secret, answers.read_secret(self.secret))

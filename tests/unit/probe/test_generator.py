@@ -21,12 +21,12 @@ from unittest import mock
 
 import numpy as np
 
+from tracon_lab import simulated_sensor as simulated
 from tracon_watcher import errors
 from tracon_watcher.probe import answers
 from tracon_watcher.probe import generator
 from tracon_watcher.probe import phases
 from tracon_watcher.probe import readings
-from tracon_watcher.probe import simulated
 
 SECRET = b's' * 32
 QUICK = phases.Setting(100.0, 0.2, 20_000)

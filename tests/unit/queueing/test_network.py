@@ -19,9 +19,9 @@ from hypothesis import strategies
 import numpy as np
 
 from tests.unit.queueing import product_form
+from tracon_lab.simulator import loops
 from tracon_watcher.queueing import capacity
 from tracon_watcher.queueing import network
-from tracon_watcher.simulator import loops
 
 #: Parts of time alone, and weights, that VMs have.
 USED = strategies.one_of(strategies.floats(0.02, 0.97), strategies.sampled_from([0.0, 1.0]))

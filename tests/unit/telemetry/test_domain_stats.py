@@ -14,7 +14,7 @@ import re
 import unittest
 
 from tests.unit.telemetry import replay
-from tracon_watcher.lab import observation
+from tracon_lab.testbed import observation
 from tracon_watcher.telemetry import domain_stats
 from tracon_watcher.telemetry import meters
 

@@ -16,7 +16,7 @@ import tempfile
 import unittest
 
 from tests.unit.telemetry import replay
-from tracon_watcher.lab import observation
+from tracon_lab.testbed import observation
 from tracon_watcher.telemetry import host_totals
 from tracon_watcher.telemetry import meters
 

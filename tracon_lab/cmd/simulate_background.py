@@ -1,0 +1,117 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+from __future__ import annotations
+
+import argparse
+import lzma
+import pathlib
+from typing import Any
+
+from cliff import lister
+import numpy as np
+
+from tracon_lab.cmd import arguments
+from tracon_watcher import errors
+from tracon_watcher import files
+from tracon_watcher import numerals
+
+COLUMNS = ('factor', 'window', 'loads', 'violations_mean', 'violations_most', 'left')
+_FULL = 100.0
+
+
+class Background(lister.Lister):
+    """Replay recorded loads, and tell what a reservation leaves for background work.
+
+    The study of Fig. 5.4 of Scavenger: for each std-factor c and window w, how often a load was
+    above the μ + cσ that were reserved for it, and which share of the capacity was left.
+
+    The file is CSV, as it is or compressed (.xz, .gz), with the columns day, vm, m0, m1 and so
+    on: a row for each VM and day, in per cent. CPU use on PlanetLab is published in that way.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add = parser.add_argument
+        add('file', metavar='FILE')
+        add('--factors', type=arguments.listed(numerals.number(0.01, 10)), metavar='C,…',
+            default=[0.5, 1.0, 1.5, 2.0, 2.5, 3.0], help='(default: 0.5 to 3)')
+        add('--windows', type=arguments.listed(numerals.whole(2, 1000)), metavar='W,…',
+            default=[6, 12, 24, 48], help='in samples (default: 6, 12, 24, 48)')
+        add('--vms', type=numerals.whole(1, 1000), default=1, metavar='N',
+            help='VMs of one day, as they are in the file, whose mean is one load (default: '
+                 '%(default)s)')
+        add('--plot', type=arguments.picture('.png', '.svg'), metavar='FILE',
+            help='picture of it (PNG or SVG); needs the extra "plots"')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
+        from tracon_watcher.background import controllers
+        load = read(parsed_args.file, parsed_args.vms)
+        rows: list[tuple[Any, ...]] = []
+        for factor in parsed_args.factors:
+            for window in parsed_args.windows:
+                if window >= load.shape[1]:
+                    raise errors.InvalidOption('--windows', window, f'the loads have '
+                                               f'{load.shape[1]} samples: name fewer')
+                violations, left = controllers.replay(
+                    load, _FULL, controllers.Setting(factor, window))
+                rows.append((factor, window, len(load), float(violations.mean()),
+                             int(violations.max()), float(left.mean())))
+        if parsed_args.plot:
+            _plot(parsed_args.plot, rows)
+        return COLUMNS, [tuple(numerals.shown(value, parsed_args) for value in row)
+                         for row in rows]
+
+
+def read(path: str, together: int) -> np.ndarray:
+    """Return loads, (n, t) in per cent: of ``together`` rows of one day the mean.
+
+    :raises tracon_watcher.errors.InvalidDocument: naming file, line, column and value
+    """
+    from tracon_watcher import csv_table
+    remedy = 'expected a CSV file with the columns day, vm, m0, m1 …'
+    if path.endswith('.xz'):
+        try:
+            with lzma.open(path, 'rt', encoding='utf-8') as stream:
+                table = csv_table.parse(stream.read(), path, ('day', 'vm', 'm0'))
+        except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError) as error:
+            raise errors.InvalidDocument(path, 'the file', str(error), remedy) from None
+    else:
+        table = csv_table.parse(files.text(path, remedy), path, ('day', 'vm', 'm0'))
+    columns = [name for name in table.columns if name not in ('day', 'vm')]
+    days: dict[str, list[list[float]]] = {}
+    for row in table.rows:
+        days.setdefault(row.text('day'), []).append(
+            [row.optional(name, 0.0, _FULL) for name in columns])
+    loads = [np.mean(rows[start:start + together], axis=0) for rows in days.values()
+             for start in range(0, len(rows) - together + 1, together)]
+    if not loads:
+        raise errors.InvalidOption('--vms', together, f'no day in {path} has so many VMs')
+    return np.array(loads)
+
+
+def _plot(path: pathlib.Path, rows: list[tuple[Any, ...]]) -> None:
+    from matplotlib import figure
+    drawing = figure.Figure(figsize=(8, 3.6), layout='constrained')
+    most, left = drawing.subplots(1, 2)
+    for window in dict.fromkeys(row[1] for row in rows):
+        own = [row for row in rows if row[1] == window]
+        factors = [row[0] for row in own]
+        most.plot(factors, [row[3] for row in own], 'o-', markersize=3, label=f'w = {window}')
+        left.plot(factors, [100 * row[5] for row in own], 'o-', markersize=3)
+    most.set(xlabel='std-factor c', ylabel='violations of a load, mean', ylim=(0, None))
+    left.set(xlabel='std-factor c', ylabel='left for background work, %', ylim=(0, 100))
+    for axes in (most, left):
+        axes.grid(alpha=0.3)
+    most.legend(frameon=False)
+    drawing.savefig(path, dpi=110)
