@@ -67,7 +67,7 @@ def measure(arguments: argparse.Namespace, directory: pathlib.Path) -> list[tupl
     # Nova is heavy, and only this command needs it here. It comes first: the plugins decide how
     # numpy is to run in a scheduler, before that is imported.
     from tracon_lab.cmd import bench_nova
-    from tracon_watcher.cmd import bench_cluster  # noqa: H306
+    from tracon_lab.cmd import bench_cluster  # noqa: H306
     from tracon_watcher.placement import queues
     from tracon_watcher.placement import snapshot
 

@@ -201,7 +201,7 @@ class TestRealGuests(unittest.TestCase):
 
     def test_terminated_in_the_middle_it_leaves_nothing(self):
         command = [sys.executable, '-X', 'faulthandler', '-c',
-                   'import sys; from tracon_watcher.cmd import lab; c = lab.Measure(None, None); '
+                   'import sys; from tracon_lab.cmd import lab; c = lab.Measure(None, None); '
                    'c.take_action(c.get_parser("x").parse_args(sys.argv[1:]))',
                    '--host-type', 'same-core-raw-disk', '--plan', 'small', '--accelerator',
                    'qemu', '--output', str(self.output)]
