@@ -25,10 +25,9 @@ import types
 
 import numpy as np
 
-from nova_filters import decision
-from nova_filters import judgement
+from nova_filters import decision_record
 from nova_filters import policy
-from nova_filters import report
+from nova_filters import scheduling_result
 from tests import synthetic
 from tracon_lab.cmd import packaged
 from tracon_lab.models import baseline
@@ -50,6 +49,7 @@ from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import planning
+
 
 GRID = np.array(list(itertools.product(np.arange(5) / 4, repeat=3)))[1:]
 #: Shares of capacity that VMs demand; hosts have several of each.
@@ -161,13 +161,13 @@ def scheduled():
         judged = assessor.assess(profile, limits.Limits(2.2, 0.2))
         count = len(assessor.cluster.hosts)
         states = [types.SimpleNamespace(host=host) for host in assessor.cluster.hosts]
-        of_request = judgement.Judgement(
+        of_request = scheduling_result.SchedulingResult(
             'asked', states, np.arange(count), np.full(count, int(policy.Mode.ENFORCE)), judged,
             judged, False, False)
         of_request.circumstances = types.SimpleNamespace(
             at=NOW, snapshot=(1, 1), newcomer=profile, assessor=assessor, part=None, pool=-1)
         weights = of_request.weights_of(states)
-        written = decision.document(decision.Captured(
+        written = decision_record.to_document(decision_record.Captured(
             'an id', 'a request', 'create', 'an outcome', of_request, {}))
         found[name] = {
             'refused': of_request.refused().tolist(),
@@ -176,7 +176,7 @@ def scheduled():
             'recorded': [[one['host'], one['rank'], one['refused'], (one['worst'] or {}).get('vm'),
                           one['reasons']] for one in written['hosts']]}
         if of_request.refused().any():
-            logged = report.content(of_request, of_request.refused(), 'an outcome')
+            logged = scheduling_result.refusal_content(of_request, of_request.refused(), 'an outcome')
             found[name]['logged'] = [logged['reasons'], [
                 [one['host'], one['vm'], one['response']] for one in logged['worst']]]
     return found

@@ -25,15 +25,16 @@ from nova.scheduler import filters
 from nova.scheduler import host_manager
 from nova.scheduler import weights
 
+from nova_filters import assumed_placements as pending_module
 from nova_filters import interference_filter
 from nova_filters import interference_weigher
-from nova_filters import pending as pending_module
-from nova_filters import recall
+from nova_filters import reassessment
 from tracon_watcher.conf import nova_filters as conf_module
 from tracon_watcher import errors
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
+
 
 _INITIAL_WAIT = 30.0
 
@@ -185,7 +186,7 @@ class Ours(_Pair):
 
     def forget(self) -> None:
         """Forget what was judged before, as after the first request of a kind."""
-        self.judge._recall = recall.Recall()
+        self.judge._recall = reassessment.AssessmentCache()
 
     def close(self) -> None:
         """End the background thread."""

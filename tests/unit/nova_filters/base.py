@@ -24,8 +24,8 @@ import numpy as np
 from oslo_config import cfg
 import testtools
 
-from nova_filters import judge
-from nova_filters import options
+from nova_filters import policy
+from nova_filters import request_assessor
 from tests import synthetic
 from tests.unit import brokers
 from tracon_watcher.messaging import link
@@ -35,6 +35,7 @@ from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import snapshot
+
 
 BUSY = np.array([400.0, 100.0, 0.8, 0.1])
 LOG = logging.getLogger('nova_filters')
@@ -134,7 +135,7 @@ class JudgeCase(testtools.TestCase):
         values = {'snapshot_refresh_seconds': 0.05, 'initial_wait_seconds': 120.0,
                   'mode': 'enforce', 'pending_directory': os.path.join(self.directory, 'p'),
                   **changes}
-        found = judge.Judge(options.Options(self.snapshot_file, self.source, **values), LOG,
+        found = request_assessor.RequestAssessor(policy.Options(self.snapshot_file, self.source, **values), LOG,
                             connect=self.connect)
         self.addCleanup(found.close)
         return found

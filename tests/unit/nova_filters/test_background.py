@@ -19,8 +19,9 @@ from unittest import mock
 
 import testtools
 
-from nova_filters import background
-from nova_filters import faults
+from nova_filters import log_once
+from nova_filters import periodic_worker
+
 
 
 class BackgroundTest(testtools.TestCase):
@@ -29,8 +30,8 @@ class BackgroundTest(testtools.TestCase):
         super().setUp()
         self.calls = 0
         self.called = threading.Semaphore(0)
-        self.background = background.Background(
-            self.work, faults.FaultLog(logging.getLogger('nova_filters')))
+        self.background = periodic_worker.PeriodicWorker(
+            self.work, log_once.FaultLog(logging.getLogger('nova_filters')))
         self.addCleanup(self.background.stop)
 
     def work(self):

@@ -17,10 +17,11 @@ import unittest
 
 import numpy as np
 
-from nova_filters import choices
-from nova_filters import pending
+from nova_filters import assumed_placements
+from nova_filters import selection_tracker
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
+
 
 PROFILE = newcomer.own(np.ones(4))
 
@@ -33,9 +34,9 @@ class TestSettle(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.placements = pending.Pending(600.0)
+        self.placements = assumed_placements.AssumedPlacements(600.0)
         self.found, self.failed = [], []
-        self.choices = choices.Choices(self.placements, self.settled)
+        self.choices = selection_tracker.SelectionTracker(self.placements, self.settled)
         self.states = [types.SimpleNamespace(host=name, nodename=name, num_instances=0, updated=1)
                        for name in 'abc']
         self.spec = Spec()

@@ -21,15 +21,15 @@ from nova import objects
 import numpy as np
 from oslo_context import context
 
-from nova_filters import decision
-from nova_filters import decisions
-from nova_filters import faults
+from nova_filters import decision_record
+from nova_filters import log_once
 from tests import synthetic
 from tests.unit.nova_filters import base
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import queues
+
 
 
 class DecisionCase(base.JudgeCase):
@@ -288,11 +288,11 @@ class PathTest(DecisionCase):
         judge = self.judge()
         made = []
 
-        def document(captured, real=decision.document):
+        def document(captured, real=decision_record.to_document):
             made.append((threading.current_thread(), captured.judged.states))
             return real(captured)
 
-        with mock.patch.object(decision, 'document', document):
+        with mock.patch.object(decision_record, 'to_document', document):
             self.ask(judge, base.request_spec(), 'a', 'b')
             self.documents()
         (thread, states), = made
@@ -301,16 +301,16 @@ class PathTest(DecisionCase):
 
     def test_one_that_fails_does_not_take_others_along(self):
         posted = []
-        kept = decisions.Decisions(lambda method, document: posted.append(document['vm']),
-                                   faults.FaultLog(base.LOG))
+        kept = decision_record.DecisionQueue(lambda method, document: posted.append(document['vm']),
+                                   log_once.FaultLog(base.LOG))
         self.write({'a': {}})
         judge = self.judge()
         for number in range(5):
             spec = base.request_spec()
             spec.instance_uuid = str(number)
             kept.capture(judge.judge(spec, [base.host_state('a')]), spec, 'test')
-        with mock.patch.object(decision, 'document', autospec=True, side_effect=(
-                lambda captured, real=decision.document:
+        with mock.patch.object(decision_record, 'to_document', autospec=True, side_effect=(
+                lambda captured, real=decision_record.to_document:
                 real(captured) if captured.judged.uuid != '2' else {}['x'])):
             kept.tell(judge.snapshots.current)
         self.assertEqual(['0', '1', '3', '4'], posted)
@@ -318,8 +318,8 @@ class PathTest(DecisionCase):
 
     def test_too_many_are_dropped_and_counted(self):
         posted = []
-        kept = decisions.Decisions(lambda method, document: posted.append(document['vm']),
-                                   faults.FaultLog(base.LOG))
+        kept = decision_record.DecisionQueue(lambda method, document: posted.append(document['vm']),
+                                   log_once.FaultLog(base.LOG))
         self.write({'a': {}})
         judge = self.judge()
         objects.register_all()

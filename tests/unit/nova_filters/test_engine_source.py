@@ -15,7 +15,7 @@
 import time
 from unittest import mock
 
-from nova_filters import options
+from nova_filters import policy
 from tests.unit.nova_filters import base
 from tests.unit.nova_filters import test_judge
 from tracon_watcher.messaging import protocol
@@ -23,6 +23,7 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import queues
+
 
 
 class InFlightByEngineTest(test_judge.InFlightTest):
@@ -59,7 +60,7 @@ class LossTest(base.JudgeCase):
         session.wanted.set()
         self.wait_for(lambda: 'stays in use until its data is stale' in self.log.output)
         self.assertEqual(['b'], self.passing(judge))
-        judge.reconfigure(options.Options(
+        judge.reconfigure(policy.Options(
             self.snapshot_file, 'engine', mode='enforce', maximum_age_seconds=0.001))
         self.wait_for(lambda: self.passing(judge) == ['a', 'b'])
         self.assertIn('tracon-engine: snapshot 1 is stale', self.log.output)
@@ -122,7 +123,7 @@ class ReconfiguredTest(base.JudgeCase):
         self.current = self.judge()
 
     def change(self, **changes):
-        self.current.reconfigure(options.Options(self.snapshot_file, **changes))
+        self.current.reconfigure(policy.Options(self.snapshot_file, **changes))
 
     def passing(self, spec=None):
         return [state.host for state in self.current.passing(

@@ -22,12 +22,12 @@ import time
 import fixtures
 import testtools
 
-from nova_filters import exchange
-from nova_filters import faults
-from nova_filters import pending
+from nova_filters import assumed_placements
+from nova_filters import log_once
 from tests.unit.nova_filters import base
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
+
 
 EXPIRY = 600.0
 
@@ -164,11 +164,11 @@ class ExchangeTest(testtools.TestCase):
         self.log = self.useFixture(fixtures.FakeLogger('nova_filters'))
 
     def exchange(self):
-        return exchange.Exchange(str(self.directory), EXPIRY, faults.FaultLog(base.LOG))
+        return assumed_placements.PlacementExchange(str(self.directory), EXPIRY, log_once.FaultLog(base.LOG))
 
     @staticmethod
     def placement(uuid, at=None):
-        return pending.Placement(uuid, 'host', 'node', newcomer.own(base.BUSY), limits.NONE,
+        return assumed_placements.Placement(uuid, 'host', 'node', newcomer.own(base.BUSY), limits.NONE,
                                  time.time() if at is None else at)
 
     @staticmethod
@@ -185,7 +185,7 @@ class ExchangeTest(testtools.TestCase):
             written.append(text)
             return real(handle, text[:30])
 
-        with fixtures.MonkeyPatch('nova_filters.exchange.os.write', write):
+        with fixtures.MonkeyPatch('nova_filters.assumed_placements.os.write', write):
             teller.publish([self.placement('lost')], [])
         self.assertEqual([], self.heard(other))
         teller.publish([self.placement('next')], [])
@@ -199,7 +199,7 @@ class ExchangeTest(testtools.TestCase):
     def test_a_lasting_fault_in_writing_is_said_once_though_reading_works(self):
         teller = self.exchange()
         for number in range(5):
-            with fixtures.MonkeyPatch('nova_filters.exchange.os.write',
+            with fixtures.MonkeyPatch('nova_filters.assumed_placements.os.write',
                                       lambda *_given: self.fail_to_write()):
                 teller.publish([self.placement(str(number))], [])
             teller.collect()
@@ -219,7 +219,7 @@ class ExchangeTest(testtools.TestCase):
                 raise PermissionError(13, 'Permission denied')
             return real(path, *rest)
 
-        with fixtures.MonkeyPatch('nova_filters.exchange.open', refused):
+        with fixtures.MonkeyPatch('nova_filters.assumed_placements.open', refused):
             self.assertEqual(['vm'], self.heard(other))
         self.assertEqual(1, self.log.output.count('Permission denied'))
 
@@ -253,7 +253,7 @@ class ExchangeTest(testtools.TestCase):
 
     def test_a_line_that_never_ends_is_passed_over(self):
         path = self.directory / 'x.placements'
-        with fixtures.MonkeyPatch('nova_filters.exchange._AT_ONCE', 1000):
+        with fixtures.MonkeyPatch('nova_filters.assumed_placements._AT_ONCE', 1000):
             path.write_bytes(b'x' * 2500)
             one = self.exchange()
             for _again in range(5):

@@ -15,8 +15,9 @@
 import fixtures
 import testtools
 
-from nova_filters import faults
+from nova_filters import log_once
 from tests.unit.nova_filters import base
+
 
 
 class FaultLogTest(testtools.TestCase):
@@ -25,7 +26,7 @@ class FaultLogTest(testtools.TestCase):
         super().setUp()
         self.now = 0.0
         self.log = self.useFixture(fixtures.FakeLogger('nova_filters'))
-        self.faults = faults.FaultLog(base.LOG, lambda: self.now)
+        self.faults = log_once.FaultLog(base.LOG, lambda: self.now)
 
     def said(self):
         return len(self.log.output.splitlines())

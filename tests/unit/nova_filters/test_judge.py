@@ -21,15 +21,16 @@ from unittest import mock
 import fixtures
 import numpy as np
 
-from nova_filters import choices
-from nova_filters import judgement
-from nova_filters import pending
+from nova_filters import assumed_placements
+from nova_filters import scheduling_result
+from nova_filters import selection_tracker
 from tests import synthetic
 from tests.unit.nova_filters import base
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import queues
+
 
 
 def names(states):
@@ -252,8 +253,8 @@ class ExpectedTest(base.JudgeCase):
     def setUp(self):
         super().setUp()
         # No VM is forgotten while a busy machine takes its time.
-        self.useFixture(fixtures.MockPatchObject(pending, '_LONGEST_CLAIM', 600.0))
-        self.useFixture(fixtures.MockPatchObject(choices, '_LONGEST_REQUEST', 600.0))
+        self.useFixture(fixtures.MockPatchObject(assumed_placements, '_LONGEST_CLAIM', 600.0))
+        self.useFixture(fixtures.MockPatchObject(selection_tracker, '_LONGEST_REQUEST', 600.0))
         self.write({name: {} for name in 'abc'})
         self.specs = []
 
@@ -376,8 +377,8 @@ class ExpectedTest(base.JudgeCase):
     def test_where_nothing_is_decided_the_background_finds_the_host(self):
         judge = self.judge(mode='advise')
         self.weigh(judge)
-        looked, real = [], choices.Choices._raised
-        with mock.patch.object(choices.Choices, '_raised', staticmethod(lambda one, hasty: (
+        looked, real = [], selection_tracker.SelectionTracker._raised
+        with mock.patch.object(selection_tracker.SelectionTracker, '_raised', staticmethod(lambda one, hasty: (
                 looked.append((threading.current_thread().name, hasty)), real(one, hasty))[1])):
             base.consume(self.states[1])
             placed = self.specs[0].instance_uuid
@@ -632,7 +633,7 @@ class LastingFaultTest(base.JudgeCase):
         judge._exchange._collect = lambda: (answer.wait(120), ([], []))[-1]
         for number in range(3):
             judge._on_superseded([f'vm-{number}-{index}' for index in range(1000)])
-        self.assertLessEqual(len(judge._cancelled), pending.MOST)
+        self.assertLessEqual(len(judge._cancelled), assumed_placements.MOST)
         self.assertEqual('vm-2-999', judge._cancelled[-1])
 
     def test_without_siblings_nothing_waits_to_be_told(self):
@@ -760,7 +761,7 @@ class NeutralTest(base.JudgeCase):
         judge = self.judge(mode='weigh')
         states = [base.host_state(name) for name in ('a', 'b')]
         for harm, weight in ((3.0, 0.75), (1.0, 0.875), (9.0, 0.625)):
-            with mock.patch.object(judgement.Judgement, 'harm',
+            with mock.patch.object(scheduling_result.SchedulingResult, 'harm',
                                    lambda _self, harm=harm: np.array([0.0, harm])):
                 self.assertEqual([1.0, weight], judge.weights(states, base.request_spec()))
 

@@ -15,8 +15,9 @@
 from nova import objects
 import testtools
 
-from nova_filters import operation
+from nova_filters import request
 from tests.unit.nova_filters import base
+
 
 
 class OperationTest(testtools.TestCase):
@@ -26,7 +27,7 @@ class OperationTest(testtools.TestCase):
         objects.register_all()
 
     def refusable(self, resident=False, **fields):
-        return not operation.never_refused(base.request_spec(**fields), resident)
+        return not request.never_refused(base.request_spec(**fields), resident)
 
     def test_a_boot_may_be_refused(self):
         self.assertTrue(self.refusable())
@@ -47,11 +48,11 @@ class OperationTest(testtools.TestCase):
     def test_shares_of_a_flavor(self):
         for specs, weight in (({}, 1.0), ({'quota:cpu_shares': '400'}, 4.0),
                               ({'hw:cpu_policy': 'dedicated'}, 0.0)):
-            self.assertEqual(weight, operation.cpu_weight(objects.Flavor(extra_specs=specs)))
+            self.assertEqual(weight, request.cpu_weight(objects.Flavor(extra_specs=specs)))
 
     def test_fields_that_are_not_set_are_not_loaded(self):
         spec = objects.RequestSpec(flavor=objects.Flavor(name='small'))
-        self.assertFalse(operation.never_refused(spec, False))
-        self.assertEqual(('', 'small', ''), operation.kind(spec))
-        self.assertEqual(1.0, operation.cpu_weight(spec.flavor))
-        self.assertIsNone(operation.kind_of_instance(objects.Instance(uuid='vm')))
+        self.assertFalse(request.never_refused(spec, False))
+        self.assertEqual(('', 'small', ''), request.kind(spec))
+        self.assertEqual(1.0, request.cpu_weight(spec.flavor))
+        self.assertIsNone(request.kind_of_instance(objects.Instance(uuid='vm')))

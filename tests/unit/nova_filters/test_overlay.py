@@ -19,14 +19,15 @@ import hypothesis
 from hypothesis import strategies
 import numpy as np
 
-from nova_filters import overlay
-from nova_filters import residency
+from nova_filters import instance_changes
+from nova_filters import reassessment
 from tests import synthetic
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import queues
+
 
 VM = np.array([300.0, 50.0, 0.3, 0.1])
 IDLE = np.zeros(4)
@@ -37,8 +38,8 @@ SOLVED = 1e-3
 
 
 def arrived(uuid, profile, tolerated=limits.NONE):
-    return residency.Change(arrived={
-        uuid: residency.Arrival(uuid, newcomer.own(profile), tolerated)})
+    return instance_changes.Change(arrived={
+        uuid: instance_changes.Arrival(uuid, newcomer.own(profile), tolerated)})
 
 
 def waits(hosts):
@@ -69,14 +70,14 @@ class TestOverlay(unittest.TestCase):
                                        rtol=10 * SOLVED)
 
     def assess(self, assessor, uuid='new', changes=None, expected=None):
-        return overlay.assess(assessor, uuid, newcomer.own(VM), limits.NONE, changes or {},
+        return reassessment.reassess(assessor, uuid, newcomer.own(VM), limits.NONE, changes or {},
                               expected or {}, 0.0)
 
     @hypothesis.given(synthetic.hosts(), synthetic.profiles(), synthetic.profiles())
     @hypothesis.settings(deadline=None)
     def test_one_that_has_come_counts_like_a_resident(self, hosts, early, vm):
         state = waits(hosts)
-        told, _foreseen = overlay.assess(
+        told, _foreseen = reassessment.reassess(
             assessment.Assessor(state), 'new', waiting(vm), limits.NONE,
             {0: arrived('early', early, limits.Limits(1.2))}, {}, 1000.0)
         shown = assessment.Assessor(
@@ -98,9 +99,9 @@ class TestOverlay(unittest.TestCase):
         loop = np.array([0.0, 0.0, 0.5, 0.1])
         assessor = self.pool()
         for own_wait, refused in ((0.0, True), (0.95, False)):
-            came = residency.Change(frozenset(), {'early': residency.Arrival(
+            came = instance_changes.Change(frozenset(), {'early': instance_changes.Arrival(
                 'early', newcomer.own(loop, own_wait), limits.Limits(1.05))})
-            found, _ = overlay.assess(assessor, 'vm', newcomer.own(loop), limits.NONE, {1: came},
+            found, _ = reassessment.reassess(assessor, 'vm', newcomer.own(loop), limits.NONE, {1: came},
                                       {}, 0.0)
             self.assertEqual(refused, bool(found.refused[1]))
 
@@ -126,7 +127,7 @@ class TestOverlay(unittest.TestCase):
             [(home, 'moving', newcomer.own(vm, storage_wait=0.2), limits.NONE)],
             {'moving': 'pool'})
         settings = assessment.Settings(pools={'pool': queues.Pool(0.0002, 1.0)})
-        found, _ = overlay.assess(assessment.Assessor(state, settings), 'moving', waiting(vm),
+        found, _ = reassessment.reassess(assessment.Assessor(state, settings), 'moving', waiting(vm),
                                   limits.NONE, {changed: arrived('early', early)}, {}, 1000.0)
         for host in range(len(hosts)):
             after = state.moved({'moving': state.hosts[host]})
@@ -155,8 +156,8 @@ class TestOverlay(unittest.TestCase):
 
     def test_volumes_that_came_share_the_cpu_alone(self):
         assessor = self.pool()
-        volumes = {name: residency.Arrival(name, newcomer.own(VM).set_apart()) for name in 'xy'}
-        told, _ = self.assess(assessor, changes={1: residency.Change(arrived=volumes)})
+        volumes = {name: instance_changes.Arrival(name, newcomer.own(VM).set_apart()) for name in 'xy'}
+        told, _ = self.assess(assessor, changes={1: instance_changes.Change(arrived=volumes)})
         shown = assessment.Assessor(cluster.build([cluster.Host('b', (
             cluster.Resident('x', VM, io_domain='ceph'),
             cluster.Resident('y', VM, io_domain='another')), synthetic.HOST_TYPE, 'pool',
@@ -176,12 +177,12 @@ class TestOverlay(unittest.TestCase):
             cluster.Host('a', (cluster.Resident('moving', VM, limits.Limits(1.1)),),
                          synthetic.HOST_TYPE, cores=1),
             cluster.Host('b', (), synthetic.HOST_TYPE, cores=1)]))
-        vm = residency.Arrival('moving', newcomer.own(VM), limits.Limits(1.1), intended=True)
-        told, _ = self.assess(assessor, changes={1: residency.Change(arrived={'moving': vm})})
+        vm = instance_changes.Arrival('moving', newcomer.own(VM), limits.Limits(1.1), intended=True)
+        told, _ = self.assess(assessor, changes={1: instance_changes.Change(arrived={'moving': vm})})
         self.assertEqual([True, True], told.refused.tolist())
         # So it is where the host differs from the snapshot in another way as well.
         told, _ = self.assess(assessor, changes={0: arrived('idle', IDLE),
-                                                 1: residency.Change(arrived={'moving': vm})})
+                                                 1: instance_changes.Change(arrived={'moving': vm})})
         self.assertEqual([True, True], told.refused.tolist())
 
     @hypothesis.given(synthetic.hosts(storage=(cluster.LOCAL, 'pool')), synthetic.profiles(),
@@ -190,7 +191,7 @@ class TestOverlay(unittest.TestCase):
     def test_a_change_that_is_none_changes_nothing(self, hosts, vm, data):
         assessor = assessment.Assessor(waits(hosts), SETTINGS)
         host = data.draw(strategies.integers(0, len(hosts) - 1))
-        plain, _ = overlay.assess(assessor, 'new', waiting(vm), limits.Limits(1.5), {}, {}, 0)
-        told, _ = overlay.assess(assessor, 'new', waiting(vm), limits.Limits(1.5),
-                                 {host: residency.Change(gone={'missing'})}, {}, 0)
+        plain, _ = reassessment.reassess(assessor, 'new', waiting(vm), limits.Limits(1.5), {}, {}, 0)
+        told, _ = reassessment.reassess(assessor, 'new', waiting(vm), limits.Limits(1.5),
+                                 {host: instance_changes.Change(gone={'missing'})}, {}, 0)
         self.assert_same(plain, told)

@@ -16,38 +16,39 @@ import unittest
 
 import numpy as np
 
-from nova_filters import pending
+from nova_filters import assumed_placements
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
 
 
+
 def placement(uuid, at, host='host'):
-    return pending.Placement(uuid, host, 'node', newcomer.own(np.ones(4)), limits.NONE, at)
+    return assumed_placements.Placement(uuid, host, 'node', newcomer.own(np.ones(4)), limits.NONE, at)
 
 
 class TestRecord(unittest.TestCase):
 
     def test_a_sibling_hears_that_one_is_on_a_volume(self):
         for profile in (newcomer.own(np.ones(4)), newcomer.own(np.ones(4)).set_apart()):
-            record = pending.Placement('x', 'host', 'node', profile, limits.NONE, 0.0).to_record()
-            self.assertEqual(profile.apart, pending.Placement.from_record(record).profile.apart)
+            record = assumed_placements.Placement('x', 'host', 'node', profile, limits.NONE, 0.0).to_record()
+            self.assertEqual(profile.apart, assumed_placements.Placement.from_record(record).profile.apart)
             # One of an earlier release does not say.
             del record['apart']
-            self.assertFalse(pending.Placement.from_record(record).profile.apart)
+            self.assertFalse(assumed_placements.Placement.from_record(record).profile.apart)
 
     def test_a_sibling_hears_how_long_one_waits_for_its_own_limits(self):
-        record = pending.Placement('x', 'host', 'node', newcomer.own(np.ones(4), 0.4),
+        record = assumed_placements.Placement('x', 'host', 'node', newcomer.own(np.ones(4), 0.4),
                                    limits.NONE, 0.0).to_record()
-        self.assertEqual(0.4, pending.Placement.from_record(record).profile.own_wait)
+        self.assertEqual(0.4, assumed_placements.Placement.from_record(record).profile.own_wait)
         # One of an earlier release does not say.
         del record['own_wait']
-        self.assertEqual(0.0, pending.Placement.from_record(record).profile.own_wait)
+        self.assertEqual(0.0, assumed_placements.Placement.from_record(record).profile.own_wait)
 
 
 class TestExpiry(unittest.TestCase):
 
     def setUp(self):
-        self.pending = pending.Pending(300.0)
+        self.pending = assumed_placements.AssumedPlacements(300.0)
         self.pending.add([placement('old', 0.0), placement('new', 200.0)])
         self.pending.expect(placement('expected', 200.0))
 
@@ -70,9 +71,9 @@ class TestExpiry(unittest.TestCase):
 
     def test_there_are_so_many_at_most_and_the_newest_are_kept(self):
         self.pending.add([placement('old', 250.0)])
-        self.pending.add([placement(f'vm-{index}', 250.0) for index in range(pending.MOST - 1)])
+        self.pending.add([placement(f'vm-{index}', 250.0) for index in range(assumed_placements.MOST - 1)])
         self.assertEqual(['old', 'vm-0'], [one.uuid for one in self.pending.all()][:2])
-        self.assertEqual(pending.MOST, len(self.pending.all()))
+        self.assertEqual(assumed_placements.MOST, len(self.pending.all()))
 
     def test_what_is_expected_is_forgotten_though_it_is_not_asked_for(self):
         self.pending.expire(210.0)
@@ -84,7 +85,7 @@ class TestExpiry(unittest.TestCase):
 class TestCame(unittest.TestCase):
 
     def test_only_what_came_to_another_host_since_is_forgotten(self):
-        found = pending.Pending(300.0)
+        found = assumed_placements.AssumedPlacements(300.0)
         found.add([placement('failed', 0.0, 'a'), placement('done', 0.0, 'a'),
                    placement('later', 20.0, 'a')])
         self.assertEqual(['failed'], found.came(

@@ -17,11 +17,12 @@ import logging
 from nova import objects
 import testtools
 
-from nova_filters import faults
-from nova_filters import hosts
+from nova_filters import log_once
 from nova_filters import policy
+from nova_filters import request
 from tests.unit.nova_filters import base
 from tracon_watcher.placement import limits
+
 
 
 class PolicyTest(testtools.TestCase):
@@ -29,13 +30,13 @@ class PolicyTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         objects.register_all()
-        self.faults = faults.FaultLog(logging.getLogger('test'))
+        self.faults = log_once.FaultLog(logging.getLogger('test'))
 
     def of(self, *metadata, default=policy.Mode.ADVISE):
         aggregates = [objects.Aggregate(name=f'a{place}', metadata=one)
                       for place, one in enumerate(metadata)]
         states = [base.host_state('in', aggregates=aggregates), base.host_state('out')]
-        return policy.of_hosts(hosts.Hosts(states), default, self.faults)
+        return policy.of_hosts(request.HostStates(states), default, self.faults)
 
     def modes(self, *modes, default=policy.Mode.ADVISE):
         return self.of(*({policy.MODE_KEY: mode} for mode in modes),

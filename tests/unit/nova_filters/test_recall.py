@@ -18,13 +18,14 @@ from unittest import mock
 
 import numpy as np
 
-from nova_filters import recall
+from nova_filters import reassessment
 from tests import synthetic
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import queues
+
 
 PROFILES = np.outer(np.arange(1.0, 31.0), [10.0, 5.0, 0.02, 0.005])
 LIMITS = limits.Limits(1.5)
@@ -33,7 +34,7 @@ LIMITS = limits.Limits(1.5)
 class TestRecall(unittest.TestCase):
 
     def setUp(self):
-        self.recall = recall.Recall()
+        self.recall = reassessment.AssessmentCache()
         self.judged = 0
 
     def assessor(self, most='small', count=2):

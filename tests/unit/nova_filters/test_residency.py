@@ -20,15 +20,15 @@ import hypothesis
 from hypothesis import strategies
 import numpy as np
 
-from nova_filters import hosts
-from nova_filters import instance_events
-from nova_filters import pending
-from nova_filters import residency
+from nova_filters import assumed_placements
+from nova_filters import instance_changes
+from nova_filters import request
 from tests import synthetic
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer
+
 
 VM = np.array([300.0, 50.0, 0.3, 0.1])
 PATIENCE, MAXIMUM_AGE = 300.0, 900.0
@@ -46,8 +46,8 @@ class Cloud:
             instances=dict.fromkeys(vms)) for name, vms in running.items()]
         self.show(running, storage)
         self.superseded = []
-        self.residency = residency.Residency(PATIENCE, self.superseded.extend)
-        self.pending = pending.Pending(PATIENCE)
+        self.residency = instance_changes.InstanceChanges(PATIENCE, self.superseded.extend)
+        self.pending = assumed_placements.AssumedPlacements(PATIENCE)
         self.look()
 
     def show(self, running, storage=cluster.LOCAL):
@@ -71,12 +71,12 @@ class Cloud:
 
     def place(self, vm, host):
         """Have Nova give a VM a host."""
-        self.pending.add([pending.Placement(
+        self.pending.add([assumed_placements.Placement(
             vm, host, host, newcomer.own(VM), limits.NONE, 0.0)])
 
     def look(self, now=0.0, most=None):
         """Have a request look at all hosts, or the first; return the changes by host index."""
-        found = hosts.Hosts(self.states[:most])
+        found = request.HostStates(self.states[:most])
         return self.residency.changes(
             self.assessor, found, found.rows(self.assessor.cluster), self.pending, 'newcomer',
             now, np.zeros(len(self.assessor.cluster.hosts), dtype=bool))
@@ -118,7 +118,7 @@ class TestOrder(unittest.TestCase):
         self.assertEqual({'vm1', 'vm2'}, cloud.look()[0].gone)
 
     def test_what_is_listed_late_is_seen_with_the_next_request(self):
-        with mock.patch.object(residency, '_WINDOW', 0):
+        with mock.patch.object(instance_changes, '_WINDOW', 0):
             cloud = Cloud({'a': ['vm1', 'vm2'], 'b': []})
             cloud.counts(0, -1)
             self.assertEqual({}, cloud.look())
@@ -127,7 +127,7 @@ class TestOrder(unittest.TestCase):
 
     def test_one_that_came_as_another_went_is_seen_whatever_else_is_asked(self):
         for swapped in range(10):
-            with mock.patch.object(residency, '_WINDOW', 2):
+            with mock.patch.object(instance_changes, '_WINDOW', 2):
                 cloud = Cloud({f'host{number}': [f'vm{number}'] for number in range(10)})
                 cloud.lists(swapped, f'vm{swapped}', False)
                 cloud.lists(swapped, 'other', True)
@@ -140,7 +140,7 @@ class TestOrder(unittest.TestCase):
     @hypothesis.settings(deadline=None)
     def test_whatever_the_order_no_vm_is_left_over(self, history, window):
         running, steps = history
-        with mock.patch.object(residency, '_WINDOW', window):
+        with mock.patch.object(instance_changes, '_WINDOW', window):
             cloud = Cloud(running)
             for step in steps:
                 if step is None:
@@ -150,7 +150,7 @@ class TestOrder(unittest.TestCase):
             self.assertEqual([], cloud.unknown())
         changes = cloud.look()
         for place, (name, vms) in enumerate(running.items()):
-            found = changes.get(place, residency.Change())
+            found = changes.get(place, instance_changes.Change())
             listed = cloud.states[place].instances.keys()
             self.assertEqual(listed - set(vms), found.arrived.keys())
             # An empty list beside a count is one that Nova could not load.
@@ -213,7 +213,7 @@ class TestBounds(unittest.TestCase):
 
     def test_the_oldest_are_forgotten_where_there_are_too_many(self):
         cloud = Cloud({'a': [], 'b': []})
-        with mock.patch.object(instance_events, 'MOST', 10):
+        with mock.patch.object(instance_changes, 'MOST', 10):
             for index in range(50):
                 cloud.counts(0, 1)
                 cloud.lists(0, f'vm{index}', True)
@@ -231,9 +231,9 @@ class TestBounds(unittest.TestCase):
         cloud.look(0.0)
         self.assertEqual(2, cloud.events())
         # Until then they may be newer than data that is not stale.
-        cloud.look(MAXIMUM_AGE + instance_events.KNOWN_AFTER)
+        cloud.look(MAXIMUM_AGE + instance_changes.KNOWN_AFTER)
         self.assertEqual(2, cloud.events())
-        self.assertEqual({}, cloud.look(MAXIMUM_AGE + instance_events.KNOWN_AFTER + 1.0))
+        self.assertEqual({}, cloud.look(MAXIMUM_AGE + instance_changes.KNOWN_AFTER + 1.0))
         self.assertEqual(0, cloud.events())
 
     def test_each_vm_is_remembered_once(self):
@@ -317,7 +317,7 @@ class TestLiveMigration(unittest.TestCase):
         cloud = Cloud({'a': ['x'], 'b': ['y', 'sensor']})
         cloud.lists(1, 'sensor', False)
         cloud.counts(1, -1)
-        cloud.residency = residency.Residency(PATIENCE)
+        cloud.residency = instance_changes.InstanceChanges(PATIENCE)
         cloud.look()
         cloud.counts(1, 1)
         self.assertEqual(['b/unknown-0'], cloud.unknown(1.0))
@@ -331,7 +331,7 @@ class TestLiveMigration(unittest.TestCase):
     def test_one_that_comes_back_later_is_there(self):
         self.cloud.lists(0, 'vm', False)
         self.count()
-        later = 2.0 + instance_events.KNOWN_AFTER
+        later = 2.0 + instance_changes.KNOWN_AFTER
         self.cloud.lists(0, 'vm', True)
         self.assertEqual(['vm'], list(self.cloud.look(later)[0].arrived))
 
@@ -345,8 +345,8 @@ class TestLiveMigration(unittest.TestCase):
         self.assertEqual(([], 1), (self.cloud.superseded, len(self.cloud.pending.all())))
 
     def test_departures_are_bounded(self):
-        found = instance_events.Departures()
-        for index in range(2 * instance_events.MOST):
+        found = instance_changes.Departures()
+        for index in range(2 * instance_changes.MOST):
             found.add(f'vm{index}', 'a', 0.0)
-        self.assertEqual(instance_events.MOST, len(found._left))
+        self.assertEqual(instance_changes.MOST, len(found._left))
         self.assertEqual((None, 'a'), (found.host('vm0', 0.0), found.host(f'vm{index}', 0.0)))

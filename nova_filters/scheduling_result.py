@@ -10,21 +10,73 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What the filter and the weigher do with one assessment."""
+"""Result of one assessment: which hosts pass, their weights, and the log record of refusals."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
+import threading
 from typing import Any
+import weakref
 
 import numpy as np
 
 from nova_filters import policy as policies
-from tracon_watcher.characteristics import BoolArray
-from tracon_watcher.characteristics import FloatArray
-from tracon_watcher.characteristics import IntArray
+from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
+from tracon_watcher.placement import assessment
 from tracon_watcher.placement import verdict
+from tracon_watcher import tie_breaking
+
+WORST = 10
+
+
+def refusal_content(judged: SchedulingResult, hosts: BoolArray, outcome: str) -> dict[str, Any]:
+    """Return what there is to say of the hosts of a judgement on which a limit is breached.
+
+    :param hosts: (n,) which of the request's hosts it is about
+    :param outcome: what came of it
+    """
+    found = judged.assessment
+    assert found is not None
+    positions = np.flatnonzero(hosts)
+    rows = judged.rows[positions]
+    worst = []
+    for place in _largest(found.excess[rows]):
+        breach = found.breach(int(rows[place]))
+        worst.append({'host': judged.states[positions[place]].host, 'vm': breach.vm,
+                      'response': breach.response, 'predicted_bound': round(breach.bound, 4),
+                      'limit': round(breach.limit, 4)})
+    known = judged.rows >= 0
+    status = np.full(len(judged.rows), int(assessment.Status.UNKNOWN_HOST))
+    status[known] = found.status[judged.rows[known]]
+    unknown = {assessment.Status(value).name.lower(): int(count) for value, count in zip(
+        *np.unique(status[status != assessment.Status.KNOWN], return_counts=True))}
+    return {'instance': judged.uuid, 'outcome': outcome, 'hosts': len(judged.states),
+            'breached': len(positions), 'reasons': found.reasons(rows), 'unknown': unknown,
+            'expected_from': found.newcomer.source, 'snapshot': found.cluster.version,
+            'worst': worst}
+
+
+def _largest(values: FloatArray) -> IntArray:
+    """Return where the largest :data:`WORST` of some values are, of equals the first."""
+    places = np.arange(len(values))
+    if len(values) > WORST:
+        least = np.partition(values, -WORST)[-WORST]
+        places = np.flatnonzero(~tie_breaking.less(values, least))
+    return places[tie_breaking.argsort(-values[places])[:WORST]]
+
+
+def refusal_text(said: dict[str, Any]) -> str:
+    """Return the record: a sentence, then the same as JSON."""
+    first = said['worst'][0]
+    reasons = ', '.join(f'{reason}: {count}' for reason, count in said['reasons'].items())
+    return (f'Interference of instance {said["instance"]}: {said["outcome"]}, '
+            f'{said["breached"]} of {said["hosts"]} hosts ({reasons}); worst on {first["host"]}, '
+            f'{first["vm"]}: {first["response"]} {first["predicted_bound"]:g} beyond its limit '
+            f'{first["limit"]:g} {json.dumps(said, sort_keys=True)}')
+
 
 #: By this factor the weights are multiplied when every host would be refused and the least harm
 #: must decide. Nova's penalties of a million, for failed builds and foreign cells, stay larger.
@@ -41,7 +93,7 @@ def as_weighed(weights: FloatArray) -> FloatArray:
 
 
 @dataclasses.dataclass
-class Judgement:
+class SchedulingResult:
     """The judgement of one instance's placement on the n hosts of a request.
 
     :param states: HostStates
@@ -51,7 +103,7 @@ class Judgement:
     :param foreseen: by which hosts are weighed: the same, with the VMs of requests whose host is
         not known yet on those that they will most likely take. No host is refused for these.
     :param exempt: whether the request is a move or names its host, and is never refused
-    :param circumstances: see :class:`nova_filters.decision.Circumstances`
+    :param circumstances: see :class:`nova_filters.decision_record.Circumstances`
     :param alternates: whether the instance has its host, so that Nova asks once more only for
         where else it could be built: of such a request nothing is recorded
     """
@@ -176,3 +228,23 @@ class Judgement:
             weights = weights[[place[id(state)] for state in states]]
         result: list[float] = weights.tolist()
         return result
+
+
+# RequestSpecs are told apart by identity; a reference that has died marks what can be forgotten.
+_given: dict[int, tuple[weakref.ref, SchedulingResult]] = {}
+_lock = threading.Lock()
+
+
+def hand_over(spec, judged: SchedulingResult) -> None:
+    """Keep the judgement of a RequestSpec until it is taken, or the spec is gone."""
+    with _lock:
+        for key in [key for key, (ref, _judged) in _given.items() if ref() is None]:
+            del _given[key]
+        _given[id(spec)] = (weakref.ref(spec), judged)
+
+
+def take_over(spec) -> SchedulingResult | None:
+    """Return it, once: Nova filters and weighs again for each instance of a request."""
+    with _lock:
+        ref, judged = _given.pop(id(spec), (None, None))
+    return judged if ref is not None and ref() is spec else None

@@ -10,16 +10,18 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Assesses again the few hosts that differ from the snapshot, or that the newcomer leaves."""
+"""Repeated assessments: of hosts that differ from the snapshot, and of frequent requests."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 
 import numpy as np
 
-from nova_filters import recall as recalls
-from nova_filters import residency
+from nova_filters import instance_changes
+from nova_filters import periodic_worker
+from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer as newcomers
@@ -41,11 +43,11 @@ class Part:
     pool: int = -1
 
 
-def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
+def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
            limits: limits_module.Limits | list[limits_module.Limits],
-           changes: dict[int, residency.Change], expected: dict[int, residency.Arrivals],
+           changes: dict[int, instance_changes.Change], expected: dict[int, instance_changes.Arrivals],
            now: float,
-           recall: recalls.Recall | None = None,
+           recall: AssessmentCache | None = None,
            parts: list[Part] | None = None) -> tuple[verdict.Assessment, verdict.Assessment]:
     """Assess a newcomer on the snapshot and on what is known beyond it.
 
@@ -67,8 +69,8 @@ def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
     pool = storage.pool_of(cluster, present)
     if present is not None:
         host = int(cluster.host[present])
-        old = changes.get(host, residency.Change())
-        changes[host] = residency.Change(old.gone | {uuid}, old.arrived)
+        old = changes.get(host, instance_changes.Change())
+        changes[host] = instance_changes.Change(old.gone | {uuid}, old.arrived)
     if recall is not None and present is None:
         result = recall.assess(assessor, profile, limits, now)
     else:
@@ -79,8 +81,8 @@ def assess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
     if not expected:
         return result, result
     foreseen = result.copy()
-    nothing = residency.Change()
-    again = {index: residency.Change(changes.get(index, nothing).gone,
+    nothing = instance_changes.Change()
+    again = {index: instance_changes.Change(changes.get(index, nothing).gone,
                                      {**arrivals, **changes.get(index, nothing).arrived})
              for index, arrivals in expected.items()}
     if present is not None:
@@ -100,7 +102,7 @@ def outdated(assessor: assessment.Assessor, profile: newcomers.Profile) -> verdi
 def _replace(result: verdict.Assessment, assessor: assessment.Assessor,
              profile: newcomers.Profile,
              limits: limits_module.Limits | list[limits_module.Limits],
-             changes: dict[int, residency.Change], now: float,
+             changes: dict[int, instance_changes.Change], now: float,
              present: int | None) -> Part | None:
     """Assess the hosts that differ from the snapshot, on a state of their own.
 
@@ -136,3 +138,96 @@ def _replace(result: verdict.Assessment, assessor: assessment.Assessor,
     result.replace(np.array(chosen, dtype=np.intp),
                    its_own.assess(profile, here, now, pool, elsewhere=False, felt=False))
     return Part(chosen, its_own, pool)
+
+#: Kinds that are remembered; each takes a few dozen bytes a host.
+_MOST = 32
+# Judging one takes a pass over all VMs, some tens of milliseconds for 200,000 of them.
+_COMMON = 8
+
+_Key = tuple[bytes, bytes, bool, float, int, str, float, limits_module.Limits]
+
+
+@dataclasses.dataclass
+class _Kept:
+    """An assessment, (h,) which hosts were stale when it was made, and whether it was asked."""
+
+    found: verdict.Assessment
+    stale: BoolArray
+    asked: bool = False
+
+
+class AssessmentCache:
+    """Remembers assessments of the latest snapshot."""
+
+    def __init__(self) -> None:
+        self._assessor: assessment.Assessor | None = None
+        self._kept: collections.OrderedDict[_Key, _Kept] = collections.OrderedDict()
+        # Snapshots are prepared natively, while requests ask.
+        self._lock = periodic_worker.native_lock()
+
+    def assess(self, assessor: assessment.Assessor, newcomer: newcomers.Profile,
+               limits: limits_module.Limits | list[limits_module.Limits],
+               now: float) -> verdict.Assessment:
+        """Judge a newcomer as ``assessor.assess`` does; the result may be changed."""
+        if not isinstance(limits, limits_module.Limits):
+            return assessor.assess(newcomer, limits, now)
+        key = _key(newcomer, limits)
+        stale = assessor.stale(now)
+        with self._lock:
+            kept = self._kept.get(key) if self._assessor is assessor else None
+            if kept is not None:
+                kept.asked = True
+                self._kept.move_to_end(key)
+        if kept is None or not np.array_equal(kept.stale, stale):
+            kept = _Kept(assessor.assess(newcomer, limits, now), stale, True)
+            self._keep(assessor, key, kept)
+        found = kept.found.copy()
+        found.newcomer = newcomer
+        return found
+
+    def prepare(self, assessor: assessment.Assessor, limits: limits_module.Limits,
+                now: float) -> None:
+        """Judge, by a snapshot that is about to be used, the kinds that were asked for last, and
+        the most common ones under these limits.
+
+        Their profiles are those that the new snapshot has of the same kinds.
+        """
+        history = assessor.cluster.history
+        with self._lock:
+            asked = [(kept.found.newcomer.source, key[-1])
+                     for key, kept in self._kept.items() if kept.asked]
+        known = {profile.source: profile for profile in history.values()}
+        common = [(storage.felt(assessor.cluster, history[key], newcomers.on_volume(
+            key.rpartition('|')[-1])).source, limits)
+            for key in newcomers.most_common(history, _COMMON)]
+        # Those asked for come last, as they are the last to be forgotten.
+        kinds = [kind for kind in common if kind not in asked] + asked
+        ready: collections.OrderedDict[_Key, _Kept] = collections.OrderedDict()
+        for source, bounds in kinds[-_MOST:]:
+            profile = known.get(source.removesuffix(newcomers.APART))
+            if profile is not None and source.endswith(newcomers.APART):
+                profile = profile.set_apart()
+            if profile is not None and profile.known:
+                ready[_key(profile, bounds)] = _Kept(
+                    assessor.assess(profile, bounds, now), assessor.stale(now),
+                    (source, bounds) in asked)
+        with self._lock:
+            self._assessor, self._kept = assessor, ready
+
+    def _keep(self, assessor: assessment.Assessor, key: _Key, kept: _Kept) -> None:
+        with self._lock:
+            if self._assessor is None:
+                self._assessor = assessor
+            # A request may be on the former snapshot yet, and another one on the next already.
+            if self._assessor is not assessor:
+                return
+            self._kept[key] = kept
+            self._kept.move_to_end(key)
+            while len(self._kept) > _MOST:
+                self._kept.popitem(last=False)
+
+
+def _key(newcomer: newcomers.Profile, limits: limits_module.Limits) -> _Key:
+    return (newcomer.mean.tobytes(), newcomer.deviation.tobytes(), newcomer.apart,
+            newcomer.own_wait, newcomer.vcpus, str(newcomer.storage_wait),
+            newcomer.cpu_weight, limits)

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A daemon thread that does all input and output, off the request path."""
+"""Daemon thread for all input and output, off the path of requests."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ import sys
 import threading
 from typing import Any, Callable
 
-from nova_filters import faults as faults_module
+from nova_filters import log_once as faults_module
 
 _PAUSE_AFTER_ERROR = 5.0
 
 
-class Background:
+class PeriodicWorker:
     """Calls ``work`` again and again, in a thread that starts with the first :meth:`wake`.
 
     It must be created after the process has forked: a thread does not survive that. Under

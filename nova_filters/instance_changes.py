@@ -10,15 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What Nova shows to have changed on the hosts: VMs that came, went and are on their way.
-
-Only changes that this worker has seen happen count. Nova's list of a host and the snapshot may
-differ for good: a server that is shut off is in the one, a sensor VM in the other.
-
-A request may bring 10,000 HostStates, so whole sets of uuids are compared only where
-the number of instances has changed, and for a window that wanders over the snapshot's hosts with
-each request, since one may go while another comes.
-"""
+"""Changes on hosts since the snapshot, as Nova shows them: arrivals, departures, moves."""
 
 from __future__ import annotations
 
@@ -28,19 +20,169 @@ from typing import Callable
 
 import numpy as np
 
-from nova_filters import hosts as hosts_module
-from nova_filters import instance_events
-from nova_filters import operation
-from nova_filters import pending as pending_module
-from nova_filters import surplus
-from tracon_watcher.characteristics import BoolArray
-from tracon_watcher.characteristics import IntArray
-from tracon_watcher.characteristics import IO
+from nova_filters import assumed_placements as pending_module
+from nova_filters import request as hosts_module
+from nova_filters import request
+from tracon_watcher.characteristics import BoolArray, FloatArray, IO, IntArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import storage
+
+#: Events that are kept at most. Each may cost a request the assessment of one more host.
+MOST = 1024
+#: A snapshot whose data of a host is newer than an event by this many seconds knows better.
+KNOWN_AFTER = 120.0
+
+
+class Departures:
+    """From which host each VM has gone in the last two minutes, whatever snapshots show.
+
+    By then Nova's lists of the hosts agree with where VMs are. After a live migration the source
+    lists the VM until they do, or lists it again; the destination counts it and lists it late.
+    """
+
+    def __init__(self) -> None:
+        self._left: dict[str, tuple[str, float]] = {}
+
+    def add(self, uuid: str, host: str, at: float) -> None:
+        """Note one, ``at`` seconds since the epoch; the oldest goes where there are too many."""
+        self._left.pop(uuid, None)
+        self._left[uuid] = host, at
+        while len(self._left) > MOST:
+            del self._left[next(iter(self._left))]
+
+    def host(self, uuid: str, now: float) -> str | None:
+        """Return the host that a VM has gone from, None where it has not gone lately."""
+        host, at = self._left.get(uuid, (None, now))
+        return host if abs(now - at) <= KNOWN_AFTER else None
+
+
+class Events:
+    """The latest event of each VM, by uuid: the host's name and when it was seen.
+
+    They are bounded in number, and in age: one that is older than data of a host may be says
+    nothing, since by then the host's data is either newer than the event, or stale.
+
+    :param shown: whether a snapshot that does not know of the event shows the VM on the host
+    """
+
+    def __init__(self, shown: bool) -> None:
+        self._shown = shown
+        self._events: dict[str, tuple[str, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def add(self, uuid: str, host: str, at: float) -> None:
+        """Note one, ``at`` seconds since the epoch; the oldest goes where there are too many."""
+        self._events.pop(uuid, None)
+        self._events[uuid] = host, at
+        while len(self._events) > MOST:
+            del self._events[next(iter(self._events))]
+
+    def undo(self, uuid: str, host: str) -> None:
+        """Forget one, should it have been on this host."""
+        if self._events.get(uuid, (None,))[0] == host:
+            del self._events[uuid]
+
+    def current(self, cluster: cluster_module.ClusterState, maximum_age: float,
+                now: float) -> list[tuple[str, int]]:
+        """Return (uuid, host index) of those that a snapshot does not know; forget the others.
+
+        :param maximum_age: seconds after which data of a host is stale
+        :param now: seconds since the epoch
+        """
+        found = []
+        for uuid, (name, at) in list(self._events.items()):
+            row = cluster.host_index.get(name)
+            resident = cluster.resident_index.get(uuid)
+            shown = resident is not None and cluster.host[resident] == row
+            if (row is None or shown != self._shown
+                    or at + KNOWN_AFTER < cluster.updated_at[row] <= now + KNOWN_AFTER
+                    # The clock may have been set back.
+                    or abs(now - at) > maximum_age + KNOWN_AFTER):
+                del self._events[uuid]
+            else:
+                found.append((uuid, row))
+        return found
+
+
+# No host has so large a deficit.
+_NEVER_SEEN = np.iinfo(np.intp).min
+
+
+class Surplus:
+    """The surplus of each of h hosts beyond its usual one.
+
+    The usual surplus is what a host had when it was first seen, or less since; never below 0: a
+    host that counted two less than it listed has no surplus of two when it lists those no more.
+
+    :param patience: seconds after which a surplus that lasts is usual, too
+    """
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._usual: IntArray = np.empty(0, dtype=np.intp)
+        #: Since when a host has been above its usual surplus, or below; NaN: it is not.
+        self._since: FloatArray = np.empty(0)
+        self._above: BoolArray = np.empty(0, dtype=bool)
+        self._all_usual = True
+
+    def rebase(self, places: IntArray) -> None:
+        """Carry over to other hosts.
+
+        :param places: (h,) where each of the new hosts was among the old ones, -1 for nowhere
+        """
+        usual, since, above = self._usual, self._since, self._above
+        kept = places >= 0
+        self._usual = np.full(len(places), _NEVER_SEEN, dtype=np.intp)
+        self._since = np.full(len(places), np.nan)
+        self._above = np.zeros(len(places), dtype=bool)
+        for new, old in ((self._usual, usual), (self._since, since), (self._above, above)):
+            new[kept] = old[places[kept]]
+
+    def unsettled(self, rows: IntArray, now: float) -> BoolArray:
+        """Say for which hosts Nova's list should change soon, (n,).
+
+        :param rows: (n,) indices of hosts
+        :param now: seconds since the epoch
+        """
+        if self._all_usual:
+            return np.zeros(len(rows), dtype=bool)
+        # The clock may have been set back.
+        return np.asarray(np.abs(now - self._since[rows]) <= self._patience)
+
+    def grew(self, row: int, now: float) -> None:
+        """Begin again to wait for a host with a surplus that has come to list more."""
+        if self._above[row]:
+            self._since[row] = now
+
+    def update(self, rows: IntArray, surplus: IntArray, now: float) -> IntArray:
+        """Note what was found, and return how much of it is VMs that are being built, (n,).
+
+        :param rows: (n,) indices of hosts
+        :param surplus: (n,) instances that each counts, less those that it lists
+        :param now: seconds since the epoch
+        """
+        before = self._usual[rows]
+        # So it is on nearly every request, which should cost next to nothing.
+        if self._all_usual and (surplus == before).all():
+            return np.zeros(len(rows), dtype=np.intp)
+        excess = np.maximum(surplus, 0)
+        usual = np.where(before == _NEVER_SEEN, excess, np.minimum(before, excess))
+        above = surplus > usual
+        # The earlier of the two, should the clock be set back; fmin passes over NaN.
+        since = np.where(above == self._above[rows], np.fmin(self._since[rows], now), now)
+        since[surplus == usual] = np.nan
+        lasting = above & (now - since > self._patience)
+        if lasting.any():
+            usual[lasting], since[lasting], above[lasting] = excess[lasting], np.nan, False
+        self._usual[rows], self._since[rows], self._above[rows] = usual, since, above
+        self._all_usual = bool(np.isnan(self._since).all())
+        return np.asarray(excess - usual)
+
 
 _WINDOW = 128
 _UNSEEN = -1
@@ -75,7 +217,7 @@ class Change:
         return bool(self.gone or self.arrived)
 
 
-class Residency:
+class InstanceChanges:
     """Remembers what each host's list of instances was, and what has changed since.
 
     Its cost follows the number of hosts that change, not of all; but for its first look.
@@ -92,19 +234,19 @@ class Residency:
         self._sets: list[frozenset[str] | None] = []
         self._counts = np.empty(0, dtype=np.intp)
         self._lengths = np.empty(0, dtype=np.intp)
-        self._surplus = surplus.Surplus(patience)
-        self._arrived = instance_events.Events(shown=False)
-        self._gone = instance_events.Events(shown=True)
-        self._departures = instance_events.Departures()
+        self._surplus = Surplus(patience)
+        self._arrived = Events(shown=False)
+        self._gone = Events(shown=True)
+        self._departures = Departures()
         self._window = 0
         self._lock = threading.Lock()
 
-    def changes(self, assessor: assessment.Assessor, hosts: hosts_module.Hosts, rows: IntArray,
-                pending: pending_module.Pending, newcomer_uuid: str, now: float,
+    def changes(self, assessor: assessment.Assessor, hosts: hosts_module.HostStates, rows: IntArray,
+                pending: pending_module.AssumedPlacements, newcomer_uuid: str, now: float,
                 stale: BoolArray) -> dict[int, Change]:
         """Return the changes of those of the hosts that have any, by the snapshot's index.
 
-        :param rows: (n,) as :meth:`~nova_filters.hosts.Hosts.rows` gives
+        :param rows: (n,) as :meth:`~nova_filters.request.HostStates.rows` gives
         :param stale: (h,) hosts of the snapshot that are unknown whatever has changed on them,
             so that their changes are left out
         :param newcomer_uuid: is left out everywhere
@@ -148,7 +290,7 @@ class Residency:
         return {row: change for row, change in changes.items() if change}
 
     @staticmethod
-    def expected(cluster: cluster_module.ClusterState, pending: pending_module.Pending,
+    def expected(cluster: cluster_module.ClusterState, pending: pending_module.AssumedPlacements,
                  newcomer_uuid: str, now: float, stale: BoolArray) -> dict[int, Arrivals]:
         """Return the VMs that will most likely take a host, by the snapshot's host index.
 
@@ -268,7 +410,7 @@ class Residency:
 
     @staticmethod
     def _arrival(assessor: assessment.Assessor, uuid: str, state,
-                 pending: pending_module.Pending) -> Arrival:
+                 pending: pending_module.AssumedPlacements) -> Arrival:
         """Return what is expected of a VM that the snapshot does not show on its host."""
         cluster = assessor.cluster
         row = cluster.resident_index.get(uuid)
@@ -278,11 +420,11 @@ class Residency:
         if known is not None:
             return Arrival(uuid, *known)
         instance = state.instances.get(uuid)
-        kind = operation.kind_of_instance(instance) if instance is not None else None
+        kind = request.kind_of_instance(instance) if instance is not None else None
         profile = newcomer.expected(cluster.history, *(kind or ('', '', '')))
         if kind is not None:
-            profile = dataclasses.replace(profile, vcpus=operation.vcpus(instance.flavor),
-                                          cpu_weight=operation.cpu_weight(instance.flavor))
+            profile = dataclasses.replace(profile, vcpus=request.vcpus(instance.flavor),
+                                          cpu_weight=request.cpu_weight(instance.flavor))
         return Arrival(uuid, storage.felt(
             cluster, profile, kind is not None and newcomer.on_volume(kind[-1])))
 

@@ -10,16 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Finds out which host each judged request was given.
-
-Nova does not tell a filter. But when it takes a host it raises ``num_instances`` of the very
-HostState that it had weighed, and HostStates are made again for each request: so a raised count
-marks the chosen host.
-
-Between the weighing and that lies a claim in Placement, which takes long enough for others to be
-weighed meanwhile. Until the host is known, a VM is therefore expected on the one that we weighed
-most; that is seldom wrong, and soon mended.
-"""
+"""Tracker of the host that each assessed request was given."""
 
 from __future__ import annotations
 
@@ -28,7 +19,7 @@ import threading
 from typing import Callable
 import weakref
 
-from nova_filters import pending
+from nova_filters import assumed_placements
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
 
@@ -59,7 +50,7 @@ class Watched:
     expected: int | None = None
 
 
-class Choices:
+class SelectionTracker:
     """Watches judged requests until their host is known.
 
     :param placements: where expected ones are noted
@@ -67,8 +58,8 @@ class Choices:
         to nothing because the request failed afterwards
     """
 
-    def __init__(self, placements: pending.Pending,
-                 settled: Callable[[list[pending.Placement], list[str]], None]) -> None:
+    def __init__(self, placements: assumed_placements.AssumedPlacements,
+                 settled: Callable[[list[assumed_placements.Placement], list[str]], None]) -> None:
         self._placements = placements
         self._settled = settled
         self._open: dict[int, Watched] = {}
@@ -109,7 +100,7 @@ class Choices:
                 return
             one.expected = position
             state = one.states[position]
-            self._placements.expect(pending.Placement(
+            self._placements.expect(assumed_placements.Placement(
                 one.uuid, state.host, state.nodename, one.profile, one.limits_at(position), now))
 
     def settle(self, now: float, spec=None, scanned: int = 0) -> None:
@@ -122,7 +113,7 @@ class Choices:
         """
         if not self._open:
             return
-        found: list[pending.Placement] = []
+        found: list[assumed_placements.Placement] = []
         failed: list[str] = []
         left: list[int] = []
         with self._lock:
@@ -151,15 +142,15 @@ class Choices:
                 self._settled(found, failed)
 
     @staticmethod
-    def _found(one: Watched, now: float, hasty: bool) -> list[pending.Placement]:
+    def _found(one: Watched, now: float, hasty: bool) -> list[assumed_placements.Placement]:
         if not one.states:
             return []
-        position = Choices._raised(one, hasty)
+        position = SelectionTracker._raised(one, hasty)
         if position is None:
             return []
         state = one.states[position]
         one.chosen.append((state, one.uuid))
-        found = pending.Placement(one.uuid, state.host, state.nodename, one.profile,
+        found = assumed_placements.Placement(one.uuid, state.host, state.nodename, one.profile,
                                   one.limits_at(position), now)
         one.states, one.counts = [], []
         return [found]

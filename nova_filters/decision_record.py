@@ -10,24 +10,30 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The document of one decision: what was predicted for whom on which host, and what came of it.
-
-It is made in the background of what a request leaves behind (:class:`Captured`): no HostStates,
-of which a request has its own thousands.
-"""
+"""Records of decisions, and the queue in which they wait for the engine."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import functools
 import math
-from typing import Any
+import threading
+from typing import Any, Callable
+import uuid as uuids
 
 import numpy as np
+from oslo_context import context
 
-from nova_filters import judgement as judgements
-from nova_filters import overlay
+from nova_filters import assumed_placements
+from nova_filters import log_once as faults_module
+from nova_filters import periodic_worker
 from nova_filters import policy as policies
+from nova_filters import reassessment
+from nova_filters import scheduling_result as judgements
+from nova_filters import snapshot_client
 from tracon_watcher.characteristics import IntArray, RESPONSES
+from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import newcomer as newcomers
 from tracon_watcher.placement import queues
@@ -55,7 +61,7 @@ class Circumstances:
     snapshot: tuple[int, int]
     newcomer: newcomers.Profile
     assessor: assessment.Assessor
-    part: overlay.Part | None
+    part: reassessment.Part | None
     pool: int
 
 
@@ -74,7 +80,7 @@ class Captured:
     request: str | None
     operation: str
     outcome: str
-    judged: judgements.Judgement
+    judged: judgements.SchedulingResult
     names: dict[int, str]
 
     @property
@@ -88,7 +94,7 @@ class Captured:
 _Residents = dict[tuple[int, str], tuple[float, float]]
 
 
-def document(captured: Captured) -> dict[str, Any]:
+def to_document(captured: Captured) -> dict[str, Any]:
     """Return the document, in a form that JSON can hold."""
     judged, found = captured.judged, captured.judged.assessment
     known = judged.rows >= 0
@@ -227,3 +233,82 @@ def _response(index: int, exponent: float) -> float | None:
 def _number(value: float) -> float | None:
     value = float(value)
     return round(value, _DIGITS) if math.isfinite(value) else None
+
+
+#: Judgements that wait to be told at most: each keeps some hundred bytes a host.
+_MOST = 64
+_MOST_IDS = 5000
+
+
+class DecisionQueue:
+    """What there is to tell the engine.
+
+    :param post: tells it a document by a remote method, and never blocks
+    """
+
+    def __init__(self, post: Callable[[str, dict], None],
+                 faults: faults_module.FaultLog) -> None:
+        self._post = post
+        self._faults = faults
+        self._captured: collections.deque[Captured] = collections.deque()
+        self._settled: collections.deque[tuple[str, tuple[str, ...], float]] = collections.deque(
+            maxlen=_MOST_IDS)
+        self._ids: collections.OrderedDict[str, str] = collections.OrderedDict()
+        self._dropped = 0
+        self._lock = threading.Lock()
+
+    def capture(self, judged: judgements.SchedulingResult, spec, outcome: str) -> None:
+        """Keep what is needed of a judgement; on the request path."""
+        request = context.get_current()
+        states = judged.states
+        names = {int(position): states[position].host
+                 for position in (judged.rows < 0).nonzero()[0]}
+        one = Captured(
+            str(uuids.uuid4()), getattr(request, 'request_id', None), _operation(judged, spec),
+            # HostStates are large, and made again for each request.
+            outcome, dataclasses.replace(judged, states=[None] * len(states), _left=None), names)
+        with self._lock:
+            self._captured.append(one)
+            self._ids[judged.uuid] = one.id
+            while len(self._ids) > _MOST_IDS:
+                self._ids.popitem(last=False)
+            while len(self._captured) > _MOST:
+                self._captured.popleft()
+                self._dropped += 1
+
+    def settled(self, found: list[assumed_placements.Placement], failed: list[str], now: float) -> None:
+        """Keep which hosts were chosen, and which VMs came to nothing."""
+        self._settled.extend((one.uuid, (one.node, one.host), one.at) for one in found)
+        self._settled.extend((uuid, (), now) for uuid in failed)
+
+    def tell(self, prepared: snapshot_client.Prepared | None) -> None:
+        """Hand over all there is; in the background.
+
+        :param prepared: the snapshot, by whose names hosts are called
+        """
+        with self._lock:
+            captured, self._captured = self._captured, collections.deque()
+            dropped, self._dropped = self._dropped, 0
+        if dropped:
+            self._faults.report('decisions', (
+                f'{dropped} decisions are not recorded, since there were more than {_MOST} '
+                f'before they could be looked at'), key='dropped')
+        # One by one: so many may take a while, and other native work waits.
+        for one in captured:
+            document = self._faults.guarded(
+                functools.partial(periodic_worker.natively, to_document, one), None,
+                'A decision is not recorded')
+            if document is not None:
+                self._post(protocol.RECORD_DECISIONS, document)
+        known = {} if prepared is None else prepared.cluster.host_index
+        while self._settled:
+            uuid, names, at = self._settled.popleft()
+            chosen = next((name for name in names if name in known), names[-1] if names else None)
+            self._post(protocol.SETTLED, settled(uuid, chosen, at, self._ids.get(uuid)))
+
+
+def _operation(judged: judgements.SchedulingResult, spec) -> str:
+    if judged.exempt:
+        return 'move'
+    several = 'num_instances' in spec and spec.num_instances > 1
+    return 'multi-create' if several else 'create'

@@ -10,11 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Judges requests: one judgement an instance, shared by the filter and the weigher.
-
-A request path holds no input or output; the snapshot, the placements that came to light and the
-siblings' are handled in the background.
-"""
+"""Assessor of requests: one assessment an instance, shared by the filter and the weigher."""
 
 from __future__ import annotations
 
@@ -25,31 +21,27 @@ import time
 
 import numpy as np
 
-from nova_filters import background
-from nova_filters import choices
-from nova_filters import decision
-from nova_filters import decisions
-from nova_filters import engine_source
-from nova_filters import exchange
-from nova_filters import faults as faults_module
-from nova_filters import file_source
-from nova_filters import handover
-from nova_filters import hosts as hosts_module
-from nova_filters import judgement as judgements
-from nova_filters import operation
-from nova_filters import options as options_module
-from nova_filters import overlay
-from nova_filters import pending as pending_module
+from nova_filters import assumed_placements
+from nova_filters import assumed_placements as pending_module
+from nova_filters import decision_record
+from nova_filters import instance_changes
+from nova_filters import log_once as faults_module
+from nova_filters import periodic_worker
+from nova_filters import policy as options_module
 from nova_filters import policy as policies
-from nova_filters import recall
-from nova_filters import report
-from nova_filters import residency
+from nova_filters import reassessment
+from nova_filters import request as hosts_module
+from nova_filters import request
+from nova_filters import scheduling_result
+from nova_filters import scheduling_result as judgements
+from nova_filters import selection_tracker
 from nova_filters import snapshot_client
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer
 from tracon_watcher.placement import storage
+
 
 # Seconds between two rounds in the background: while hosts are being chosen, while siblings may
 # be busy, and when nothing has been asked for a while.
@@ -61,7 +53,7 @@ _SCANNED = 4
 EXEMPT = 'weighed only, since it is moved or its host is named'
 
 
-class Judge:
+class RequestAssessor:
     """One scheduler worker's judgement; create it in the worker, not before the fork.
 
     :param options: plain values
@@ -78,31 +70,31 @@ class Judge:
         self._log = log
         self._clock = clock
         self.faults = faults_module.FaultLog(log)
-        self.pending = pending_module.Pending(options.pending_expiry_seconds)
-        self._recall = recall.Recall()
+        self.pending = pending_module.AssumedPlacements(options.pending_expiry_seconds)
+        self._recall = reassessment.AssessmentCache()
         self.snapshots = snapshot_client.SnapshotClient(
             _wishes(options), self.faults, log,
             lambda prepared: self._recall.prepare(
                 prepared.assessor, self.options.limits, self._clock()))
-        self.source: file_source.FileSource | engine_source.EngineSource
-        self._decisions: decisions.Decisions | None = None
+        self.source: snapshot_client.FileSource | snapshot_client.EngineSource
+        self._decisions: decision_record.DecisionQueue | None = None
         if options.snapshot_source == 'engine':
-            self.source = engine_source.EngineSource(
+            self.source = snapshot_client.EngineSource(
                 connect, listener, options.engine_check_seconds, self.snapshots, self.faults)
-            self._decisions = decisions.Decisions(self.source.post, self.faults)
+            self._decisions = decision_record.DecisionQueue(self.source.post, self.faults)
         else:
-            self.source = file_source.FileSource(options.snapshot_file, self.snapshots)
-        self._choices = choices.Choices(self.pending, self._on_settled)
-        self._exchange = None if not options.pending_directory else exchange.Exchange(
+            self.source = snapshot_client.FileSource(options.snapshot_file, self.snapshots)
+        self._choices = selection_tracker.SelectionTracker(self.pending, self._on_settled)
+        self._exchange = None if not options.pending_directory else assumed_placements.PlacementExchange(
             options.pending_directory, options.pending_expiry_seconds, self.faults)
         self._outbox: list[pending_module.Placement] = []
         self._cancelled: list[str] = []
         self._outbox_lock = threading.Lock()
-        self._residency = residency.Residency(options.pending_expiry_seconds, self._on_superseded)
+        self._residency = instance_changes.InstanceChanges(options.pending_expiry_seconds, self._on_superseded)
         self._latest = hosts_module.Latest()
-        self._background = background.Background(self._work, self.faults)
+        self._background = periodic_worker.PeriodicWorker(self._work, self.faults)
         # In a thread of its own: the file system of the directory may never answer.
-        self._telling = background.Background(self._tell, self.faults)
+        self._telling = periodic_worker.PeriodicWorker(self._tell, self.faults)
         self._looked_at = -np.inf
         self._asked_at = -np.inf
 
@@ -117,14 +109,14 @@ class Judge:
         judged = self.judge(spec, states)
         if judged is None:
             return states
-        handover.give(spec, judged)
+        scheduling_result.hand_over(spec, judged)
         out = judged.taken_out()
         left = judged.without(out) if out.any() else states
         if not judged.alternates:
             self._record(judged, spec)
         return left
 
-    def _record(self, judged: judgements.Judgement, spec) -> None:
+    def _record(self, judged: judgements.SchedulingResult, spec) -> None:
         refused = judged.refused()
         if not refused.any():
             outcome = EXEMPT if judged.exempt else 'nothing refused in this mode'
@@ -139,7 +131,7 @@ class Judge:
 
     def weights(self, states: list, spec) -> list[float]:
         """Return a weight for each HostState, for the weigher."""
-        judged = handover.take(spec)
+        judged = scheduling_result.take_over(spec)
         if judged is None:
             judged = self.judge(spec, states)
             if judged is not None and not judged.alternates:
@@ -152,13 +144,13 @@ class Judge:
             self._choices.expect(spec, favourite, self._clock())
         return weights
 
-    def judge(self, spec, states: list) -> judgements.Judgement | None:
+    def judge(self, spec, states: list) -> judgements.SchedulingResult | None:
         """Judge the placement of the request's present instance on these hosts.
 
         :returns: None when nothing is to be judged, or there is no snapshot
         """
         options = self.options
-        hosts = hosts_module.Hosts(states)
+        hosts = hosts_module.HostStates(states)
         policy = policies.of_hosts(hosts, policies.MODES[options.mode], self.faults)
         if not policy.active or not states:
             return None
@@ -179,12 +171,12 @@ class Judge:
         profile = self._profile(assessor, spec, uuid)
         limits, limits_at = self._limits(policy, spec, rows, len(cluster.hosts), options)
         found = foreseen = None
-        parts: list[overlay.Part] = []
+        parts: list[reassessment.Part] = []
         if profile.known:
             if stale.any() and stale[rows[rows >= 0]].all():
-                found = foreseen = overlay.outdated(assessor, profile)
+                found = foreseen = reassessment.outdated(assessor, profile)
             else:
-                found, foreseen = overlay.assess(
+                found, foreseen = reassessment.reassess(
                     assessor, uuid, profile, limits, changes,
                     self._residency.expected(cluster, self.pending, uuid, now, stale), now,
                     self._recall, parts)
@@ -193,11 +185,11 @@ class Judge:
             self._choices.watch(spec, uuid, states, hosts.counts, profile, limits_at, now)
         if found is not None:
             self._check_age(assessor, found, rows)
-        return judgements.Judgement(
+        return judgements.SchedulingResult(
             uuid, states, rows, policy.modes(), found, foreseen,
-            operation.never_refused(spec, present is not None),
+            request.never_refused(spec, present is not None),
             options.on_all_refused == 'least_harm',
-            decision.Circumstances(now, prepared.content.identity, profile, assessor,
+            decision_record.Circumstances(now, prepared.content.identity, profile, assessor,
                                    parts[0] if parts else None, storage.pool_of(cluster, present)),
             alternates)
 
@@ -207,7 +199,7 @@ class Judge:
         self._telling.stop()
         self.source.close()
 
-    def _capture(self, judged: judgements.Judgement, spec, outcome: str) -> None:
+    def _capture(self, judged: judgements.SchedulingResult, spec, outcome: str) -> None:
         if self._decisions is not None:
             self._decisions.capture(judged, spec, outcome)
 
@@ -218,10 +210,10 @@ class Judge:
             # On storage that is not known, it is not known on which host its I/O is felt.
             found = cluster.resident_profile(row)
             return storage.felt(cluster, found, cluster.io_domain[row] < 0)
-        expected = newcomer.expected(cluster.history, *operation.kind(spec))
-        expected = dataclasses.replace(expected, vcpus=operation.vcpus(spec.flavor),
-                                       cpu_weight=operation.cpu_weight(spec.flavor))
-        return storage.felt(cluster, expected, operation.boots_from_volume(spec))
+        expected = newcomer.expected(cluster.history, *request.kind(spec))
+        expected = dataclasses.replace(expected, vcpus=request.vcpus(spec.flavor),
+                                       cpu_weight=request.cpu_weight(spec.flavor))
+        return storage.felt(cluster, expected, request.boots_from_volume(spec))
 
     def _limits(self, policy: policies.Policy, spec, rows, count: int,
                 options: options_module.Options):
@@ -264,9 +256,9 @@ class Judge:
         else:
             self.faults.mended('stale')
 
-    def _report(self, judged: judgements.Judgement, hosts, outcome: str) -> None:
+    def _report(self, judged: judgements.SchedulingResult, hosts, outcome: str) -> None:
         if self._log.isEnabledFor(logging.INFO) and hosts.any():
-            self._log.info('%s', report.text(report.content(judged, hosts, outcome)))
+            self._log.info('%s', scheduling_result.refusal_text(scheduling_result.refusal_content(judged, hosts, outcome)))
 
     def _on_settled(self, found: list[pending_module.Placement], failed: list[str]) -> None:
         self.pending.add(found)
