@@ -31,7 +31,7 @@ from nova_filters import log_once as faults_module
 from nova_filters import periodic_worker
 from tracon_watcher.characteristics import COUNT
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 
 _SUFFIX = '.placements'
 _LARGEST = 1 << 20
@@ -250,7 +250,7 @@ class Placement:
     uuid: str
     host: str
     node: str
-    profile: newcomer.Profile
+    profile: newcomer_profiles.Profile
     limits: limits_module.Limits
     at: float
 
@@ -274,7 +274,7 @@ class Placement:
         :raises KeyError: ``ValueError`` or ``TypeError``, when it is not that
         """
         slowdown = record['max_slowdown']
-        profile = newcomer.Profile(_array(record['mean']), _array(record['deviation']),
+        profile = newcomer_profiles.Profile(_array(record['mean']), _array(record['deviation']),
                                    int(record['count']), str(record['source']),
                                    bool(record.get('apart', False)),
                                    float(record.get('own_wait', 0.0)),
@@ -298,7 +298,7 @@ class AssumedPlacements:
         self._placements: dict[str, Placement] = {}
         self._expected: dict[str, Placement] = {}
         self._known: collections.OrderedDict[
-            str, tuple[newcomer.Profile, limits_module.Limits]] = collections.OrderedDict()
+            str, tuple[newcomer_profiles.Profile, limits_module.Limits]] = collections.OrderedDict()
         self._lock = threading.Lock()
 
     def add(self, placements: Iterable[Placement]) -> None:
@@ -380,7 +380,7 @@ class AssumedPlacements:
             self._expire_expected(now)
             return list(self._expected.values())
 
-    def known(self, uuid: str) -> tuple[newcomer.Profile, limits_module.Limits] | None:
+    def known(self, uuid: str) -> tuple[newcomer_profiles.Profile, limits_module.Limits] | None:
         """Return what a VM was expected to do when it was placed, also after the expiry."""
         return self._known.get(uuid)
 

@@ -35,9 +35,8 @@ from nova_filters import snapshot_client
 from tracon_watcher.characteristics import IntArray, RESPONSES
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import newcomer as newcomers
+from tracon_watcher.placement import newcomer_profiles as newcomers
 from tracon_watcher.placement import queues
-from tracon_watcher.placement import verdict
 from tracon_watcher import tie_breaking
 
 SCHEMA = 'tracon-decision/1'
@@ -167,10 +166,10 @@ def _host(captured: Captured, position: int, status: int, refused: bool, weight:
     return said
 
 
-def _worst(found: verdict.Assessment, row: int, residents: _Residents) -> dict[str, Any]:
+def _worst(found: assessment.Assessment, row: int, residents: _Residents) -> dict[str, Any]:
     """Return who is harmed most: on a host with a breach whose limit, on others in all."""
     all_vms = {**residents, **{
-        (response, verdict.NEWCOMER): (0.0, float(found.exponent[response, row]))
+        (response, assessment.NEWCOMER): (0.0, float(found.exponent[response, row]))
         for response in range(len(RESPONSES))}}
     breach = found.breach(row) if found.refused[row] else None
     if breach is None:

@@ -27,8 +27,8 @@ from tracon_watcher.characteristics import BoolArray, FloatArray, IO, IntArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer
-from tracon_watcher.placement import storage
+from tracon_watcher.placement import newcomer_profiles
+from tracon_watcher.placement import storage_backends
 
 #: Events that are kept at most. Each may cost a request the assessment of one more host.
 MOST = 1024
@@ -197,7 +197,7 @@ class Arrival:
     """
 
     uuid: str
-    profile: newcomer.Profile
+    profile: newcomer_profiles.Profile
     limits: limits_module.Limits = limits_module.NONE
     intended: bool = False
 
@@ -421,12 +421,12 @@ class InstanceChanges:
             return Arrival(uuid, *known)
         instance = state.instances.get(uuid)
         kind = request.kind_of_instance(instance) if instance is not None else None
-        profile = newcomer.expected(cluster.history, *(kind or ('', '', '')))
+        profile = newcomer_profiles.expected(cluster.history, *(kind or ('', '', '')))
         if kind is not None:
             profile = dataclasses.replace(profile, vcpus=request.vcpus(instance.flavor),
                                           cpu_weight=request.cpu_weight(instance.flavor))
-        return Arrival(uuid, storage.felt(
-            cluster, profile, kind is not None and newcomer.on_volume(kind[-1])))
+        return Arrival(uuid, storage_backends.felt(
+            cluster, profile, kind is not None and newcomer_profiles.on_volume(kind[-1])))
 
     @staticmethod
     def _add_pending(assessor: assessment.Assessor, states: list, position: IntArray,
@@ -454,7 +454,7 @@ class InstanceChanges:
                 change.gone.discard(one.uuid)
             elif one.uuid not in change.arrived:
                 profile = one.profile
-                if not listed and storage.pool_of(cluster, shown) >= 0:
+                if not listed and storage_backends.pool_of(cluster, shown) >= 0:
                     profile = _without_io(profile)      # which the pool has already
                 change.arrived[one.uuid] = Arrival(one.uuid, profile, one.limits, not listed)
         return explained
@@ -467,14 +467,14 @@ class InstanceChanges:
         Somebody whom this worker does not hear of, such as a scheduler on another machine, has
         placed them. They are expected to be like all others.
         """
-        profile = newcomer.expected(assessor.cluster.history, '', '', '')
+        profile = newcomer_profiles.expected(assessor.cluster.history, '', '', '')
         if profile.known:
             for index in range(number):
                 uuid = f'{state.nodename}/unknown-{index}'
                 changes.setdefault(row, Change()).arrived[uuid] = Arrival(uuid, profile)
 
 
-def _without_io(profile: newcomer.Profile) -> newcomer.Profile:
+def _without_io(profile: newcomer_profiles.Profile) -> newcomer_profiles.Profile:
     mean, deviation = profile.mean.copy(), profile.deviation.copy()
     mean[IO] = deviation[IO] = 0.0
     return dataclasses.replace(profile, mean=mean, deviation=deviation)

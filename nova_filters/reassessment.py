@@ -24,9 +24,8 @@ from nova_filters import periodic_worker
 from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer as newcomers
-from tracon_watcher.placement import storage
-from tracon_watcher.placement import verdict
+from tracon_watcher.placement import newcomer_profiles as newcomers
+from tracon_watcher.placement import storage_backends
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +47,7 @@ def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profil
            changes: dict[int, instance_changes.Change], expected: dict[int, instance_changes.Arrivals],
            now: float,
            recall: AssessmentCache | None = None,
-           parts: list[Part] | None = None) -> tuple[verdict.Assessment, verdict.Assessment]:
+           parts: list[Part] | None = None) -> tuple[assessment.Assessment, assessment.Assessment]:
     """Assess a newcomer on the snapshot and on what is known beyond it.
 
     A VM that the snapshot shows is taken off the host where it is: it is never part of its own
@@ -66,7 +65,7 @@ def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profil
     cluster = assessor.cluster
     present = cluster.resident_index.get(uuid)
     changes = dict(changes)
-    pool = storage.pool_of(cluster, present)
+    pool = storage_backends.pool_of(cluster, present)
     if present is not None:
         host = int(cluster.host[present])
         old = changes.get(host, instance_changes.Change())
@@ -91,15 +90,15 @@ def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profil
     return result, foreseen
 
 
-def outdated(assessor: assessment.Assessor, profile: newcomers.Profile) -> verdict.Assessment:
+def outdated(assessor: assessment.Assessor, profile: newcomers.Profile) -> assessment.Assessment:
     """Return the assessment of a newcomer by a snapshot that is stale: it costs nothing."""
-    result = verdict.Assessment.unknown(assessor.cluster, assessor.status, profile)
+    result = assessment.Assessment.unknown(assessor.cluster, assessor.status, profile)
     result.forget(result.known, assessment.Status.STALE)
     result.forget(~result.known)
     return result
 
 
-def _replace(result: verdict.Assessment, assessor: assessment.Assessor,
+def _replace(result: assessment.Assessment, assessor: assessment.Assessor,
              profile: newcomers.Profile,
              limits: limits_module.Limits | list[limits_module.Limits],
              changes: dict[int, instance_changes.Change], now: float,
@@ -129,12 +128,12 @@ def _replace(result: verdict.Assessment, assessor: assessment.Assessor,
                                 for vm in changes[index].arrived.values()],
                                {vm.uuid: backend for index in chosen
                                 for vm in changes[index].arrived.values()
-                                if (backend := storage.brought(cluster, vm.uuid, vm.profile))})
+                                if (backend := storage_backends.brought(cluster, vm.uuid, vm.profile))})
     here = limits
     if not isinstance(limits, limits_module.Limits):
         here = [limits[index] for index in (*chosen, *left)]
     its_own = assessment.Assessor(part, assessor.settings)
-    pool = storage.pool_of(cluster, present, part)
+    pool = storage_backends.pool_of(cluster, present, part)
     result.replace(np.array(chosen, dtype=np.intp),
                    its_own.assess(profile, here, now, pool, elsewhere=False, felt=False))
     return Part(chosen, its_own, pool)
@@ -151,7 +150,7 @@ _Key = tuple[bytes, bytes, bool, float, int, str, float, limits_module.Limits]
 class _Kept:
     """An assessment, (h,) which hosts were stale when it was made, and whether it was asked."""
 
-    found: verdict.Assessment
+    found: assessment.Assessment
     stale: BoolArray
     asked: bool = False
 
@@ -167,7 +166,7 @@ class AssessmentCache:
 
     def assess(self, assessor: assessment.Assessor, newcomer: newcomers.Profile,
                limits: limits_module.Limits | list[limits_module.Limits],
-               now: float) -> verdict.Assessment:
+               now: float) -> assessment.Assessment:
         """Judge a newcomer as ``assessor.assess`` does; the result may be changed."""
         if not isinstance(limits, limits_module.Limits):
             return assessor.assess(newcomer, limits, now)
@@ -197,7 +196,7 @@ class AssessmentCache:
             asked = [(kept.found.newcomer.source, key[-1])
                      for key, kept in self._kept.items() if kept.asked]
         known = {profile.source: profile for profile in history.values()}
-        common = [(storage.felt(assessor.cluster, history[key], newcomers.on_volume(
+        common = [(storage_backends.felt(assessor.cluster, history[key], newcomers.on_volume(
             key.rpartition('|')[-1])).source, limits)
             for key in newcomers.most_common(history, _COMMON)]
         # Those asked for come last, as they are the last to be forgotten.

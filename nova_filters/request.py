@@ -22,7 +22,7 @@ import numpy as np
 from tracon_watcher.characteristics import IntArray
 from tracon_watcher import hypervisor_types
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.placement import cpu_shares
+from tracon_watcher.placement import limits
 
 
 def never_refused(spec, resident: bool) -> bool:
@@ -87,7 +87,7 @@ def vcpus(flavor) -> int:
 
 def cpu_weight(flavor) -> float:
     """Return the weight of a flavor's VMs on the cores they share; 0 for cores of their own."""
-    return cpu_shares.weight(_value(flavor, 'extra_specs') or {})
+    return limits.cpu_weight(_value(flavor, 'extra_specs') or {})
 
 
 def _value(thing, name: str):

@@ -39,9 +39,8 @@ from nova_filters import snapshot_client
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer
-from tracon_watcher.placement import storage
-
+from tracon_watcher.placement import newcomer_profiles
+from tracon_watcher.placement import storage_backends
 
 # Seconds between two rounds in the background: while hosts are being chosen, while siblings may
 # be busy, and when nothing has been asked for a while.
@@ -190,7 +189,7 @@ class RequestAssessor:
             request.never_refused(spec, present is not None),
             options.on_all_refused == 'least_harm',
             decision_record.Circumstances(now, prepared.content.identity, profile, assessor,
-                                   parts[0] if parts else None, storage.pool_of(cluster, present)),
+                                   parts[0] if parts else None, storage_backends.pool_of(cluster, present)),
             alternates)
 
     def close(self) -> None:
@@ -203,17 +202,17 @@ class RequestAssessor:
         if self._decisions is not None:
             self._decisions.capture(judged, spec, outcome)
 
-    def _profile(self, assessor: assessment.Assessor, spec, uuid: str) -> newcomer.Profile:
+    def _profile(self, assessor: assessment.Assessor, spec, uuid: str) -> newcomer_profiles.Profile:
         cluster = assessor.cluster
         row = cluster.resident_index.get(uuid)
         if row is not None:
             # On storage that is not known, it is not known on which host its I/O is felt.
             found = cluster.resident_profile(row)
-            return storage.felt(cluster, found, cluster.io_domain[row] < 0)
-        expected = newcomer.expected(cluster.history, *request.kind(spec))
+            return storage_backends.felt(cluster, found, cluster.io_domain[row] < 0)
+        expected = newcomer_profiles.expected(cluster.history, *request.kind(spec))
         expected = dataclasses.replace(expected, vcpus=request.vcpus(spec.flavor),
                                        cpu_weight=request.cpu_weight(spec.flavor))
-        return storage.felt(cluster, expected, request.boots_from_volume(spec))
+        return storage_backends.felt(cluster, expected, request.boots_from_volume(spec))
 
     def _limits(self, policy: policies.Policy, spec, rows, count: int,
                 options: options_module.Options):

@@ -26,7 +26,6 @@ import numpy as np
 from nova_filters import policy as policies
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import verdict
 from tracon_watcher import tie_breaking
 
 WORST = 10
@@ -112,8 +111,8 @@ class SchedulingResult:
     states: list
     rows: IntArray
     modes: IntArray
-    assessment: verdict.Assessment | None
-    foreseen: verdict.Assessment | None
+    assessment: assessment.Assessment | None
+    foreseen: assessment.Assessment | None
     exempt: bool
     least_harm: bool
     circumstances: Any = None
@@ -124,7 +123,7 @@ class SchedulingResult:
         """Say on which hosts a limit would be breached, (n,)."""
         return self._breached(self.assessment)
 
-    def _breached(self, by: verdict.Assessment | None) -> BoolArray:
+    def _breached(self, by: assessment.Assessment | None) -> BoolArray:
         breached = np.zeros(len(self.states), dtype=bool)
         if by is not None:
             known = self.rows >= 0

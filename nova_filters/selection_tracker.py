@@ -21,7 +21,7 @@ import weakref
 
 from nova_filters import assumed_placements
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 
 # A claim in Placement takes far less; a request that failed is forgotten sooner, with its spec.
 _LONGEST_REQUEST = 60.0
@@ -43,7 +43,7 @@ class Watched:
     uuid: str
     states: list
     counts: list[int]
-    profile: newcomer.Profile
+    profile: newcomer_profiles.Profile
     limits_at: Callable[[int], limits_module.Limits]
     at: float
     chosen: list[tuple[object, str]] = dataclasses.field(default_factory=list)
@@ -70,7 +70,7 @@ class SelectionTracker:
         """Whether any request is watched."""
         return bool(self._open)
 
-    def watch(self, spec, uuid: str, states: list, counts: list[int], profile: newcomer.Profile,
+    def watch(self, spec, uuid: str, states: list, counts: list[int], profile: newcomer_profiles.Profile,
               limits_at: Callable[[int], limits_module.Limits], now: float) -> None:
         """Watch a request, or the next instance of one that asks for several."""
         watched = Watched(weakref.ref(spec), uuid, states, counts, profile, limits_at, now)

@@ -24,8 +24,8 @@ from tracon_watcher.decision_engine import inventory
 from tracon_watcher.decision_engine import residency
 from tracon_watcher.decision_engine import rules
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import constraints
 from tracon_watcher.placement import limits
+from tracon_watcher.placement import placement_constraints
 
 WISHES = rules.Wishes(frozenset(), 'tracon:exclude', 600)
 
@@ -226,7 +226,7 @@ class ReconcileTestCase(ReconcileCase):
         self.assertIn('VM far-away is on its way to it', made.closed['h2'])
         self.assertEqual((1, 256, 1), made.needs['a'])
         self.assertEqual({'a': 1600.0}, made.cooldown_until)
-        self.assertEqual(constraints.Policy.AFFINITY, made.groups[0].policy)
+        self.assertEqual(placement_constraints.Policy.AFFINITY, made.groups[0].policy)
         self.assertEqual(0, made.groups[0].elsewhere)
 
     def test_services_that_stand_for_several_machines_are_left_alone(self):

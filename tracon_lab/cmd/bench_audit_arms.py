@@ -39,7 +39,7 @@ from tracon_watcher.decision_engine import records
 from tracon_watcher.decision_engine import residency
 from tracon_watcher.decision_engine import rules
 from tracon_watcher.decision_engine import strategy
-from tracon_watcher.placement import planning
+from tracon_watcher.placement import planner
 from tracon_watcher.placement import snapshot
 
 #: The parts of an audit of ours that are timed by themselves: what is called, and what it does.
@@ -47,7 +47,7 @@ _PARTS = ((snapshot, 'read', 'reading the snapshot'),
           (inventory, 'collect', "reading the services' answers"),
           (residency, 'reconcile', "reconciling with Watcher's model"),
           (rules, 'build', 'collecting what forbids moves'),
-          (planning, 'plan_moves', 'planning'))
+          (planner, 'plan_moves', 'planning'))
 
 
 def watcher_model(cloud: bench_audit_cloud.Cloud) -> model_root.ModelRoot:

@@ -104,10 +104,10 @@ def _moves(arguments: argparse.Namespace, world: Any) -> Iterator[float]:
     from tracon_watcher import assignment
     from tracon_watcher.placement import assessment
     from tracon_watcher.placement import cluster
-    from tracon_watcher.placement import constraints
+    from tracon_watcher.placement import placement_constraints
     from tracon_watcher.placement import limits
     from tracon_watcher.placement import plan
-    from tracon_watcher.placement import planning
+    from tracon_watcher.placement import planner
     parameters = plan.Parameters(max_migrations=arguments.moves)
     space = world.configurations
     for case in range(arguments.cases):
@@ -125,8 +125,8 @@ def _moves(arguments: argparse.Namespace, world: Any) -> Iterator[float]:
                     storage_wait=float(world.storage_waits[0, task])))
             hosts.append(cluster.Host(name, tuple(vms), cores=world.cores[0]))
         assessor = assessment.Assessor(cluster.build(hosts))
-        rules = constraints.Constraints(needs=needs, free=free)
-        alone, together = (planning.plan_moves(assessor, rules, parameters, assign=assign)
+        rules = placement_constraints.Constraints(needs=needs, free=free)
+        alone, together = (planner.plan_moves(assessor, rules, parameters, assign=assign)
                            for assign in (None, assignment.least_cost))
         gained = alone.before.harm - alone.after.harm
         if gained > 0:

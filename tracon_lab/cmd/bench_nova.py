@@ -33,8 +33,7 @@ from tracon_watcher.conf import nova_filters as conf_module
 from tracon_watcher import errors
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer
-
+from tracon_watcher.placement import newcomer_profiles
 
 _INITIAL_WAIT = 30.0
 
@@ -179,7 +178,7 @@ class Ours(_Pair):
             if time.monotonic() > end:
                 raise errors.TraconError('the snapshot was not read in time')
             time.sleep(0.005)
-        profile = newcomer.expected(cluster.history, '', '', '')
+        profile = newcomer_profiles.expected(cluster.history, '', '', '')
         self.judge.pending.add([pending_module.Placement(
             str(uuid.uuid4()), name, name, profile, limits_module.NONE, time.time())
             for name in cluster.hosts[:pending]])

@@ -21,7 +21,7 @@ import numpy as np
 
 from tracon_lab.demo import telemetry as telemetries
 from tracon_lab.demo import workload as workloads
-from tracon_watcher.placement import present
+from tracon_watcher.placement import current_interference
 
 if TYPE_CHECKING:
     # Reports name the arms too, and need no Nova for that.
@@ -88,7 +88,7 @@ def predictions(telemetry: telemetries.Telemetry) -> dict[str, dict[str, float]]
     which nothing is known has no entry.
     """
     assessor = telemetry.assessor()
-    now = present.look(assessor)
+    now = current_interference.current_interference(assessor)
     slow = {f'predicted_{name}': np.exp(exponent[0]) for name, exponent in (
         ('slowdown', now.exponent), ('low', now.lower), ('high', now.upper))}
     result = {}

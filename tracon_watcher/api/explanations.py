@@ -24,9 +24,8 @@ from tracon_watcher.api import gate as gates
 from tracon_watcher.api import parameters
 from tracon_watcher.api import policies
 from tracon_watcher.api import state as states
+from tracon_watcher.placement import assessment
 from tracon_watcher.placement import explanation
-from tracon_watcher.placement import verdict
-from tracon_watcher.placement import wording
 
 _PARAMETERS = ('limit', 'now')
 _MOST = 10
@@ -119,8 +118,8 @@ def _explained(decision: Mapping[str, Any], state: states.State | None,
         found = explanation.explain(decision, state.assessor, state.identity, state.now, _TRIALS)
     call = _call(state, found['vm'])
     for host in found['hosts']:
-        host['why'] = wording.why(host, call)
-        host['what_would_differ'] = wording.what_would_differ(host, call)
+        host['why'] = explanation.why(host, call)
+        host['what_would_differ'] = explanation.what_would_differ(host, call)
     found['at'] = states.iso(found['at'])
     found['name'] = _name(state, found['vm'])
     return found
@@ -136,7 +135,7 @@ def _of_the_vm_itself(found: Document, state: states.State | None) -> Document:
     for host in found['hosts']:
         worst = host['worst']
         if host['refused'] and isinstance(worst, Mapping):
-            own = worst.get('vm') in (verdict.NEWCOMER, found['vm'])
+            own = worst.get('vm') in (assessment.NEWCOMER, found['vm'])
             reasons['own_limit' if own else 'limit_of_another_vm'] += 1
         if host['chosen']:
             chosen = {name: host[name] for name in ('rank', 'slowdown', 'iops_ratio')}
@@ -165,7 +164,7 @@ def _name(state: states.State | None, uuid: Any) -> str | None:
 def _call(state: states.State | None, own: Any) -> Callable[[str], str]:
     """Return what VMs are called by: name and uuid."""
     def call(vm: str) -> str:
-        if vm in (verdict.NEWCOMER, own):
+        if vm in (assessment.NEWCOMER, own):
             return 'the VM itself'
         name = _name(state, vm)
         return f'{name} ({vm})' if name else vm

@@ -30,7 +30,7 @@ from tracon_watcher.api import faults
 from tracon_watcher.api import routes
 from tracon_watcher.api import state as states
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import present
+from tracon_watcher.placement import current_interference
 
 _OTHER = 'other'
 
@@ -92,7 +92,7 @@ def _learnt(state: states.State) -> Iterator[core.Metric]:
         yield family
 
 
-def _suffering(state: states.State, now: present.Present) -> Iterator[core.Metric]:
+def _suffering(state: states.State, now: current_interference.CurrentInterference) -> Iterator[core.Metric]:
     known = now.known
     yield core.GaugeMetricFamily('tracon_vms_in_breach', 'VMs that breach a limit, as predicted.',
                                  value=float(now.breached.any(axis=0).sum()))
@@ -115,8 +115,8 @@ def _suffering(state: states.State, now: present.Present) -> Iterator[core.Metri
     agreement = core.GaugeMetricFamily(
         'tracon_agreement', 'VMs by whether their observed slowdown agrees with the predicted.',
         labels=('agreement',))
-    counts = np.bincount(state.agreement(), minlength=len(present.Agreement))
-    for one in present.Agreement:
+    counts = np.bincount(state.agreement(), minlength=len(current_interference.Agreement))
+    for one in current_interference.Agreement:
         agreement.add_metric((one.name.lower(),), float(counts[one]))
     yield agreement
 

@@ -31,7 +31,7 @@ from tracon_watcher.api import state as states
 from tracon_watcher.characteristics import IntArray, NAMES
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import attribution
-from tracon_watcher.placement import present
+from tracon_watcher.placement import current_interference
 
 #: What a tenant learns of VMs that are not its own.
 ANOTHER = 'another VM'
@@ -120,7 +120,7 @@ def describe(state: states.State, rows: IntArray, open_to: bool, project: str | 
             'limits': {'max_slowdown': states.number(cluster.max_slowdown[row]),
                        'min_iops_ratio': states.number(cluster.min_iops_ratio[row]) or None},
             'in_breach': bool(now.breached[:, row].any()) if known else None,
-            'agreement': present.Agreement(int(agreement[row])).name.lower(),
+            'agreement': current_interference.Agreement(int(agreement[row])).name.lower(),
             'own_limits': [
                 {'name': limit.name, 'value': None if limit.value is None
                  else states.number(limit.value), 'unit': limit.unit,

@@ -23,9 +23,9 @@ from oslo_log import log
 
 from tracon_watcher.messaging import link
 from tracon_watcher.messaging import protocol
-from tracon_watcher.placement import audit as audits
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.placement import constraints
+from tracon_watcher.placement import placement_constraints
+from tracon_watcher.placement import plan as audits
 from tracon_watcher.placement import plan
 
 LOG = log.getLogger(__name__)
@@ -65,8 +65,8 @@ def kind(state: cluster_module.ClusterState, host: str) -> str:
     return f'live migration off {host_type or "an unknown type of host"}'
 
 
-def heeded(found: constraints.Constraints, learnt: Standing,
-           state: cluster_module.ClusterState, now: float) -> constraints.Constraints:
+def heeded(found: placement_constraints.Constraints, learnt: Standing,
+           state: cluster_module.ClusterState, now: float) -> placement_constraints.Constraints:
     """Return the constraints with what was learnt.
 
     :param now: seconds since the epoch
@@ -92,7 +92,7 @@ def documents(made: plan.Plan, state: cluster_module.ClusterState, audit: str | 
     :param audit: Watcher's uuid
     """
     if audit:
-        yield audits.to_document(made, audit, now)
+        yield audits.audit_document(made, audit, now)
     for move in made.moves:
         changes = {one.uuid: one for one in move.changes
                    if math.isfinite(one.slowdown_before + one.slowdown_after)}

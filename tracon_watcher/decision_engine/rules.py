@@ -21,10 +21,10 @@ from oslo_utils import strutils
 
 from tracon_watcher.decision_engine import inventory
 from tracon_watcher.decision_engine import records
-from tracon_watcher.placement import constraints
 from tracon_watcher.placement import cooldown
+from tracon_watcher.placement import placement_constraints
 
-_POLICIES = frozenset(one.value for one in constraints.Policy)
+_POLICIES = frozenset(one.value for one in placement_constraints.Policy)
 _PINNING = ('dedicated', 'mixed')
 #: Metadata of a sensor, as `tracon probe deploy` makes it.
 PROBE = 'tracon:probe'
@@ -49,7 +49,7 @@ class Wishes:
 
 
 def build(found: inventory.Inventory, model: Any, wishes: Wishes, hosts: Collection[str],
-          recorded: records.Records = records.Records()) -> constraints.Constraints:
+          recorded: records.Records = records.Records()) -> placement_constraints.Constraints:
     """Collect what forbids VMs to move.
 
     :param recorded: what Watcher's database says
@@ -58,8 +58,8 @@ def build(found: inventory.Inventory, model: Any, wishes: Wishes, hosts: Collect
     """
     nodes = {node.hostname: node for node in model.get_all_compute_nodes().values()}
     immovable: dict[str, str] = {}
-    needs: dict[str, constraints.Room] = {}
-    free: dict[str, constraints.Room] = {}
+    needs: dict[str, placement_constraints.Room] = {}
+    free: dict[str, placement_constraints.Room] = {}
     closed = {host: why for host, why in (
         (service.host, _closed(service)) for service in found.services.values()) if why}
     for host, node in nodes.items():
@@ -104,7 +104,7 @@ def build(found: inventory.Inventory, model: Any, wishes: Wishes, hosts: Collect
     for host in found.services:
         if host not in nodes:
             closed[host] = 'is outside of the scope of the audit'
-    return constraints.Constraints(
+    return placement_constraints.Constraints(
         immovable, closed, needs, free, tuple(
             _group(one, found, hosts) for one in found.groups
             if len(one.members) > 1 and one.policy in _POLICIES),
@@ -130,7 +130,7 @@ def _cooldowns(found: inventory.Inventory, recorded: records.Records,
     return until
 
 
-def _free(model: Any, node: Any, found: inventory.Inventory) -> constraints.Room:
+def _free(model: Any, node: Any, found: inventory.Inventory) -> placement_constraints.Room:
     """Return what is left of a host, by Watcher's count and by Placement's."""
     counted = model.get_node_free_resources(node)
     left = (counted['vcpu'], counted['memory'], counted['disk'])
@@ -216,8 +216,8 @@ def _closed(service: inventory.Service) -> str | None:
 
 
 def _group(one: inventory.ServerGroup, found: inventory.Inventory,
-           hosts: Collection[str]) -> constraints.Group:
+           hosts: Collection[str]) -> placement_constraints.Group:
     placed = [found.servers[uuid].host for uuid in one.members if uuid in found.servers]
-    return constraints.Group(
-        one.name, constraints.Policy(one.policy), one.members, one.maximum_per_host,
+    return placement_constraints.Group(
+        one.name, placement_constraints.Policy(one.policy), one.members, one.maximum_per_host,
         sum(1 for host in placed if host is not None and host not in hosts))

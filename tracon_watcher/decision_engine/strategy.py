@@ -42,9 +42,9 @@ from tracon_watcher.inventory import listing
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.placement import constraints
+from tracon_watcher.placement import placement_constraints
 from tracon_watcher.placement import plan
-from tracon_watcher.placement import planning
+from tracon_watcher.placement import planner
 
 LOG = log.getLogger(__name__)
 NAME = 'tracon_interference'
@@ -165,7 +165,7 @@ class InterferenceStrategy(base.BaseStrategy):
                             'observed there have parted ways, so that it is trusted '
                             '%(trust).0f %%', {'type': host_type, 'trust': 100 * taught.trust})
         assessor = assessment.Assessor(cluster, settings)
-        made = self._without_shares(cloud, cluster, allowed, lambda rules_now: planning.plan_moves(
+        made = self._without_shares(cloud, cluster, allowed, lambda rules_now: planner.plan_moves(
             assessor, rules_now, wanted.planning, now, assignment.least_cost))
         if missing:
             text = residency.unmatched(state.cluster, missing)
@@ -179,8 +179,8 @@ class InterferenceStrategy(base.BaseStrategy):
 
     @staticmethod
     def _without_shares(cloud: connection.Connection, state: cluster_module.ClusterState,
-                        allowed: constraints.Constraints,
-                        planned: Callable[[constraints.Constraints], plan.Plan]) -> plan.Plan:
+                        allowed: placement_constraints.Constraints,
+                        planned: Callable[[placement_constraints.Constraints], plan.Plan]) -> plan.Plan:
         """Return a plan that moves no VM that has shares of Manila's.
 
         Nova tells VM by VM alone, so that it is asked for those that would be moved. Where one

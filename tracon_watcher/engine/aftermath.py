@@ -25,7 +25,7 @@ from tracon_watcher.engine.storage import lease
 from tracon_watcher.engine.storage import moves
 from tracon_watcher.engine.storage import storage as storages
 from tracon_watcher.engine import view as views
-from tracon_watcher.placement import audit
+from tracon_watcher.placement import plan
 
 LOG = logging.getLogger(__name__)
 SCHEMA = 'tracon-move/1'
@@ -56,9 +56,9 @@ class Aftermath:
         :raises tracon_watcher.errors.InvalidDocument: naming the field; then none is taken down
         """
         observed = self._observed()
-        left = [one for one in documents if one.get('schema') == audit.SCHEMA]
+        left = [one for one in documents if one.get('schema') == plan.SCHEMA]
         made = [_move(one, observed) for one in documents if one not in left]
-        told = [audit.read(one) for one in left]
+        told = [plan.read_audit(one) for one in left]
         if made:
             self._storage.moves.add(made)
         for one in told:

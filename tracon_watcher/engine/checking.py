@@ -41,7 +41,7 @@ from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.engine import view as views
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import queues
-from tracon_watcher.placement import storage
+from tracon_watcher.placement import storage_backends
 from tracon_watcher import tie_breaking
 
 LOG = logging.getLogger(__name__)
@@ -155,7 +155,7 @@ class Checking:
         rate = characteristics.request_rate(cluster.profiles)
         waited = cluster.storage_wait * cluster.vcpus
         telling = np.isfinite(waited) & (rate >= characteristics.MINIMUM_IOPS) & (
-            cluster.io_domain >= 0) & ~storage.is_local(cluster)[cluster.io_domain]
+            cluster.io_domain >= 0) & ~storage_backends.is_local(cluster)[cluster.io_domain]
         # Of a pool that no sample tells of at the moment, what was learnt stays.
         found = {name: one for name, one in self._pools.items() if name in cluster.io_domains}
         for domain in np.unique(cluster.io_domain[telling]).tolist():

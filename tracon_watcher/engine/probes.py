@@ -32,7 +32,7 @@ import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
 from tracon_watcher.telemetry import meters
 from tracon_watcher.telemetry import readings
@@ -43,9 +43,9 @@ QUIET, CONTENDED, UNKNOWN = 'quiet', 'contended', 'unknown'
 # Of two-sided 95 % intervals.
 _QUANTILE, _UPPER = 1.96, 0.975
 # What a sensor does while it works: it computes, or waits for its disk.
-_SENSORS = {'connection': newcomer.own(np.array([0.0, 0.0, 0.05, 0.01])),
-            'memory': newcomer.own(np.array([0.0, 0.0, 0.05, 0.01])),
-            'storage': newcomer.own(np.array([10.0, 10.0, 0.01, 0.02]))}
+_SENSORS = {'connection': newcomer_profiles.own(np.array([0.0, 0.0, 0.05, 0.01])),
+            'memory': newcomer_profiles.own(np.array([0.0, 0.0, 0.05, 0.01])),
+            'storage': newcomer_profiles.own(np.array([10.0, 10.0, 0.01, 0.02]))}
 # A contention that changes by less is not told again.
 _DIGITS = 2
 

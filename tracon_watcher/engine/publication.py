@@ -21,7 +21,7 @@ import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 
 #: A change of demand below this share of what was told is not told, nor one below these floors:
 #: requests a second, and cores. Either is far below what a prediction can tell the effect of.
@@ -70,8 +70,8 @@ def _near(before: FloatArray, after: FloatArray) -> np.ndarray:
     return near
 
 
-def _settled_history(told: Mapping[str, newcomer.Profile],
-                     history: Mapping[str, newcomer.Profile]) -> dict[str, newcomer.Profile]:
+def _settled_history(told: Mapping[str, newcomer_profiles.Profile],
+                     history: Mapping[str, newcomer_profiles.Profile]) -> dict[str, newcomer_profiles.Profile]:
     result = {}
     for key, profile in history.items():
         old = told.get(key)
@@ -82,7 +82,7 @@ def _settled_history(told: Mapping[str, newcomer.Profile],
     return result
 
 
-def _same_waits(old: newcomer.Profile, profile: newcomer.Profile) -> bool:
+def _same_waits(old: newcomer_profiles.Profile, profile: newcomer_profiles.Profile) -> bool:
     if np.isnan(old.storage_wait) != np.isnan(profile.storage_wait):
         return False
     return (abs(old.own_wait - profile.own_wait) <= OWN_WAIT

@@ -23,7 +23,7 @@ from tracon_watcher import document
 from tracon_watcher import errors
 from tracon_watcher.messaging import parcel
 from tracon_watcher.messaging import protocol
-from tracon_watcher.placement import lines as lines_module
+from tracon_watcher.placement import snapshot_lines as lines_module
 
 #: What the engine answers when it may succeed later: its database does not answer, or another
 #: engine takes the lead. Names, since errors come as such over the wire.

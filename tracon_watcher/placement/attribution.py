@@ -10,33 +10,72 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Who slows a VM down, and whom it slows down: by leaving each one out in turn.
-
-What j does to a VM is what would end if j were not there at all, neither on its host nor on the
-storage they share: the *harm* log(S / S₋ⱼ), with S the VM's predicted slowdown and S₋ⱼ that
-without j, and in parts of the *excess* S − 1 the *relief* S − S₋ⱼ. Co-residents count with what
-they do on the host and storage they share, VMs of other hosts with their I/O on a pool; nearly as
-:class:`~tracon_watcher.placement.assessment.Assessor` predicts the state without them.
-
-Reliefs need not add up to the excess. Where they fall short of it the rest is *joint*: no VM would
-end it by leaving alone. Where they exceed it, several get in each other's way and what they do
-together is counted for each of them; then the part of the sum that is counted more than once is
-joint. A culprit's *share* is its part of what is not joint, so that all shares and the joint part
-make up 100 %.
-"""
+"""Attribution of slowdown to VMs, by leaving each one out in turn."""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Mapping
 
 import numpy as np
 
 from tracon_watcher import characteristics
-from tracon_watcher.characteristics import FloatArray, IntArray
+from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.placement import storage
+from tracon_watcher.placement import queues
+from tracon_watcher.placement import storage_backends
 from tracon_watcher import tie_breaking
+
+
+def without_each(part: cluster_module.ClusterState) -> cluster_module.ClusterState:
+    """Return the state of m hosts, each the only host of ``part`` without one of its m residents.
+
+    Each has storage backends of its own, with the I/O from elsewhere that the host's have: no VM
+    is felt on another host. The uuids are not all different.
+
+    :param part: of one host, with at least one resident
+    """
+    count = len(part.uuids)
+    used = np.unique(np.concatenate([part.io_domain, part.host_io_domain]))
+    used = used[used >= 0]
+    number = np.full(len(part.io_domains) + 1, -1, dtype=np.intp)      # the last one is of -1
+    number[used] = np.arange(len(used))
+    rows = np.array([row for left in range(count) for row in range(count) if row != left],
+                    dtype=np.intp)
+    host = np.repeat(np.arange(count), count - 1)
+    own, stays = number[part.host_io_domain[0]], number[part.io_domain[rows]]
+    rate = None if part.rate_elsewhere is None else np.tile(part.rate_elsewhere[used], count)
+    return dataclasses.replace(
+        part, hosts=tuple(f'{part.hosts[0]}-{place}' for place in range(count)),
+        host_type=part.host_type * count,
+        host_io_domain=np.where(own >= 0, own + np.arange(count) * len(used), -1).astype(np.intp),
+        updated_at=np.repeat(part.updated_at, count), cores=np.repeat(part.cores, count),
+        threads=np.repeat(part.threads, count),
+        contention=np.repeat(part.felt, count, axis=0),
+        uuids=tuple(part.uuids[row] for row in rows), host=host.astype(np.intp),
+        io_domain=np.where(stays >= 0, stays + host * len(used), -1).astype(np.intp),
+        profiles=part.profiles[rows], max_slowdown=part.max_slowdown[rows],
+        min_iops_ratio=part.min_iops_ratio[rows], own_wait=part.own_wait[rows],
+        vcpus=part.vcpus[rows], storage_wait=part.storage_wait[rows],
+        cpu_weight=part.cpu_weight[rows],
+        io_domains=tuple(_named(part.io_domains[domain], place) for place in range(count)
+                         for domain in used), rate_elsewhere=rate)
+
+
+def pools_without(part: cluster_module.ClusterState,
+          known: Mapping[str, queues.Pool]) -> dict[str, queues.Pool]:
+    """Return by name what is known of the storage backends that :func:`copies` have.
+
+    :param known: by name, of those of ``part``
+    """
+    return {_named(name, place): known[name] for place in range(len(part.uuids))
+            for name in part.io_domains if name in known}
+
+
+def _named(backend: str, place: int) -> str:
+    return f'{backend}-{place}'
+
 
 #: Less of an excess is rounding, which no VM causes.
 _NOTHING = 1e-9
@@ -128,7 +167,7 @@ def attribute(assessor: assessment.Assessor, row: int) -> Attribution:
 def _on_pool(cluster: cluster_module.ClusterState, row: int) -> tuple[IntArray, FloatArray]:
     """Return the VMs of other hosts on the pool of a VM, (k,), and their requests a second."""
     domain = cluster.io_domain[row]
-    if domain < 0 or storage.is_local(cluster)[domain]:
+    if domain < 0 or storage_backends.is_local(cluster)[domain]:
         return np.zeros(0, dtype=np.intp), np.zeros(0)
     rate = characteristics.request_rate(cluster.profiles)
     rows = np.flatnonzero((cluster.io_domain == domain) & (cluster.host != cluster.host[row])
@@ -168,7 +207,7 @@ def victims(assessor: assessment.Assessor, row: int) -> Influence:
     rate = float(characteristics.request_rate(cluster.profiles[[row]])[0])
     if rate > 0.0:
         away = law.domain == cluster.io_domain[row]
-        away &= ~storage.is_local(cluster)[law.domain] & (law.domain >= 0)
+        away &= ~storage_backends.is_local(cluster)[law.domain] & (law.domain >= 0)
         far = np.flatnonzero(away & (cluster.host[law.residents] != host))
     rows = np.concatenate([near, far])
     all_of = Influence(law.residents[rows], law.exponent[:, rows],
@@ -178,3 +217,111 @@ def victims(assessor: assessment.Assessor, row: int) -> Influence:
 
 def _taken(influence: Influence, order: IntArray) -> Influence:
     return Influence(influence.rows[order], influence.now[:, order], influence.without[:, order])
+
+
+@dataclasses.dataclass(frozen=True)
+class Departures:
+    """What the leaving of each of a host's m residents brings on that host.
+
+    :param uuids: the m residents
+    :param relief: (m,) exponents, log slowdown and −log IOPS ratio together, that end: the
+        leaver's own and its part in those of all others
+    :param ends: (m, m) whose breach ends, a line for each leaver; its own breach among them
+    """
+
+    uuids: tuple[str, ...]
+    relief: FloatArray
+    ends: BoolArray
+
+    @property
+    def ended(self) -> IntArray:
+        """(m,) breaches that end."""
+        return np.asarray(self.ends.sum(axis=1), dtype=np.intp)
+
+
+def departures(assessor: assessment.Assessor, host: int) -> Departures:
+    """Predict a host's residents without each one of them; who leaves stays on its pool."""
+    cluster, law = assessor.cluster, assessor.law
+    if host not in law.hosts:
+        uuids = cluster.uuids[cluster.first[host]:cluster.first[host + 1]]
+        return Departures(uuids, np.zeros(len(uuids)),
+                          np.zeros((len(uuids), len(uuids)), dtype=bool))
+    rows, after = law.without(host)
+    before = law.exponent[:, rows]
+    relief = np.nansum(before, axis=(0, 1)) - np.nansum(after, axis=(0, 2))
+    level, limit = 1 - assessor.settings.confidence, law.limit[:, rows]
+    breached = law.bound(level, before, rows) > limit
+    still = law.bound(level, after, rows) > limit[:, np.newaxis, :]
+    for one in still:
+        np.fill_diagonal(one, False)
+    return Departures(tuple(cluster.uuids[row] for row in law.residents[rows]), relief,
+                      np.asarray(breached.any(axis=0) & ~still.any(axis=0)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Culprits:
+    """Arrays over the n residents of a cluster.
+
+    :param culprit: (n,) row of the VM that does most to each; -1 for none or unknown
+    :param share: (n,) of the excess, that VM's; NaN where unknown
+    :param harm: (n,) exponents, log slowdown and −log IOPS ratio together, that each adds to what
+        others suffer, wherever they are; NaN where unknown
+    """
+
+    culprit: IntArray
+    share: FloatArray
+    harm: FloatArray
+
+
+def find_culprits(assessor: assessment.Assessor) -> Culprits:
+    """Find the worst culprit of every resident, and the harm every one does to others."""
+    law, count = assessor.law, len(assessor.cluster.uuids)
+    culprit, share = np.full(count, -1, dtype=np.intp), np.full(count, np.nan)
+    harm = np.full(count, np.nan)
+    if len(law.residents):
+        who, most, done = _of_law(law)
+        culprit[law.residents] = np.where(who >= 0, law.residents[who], -1)
+        share[law.residents] = most
+        harm[law.residents] = done
+    return Culprits(culprit, share, harm)
+
+
+def _of_law(law: queues.Queues) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return the worst culprit of each resident, -1 for none, its share, and each one's harm."""
+    parts = law.parts()
+    suffered = np.nan_to_num(law.by_neighbours).sum(axis=0)
+    something = np.expm1(law.by_neighbours[0]) > _NOTHING
+    harm = np.zeros(len(suffered))
+    others = []
+    for part in parts:
+        total = np.bincount(part.key + 1, part.amount)
+        rest = np.maximum(total[part.key + 1] - part.amount, 1e-9)
+        others.append(rest)
+        each = suffered * part.share / rest
+        harm += part.amount * (np.bincount(part.key + 1, each)[part.key + 1] - each)
+    culprit, most = np.full(len(harm), -1, dtype=np.intp), np.zeros(len(harm))
+    for part in parts:
+        candidate = _largest_other(part)
+        relief = np.zeros(len(harm))
+        for one, rest in zip(parts, others):
+            together = one.key[candidate] == one.key
+            relief += np.where(together, one.share * one.amount[candidate] / rest, 0.0)
+        # Of equals the one that was looked at first, not the one that rounding favours.
+        worse = (candidate >= 0) & something & tie_breaking.less(most, relief)
+        culprit[worse], most[worse] = candidate[worse], relief[worse]
+    return culprit, np.minimum(most, 1.0), harm
+
+
+def _largest_other(part: queues.Part) -> IntArray:
+    """Return who else takes most of what each one uses, (n,); -1 for no other."""
+    count = len(part.key)
+    order = np.lexsort((np.arange(count), -part.amount, part.key))
+    key = part.key[order]
+    first = np.searchsorted(key, part.key)
+    second = np.minimum(first + 1, count - 1)
+    found = order[first]
+    itself = found == np.arange(count)
+    found[itself] = np.where((second > first) & (key[second] == part.key),
+                             order[second], -1)[itself]
+    found[(part.amount[found] <= 0.0) | (part.key < 0)] = -1
+    return np.asarray(found)

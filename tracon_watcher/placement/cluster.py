@@ -24,7 +24,7 @@ import numpy as np
 from tracon_watcher import characteristics
 from tracon_watcher.characteristics import BoolArray, COUNT, FloatArray, IntArray
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 
 LOCAL = 'local'
 #: A storage backend that could not be found out; its VMs and their hosts are unknown.
@@ -107,7 +107,7 @@ class ClusterState:
     :param cpu_weight: (n,) of each one's share of the cores beside others; 0 for a VM with cores
         of its own
     :param io_domains: names of the storage backends
-    :param history: profiles of newcomers, see :mod:`tracon_watcher.placement.newcomer`
+    :param history: profiles of newcomers, see :mod:`tracon_watcher.placement.newcomer_profiles`
     :param version: rises with every snapshot
     :param generated_at: seconds since the epoch
     :param rate_elsewhere: (d,) requests per second on each storage backend by VMs that are not in
@@ -135,7 +135,7 @@ class ClusterState:
     storage_wait: FloatArray
     cpu_weight: FloatArray
     io_domains: tuple[str, ...]
-    history: Mapping[str, newcomer.Profile]
+    history: Mapping[str, newcomer_profiles.Profile]
     version: int = 0
     generated_at: float = 0.0
     rate_elsewhere: FloatArray | None = None
@@ -230,9 +230,9 @@ class ClusterState:
         """Seconds that a request takes on disks of hosts' own, 0 where that is not known."""
         return float(np.nan_to_num(self._request_seconds[-1]))
 
-    def resident_profile(self, index: int) -> newcomer.Profile:
+    def resident_profile(self, index: int) -> newcomer_profiles.Profile:
         """Return what resident ``index`` demands wherever it comes to."""
-        return newcomer.own(self.profiles[index], float(self.own_wait[index]),
+        return newcomer_profiles.own(self.profiles[index], float(self.own_wait[index]),
                             int(self.vcpus[index]), float(self.storage_wait[index]),
                             float(self.cpu_weight[index]))
 
@@ -318,10 +318,10 @@ class ClusterState:
     def with_resident(self, host_index: int, uuid: str, profile: FloatArray,
                       limits: limits_module.Limits = limits_module.NONE) -> ClusterState:
         """Return the state with one more resident, on its host's default storage backend."""
-        return self.with_residents([(host_index, uuid, newcomer.own(profile), limits)])
+        return self.with_residents([(host_index, uuid, newcomer_profiles.own(profile), limits)])
 
     def with_residents(
-            self, arrived: Sequence[tuple[int, str, newcomer.Profile, limits_module.Limits]],
+            self, arrived: Sequence[tuple[int, str, newcomer_profiles.Profile, limits_module.Limits]],
             storage: Mapping[str, str] | None = None) -> ClusterState:
         """Return the state with more residents: host index, uuid, profile and limits of each.
 
@@ -367,7 +367,7 @@ class ClusterState:
             storage_wait=self.storage_wait[rows], cpu_weight=self.cpu_weight[rows])
 
 
-def build(hosts: Iterable[Host], history: Mapping[str, newcomer.Profile] | None = None,
+def build(hosts: Iterable[Host], history: Mapping[str, newcomer_profiles.Profile] | None = None,
           version: int = 0, generated_at: float = 0.0) -> ClusterState:
     """Build a cluster's arrays.
 

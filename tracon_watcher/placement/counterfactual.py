@@ -28,13 +28,12 @@ from typing import Callable, Sequence
 import numpy as np
 
 from tracon_watcher.characteristics import FloatArray, IO, RESPONSES
-from tracon_watcher.placement import absence
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import attribution
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer as newcomers
-from tracon_watcher.placement import storage
-from tracon_watcher.placement import verdict
+from tracon_watcher.placement import newcomer_profiles as newcomers
+from tracon_watcher.placement import storage_backends
 from tracon_watcher import tie_breaking
 
 #: Other hosts of a pool that are looked at for VMs whose limits the newcomer breaches there.
@@ -47,7 +46,7 @@ _BEYOND = 1e-9
 class Needed:
     """A limit that stands in the way, and the closest one that would not.
 
-    :param vm: uuid, or :data:`tracon_watcher.placement.verdict.NEWCOMER`
+    :param vm: uuid, or :data:`tracon_watcher.placement.assessment.NEWCOMER`
     :param response: ``slowdown`` or ``iops_ratio``
     """
 
@@ -128,10 +127,10 @@ class Trials:
         self._present = None if row is None else (str(vm), int(cluster.host[row]))
         self._row = row
         self._vm = str(vm)
-        self._pool = storage.pool_of(cluster, row)
+        self._pool = storage_backends.pool_of(cluster, row)
 
     @functools.cached_property
-    def everywhere(self) -> verdict.Assessment:
+    def everywhere(self) -> assessment.Assessment:
         """The judgement of all hosts, with nothing changed."""
         cluster = self._assessor.cluster
         result = self._assessor.assess(
@@ -164,10 +163,10 @@ class Trials:
             after = part.moved({self._present[0]: name})
         else:
             part = self._part(host, ())
-            backend = storage.brought(self._assessor.cluster, self._vm, self._profile)
+            backend = storage_backends.brought(self._assessor.cluster, self._vm, self._profile)
             after = part.with_residents(
-                [(0, verdict.NEWCOMER, self._profile, limits_module.NONE)],
-                {verdict.NEWCOMER: backend} if backend else None)
+                [(0, assessment.NEWCOMER, self._profile, limits_module.NONE)],
+                {assessment.NEWCOMER: backend} if backend else None)
         uuids = [part.uuids[row] for row in range(part.first[0], part.first[1])]
         exponents = []
         for state in (part, after):
@@ -187,12 +186,12 @@ class Trials:
         return part
 
     def _judge(self, part: cluster_module.ClusterState, host: int,
-               limits: limits_module.Limits) -> verdict.Assessment:
+               limits: limits_module.Limits) -> assessment.Assessment:
         """Judge the first host of a part."""
         return self._judged(part, host, limits)[1]
 
     def _judged(self, part: cluster_module.ClusterState, host: int, limits: limits_module.Limits
-                ) -> tuple[assessment.Assessor, verdict.Assessment]:
+                ) -> tuple[assessment.Assessor, assessment.Assessment]:
         self._left -= _cost(part)
         assessor = assessment.Assessor(part, self._assessor.settings)
         return assessor, assessor.assess(self._profile, limits,
@@ -204,7 +203,7 @@ class Trials:
         # On the host where it is, with that pool as the host's own, it is like any newcomer.
         if self._is_on(host) and self._assessor.cluster.host_io_domain[host] == self._pool:
             return -1
-        return storage.pool_of(self._assessor.cluster, self._row, part)
+        return storage_backends.pool_of(self._assessor.cluster, self._row, part)
 
     def _is_on(self, host: int) -> bool:
         return self._present is not None and self._present[1] == host
@@ -224,7 +223,7 @@ class Trials:
                 old = needed.get((breach.vm, breach.response))
                 needed[breach.vm, breach.response] = Needed(
                     breach.vm, breach.response, breach.limit if old is None else old.limit, value)
-                if breach.vm != verdict.NEWCOMER:
+                if breach.vm != assessment.NEWCOMER:
                     changed[index][part.resident_index[breach.vm]] = value
                 elif index == 0:
                     limits = dataclasses.replace(limits, max_slowdown=value)
@@ -257,15 +256,15 @@ class Trials:
         return (*(here_first[place] for place in order), *tried[count:])
 
     def _all_at_once(self, part: cluster_module.ClusterState, host: int,
-                     here: verdict.Assessment, refused: bool) -> list[Absence]:
+                     here: assessment.Assessment, refused: bool) -> list[Absence]:
         """Judge a host without each of its residents, side by side, as if there were so many."""
         if not part.uuids:
             return []
         settings = self._assessor.settings
-        copies = absence.copies(part)
+        copies = attribution.without_each(part)
         self._left -= _cost(copies)
         without = assessment.Assessor(copies, dataclasses.replace(
-            settings, pools=absence.pools(part, settings.pools))).assess(
+            settings, pools=attribution.pools_without(part, settings.pools))).assess(
                 self._profile, self._limits(host))
         return [_absence(uuid, here, without, place, refused)
                 for place, uuid in enumerate(part.uuids)]
@@ -301,13 +300,13 @@ def _cost(part: cluster_module.ClusterState) -> int:
     return 1 + len(part.uuids) // 100
 
 
-def _worst(assessor: assessment.Assessor, breach: verdict.Breach, index: int) -> float:
+def _worst(assessor: assessment.Assessor, breach: assessment.Breach, index: int) -> float:
     """Return the bound that a limit must not be within, now and afterwards.
 
     A resident in breach already would stay in breach with a limit that only its state afterwards
     keeps, where a newcomer of whom little is known has a wide interval.
     """
-    if breach.vm == verdict.NEWCOMER:
+    if breach.vm == assessment.NEWCOMER:
         return breach.bound
     row = assessor.cluster.resident_index[breach.vm]
     place = np.flatnonzero(assessor.law.residents == row)
@@ -316,7 +315,7 @@ def _worst(assessor: assessment.Assessor, breach: verdict.Breach, index: int) ->
             else min(breach.bound, math.exp(-now)))
 
 
-def _absence(uuid: str, here: verdict.Assessment, without: verdict.Assessment, place: int,
+def _absence(uuid: str, here: assessment.Assessment, without: assessment.Assessment, place: int,
              refused: bool) -> Absence:
     # What others on other hosts suffer is not part of what a resident here accounts for.
     relief = (here.score[0] - here.elsewhere[0]) - (

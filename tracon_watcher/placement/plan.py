@@ -10,19 +10,21 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a plan of moves consists of, and what it is expected to bring."""
+"""Plan of moves, and the result of an audit as a document."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any, Mapping
 
 import numpy as np
 
 from tracon_watcher.characteristics import BoolArray
+from tracon_watcher import document
 from tracon_watcher import errors
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import constraints
+from tracon_watcher.placement import placement_constraints
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,7 +144,7 @@ class Option:
     ends: tuple[str, ...]
     destination: str | None
     hosts: int
-    obstacle: constraints.Obstacle
+    obstacle: placement_constraints.Obstacle
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,3 +197,64 @@ def outlook(assessor: assessment.Assessor, known: BoolArray) -> Outlook:
         float(slowdowns.mean()) if len(slowdowns) else 1.0,
         float(slowdowns.max(initial=1.0)),
         float(slow[chosen].sum() + np.nansum(ratio[chosen])))
+
+
+SCHEMA = 'tracon-audit/1'
+_OUTLOOK = ('vms', 'in_breach', 'mean_slowdown', 'worst_slowdown', 'harm')
+
+
+def audit_document(made: Plan, audit: str, now: float) -> dict[str, Any]:
+    """Return the document.
+
+    :param audit: Watcher's uuid
+    :param now: seconds since the epoch
+    """
+    return {
+        'schema': SCHEMA, 'audit': audit, 'at': now, 'reason': made.reason,
+        'moves': [{'vm': one.uuid, 'source': one.source, 'destination': one.destination}
+                  for one in made.moves],
+        **{name: {field: getattr(outlook, field) for field in _OUTLOOK}
+           for name, outlook in (('before', made.before), ('after', made.after))},
+        'hosts': [_host(one) for one in made.remainders]}
+
+
+def _host(left: Remainder) -> dict[str, Any]:
+    return {
+        'host': left.host, 'harm': left.harm,
+        'breaches': [{'vm': one.uuid, 'response': one.response, 'value': one.value,
+                      'limit': one.limit} for one in left.breaches],
+        'options': [{'vm': one.uuid, 'ends': list(one.ends), 'destination': one.destination,
+                     'hosts': one.hosts, 'against': one.obstacle.against.value,
+                     'why': one.obstacle.why} for one in left.options]}
+
+
+def read_audit(content: Any) -> Mapping[str, Any]:
+    """Return a document that is whole, without what is not known here.
+
+    :raises tracon_watcher.errors.InvalidDocument: naming the field
+    """
+    fields = document.Fields('an audit', content)
+    return {
+        'schema': fields.string('schema', (SCHEMA,)), 'audit': fields.string('audit'),
+        'at': fields.number('at', 0), 'reason': fields.string('reason'),
+        'moves': [{name: one.string(name) for name in ('vm', 'source', 'destination')}
+                  for one in fields.sections('moves')],
+        **{name: {field: fields.section(name).number(field) for field in _OUTLOOK}
+           for name in ('before', 'after')},
+        'hosts': [{
+            'host': one.string('host'), 'harm': one.number('harm'),
+            'breaches': [{
+                'vm': breach.string('vm'), 'response': breach.string('response'),
+                'value': breach.number('value'), 'limit': breach.number('limit')}
+                for breach in one.sections('breaches')],
+            'options': [_option(option) for option in one.sections('options')]}
+            for one in fields.sections('hosts')]}
+
+
+def _option(fields: document.Fields) -> dict[str, Any]:
+    return {
+        'vm': fields.string('vm'), 'ends': fields.strings('ends'),
+        'destination': fields.string('destination') if fields.has('destination') else None,
+        'hosts': int(fields.number('hosts', 0)),
+        'against': fields.string('against', [one.value for one in placement_constraints.Against]),
+        'why': fields.string('why')}

@@ -40,9 +40,9 @@ import numpy as np
 from tracon_watcher import characteristics
 from tracon_watcher.characteristics import BoolArray, CPU, FloatArray, IntArray, IO
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.placement import newcomer as newcomers
-from tracon_watcher.placement import own_wait as own_waits
-from tracon_watcher.placement import storage
+from tracon_watcher.placement import current_interference as own_waits
+from tracon_watcher.placement import newcomer_profiles as newcomers
+from tracon_watcher.placement import storage_backends
 from tracon_watcher.queueing import capacity
 from tracon_watcher.queueing import network
 from tracon_watcher.queueing import normal
@@ -253,7 +253,7 @@ class Queues:
         self._weight = np.where(weight > 0.0, weight, 1.0)
         self._vms = network.VMs(self.place, cluster.vcpus[rows], shared / self._longer,
                                 self._weight)
-        local = storage.is_local(cluster)
+        local = storage_backends.is_local(cluster)
         # The host's own disk has the number of the host.
         on_disk = np.flatnonzero((waits > 0.0) & local[cluster.io_domain[rows]]
                                  & (cluster.io_domain[rows] == cluster.host_io_domain[
@@ -470,7 +470,7 @@ class Queues:
         shared, weight = (busy, newcomer.cpu_weight) if newcomer.cpu_weight > 0.0 else (0.0, 1.0)
         own, others = self._prepared.with_newcomer(
             network.Newcomer(newcomer.vcpus, shared / longer, weight, **disk), residents)
-        whole = own_waits.felt(np.log(own * longer), newcomer.own_wait or None)
+        whole = own_waits.beyond_own_wait(np.log(own * longer), newcomer.own_wait or None)
         guessed = np.full(len(own), rate >= characteristics.MINIMUM_IOPS and math.isnan(share))
         work = _of_work(whole, _busy(np.full(len(own), busy), waited, guessed))
         return (np.stack([work, whole]) + float(mean.any()) * self._contention,
@@ -484,7 +484,7 @@ class Queues:
         :param longer: (…, m) and on account of pools
         :param rows: (m,) places in ``residents``
         """
-        exponent = own_waits.felt(np.log(whole * longer), self._own_wait[rows])
+        exponent = own_waits.beyond_own_wait(np.log(whole * longer), self._own_wait[rows])
         felt = self._felt[:, rows]
         return np.stack([_of_work(exponent, self._busy[rows]) + felt[0],
                          np.where(self._does_io[rows], exponent + felt[1], np.nan)])

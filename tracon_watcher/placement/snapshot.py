@@ -12,7 +12,7 @@
 
 """The snapshot: one text with all that a scheduler or a strategy must know to judge.
 
-It consists of JSON lines (:mod:`tracon_watcher.placement.lines`), whether it is a file or comes
+It consists of JSON lines (:mod:`tracon_watcher.placement.snapshot_lines`), whether it is a file or comes
 from the engine:
 
 * the first line is the header: schema, epoch and version, time, and what the law of queueing has
@@ -35,10 +35,10 @@ from tracon_watcher import errors
 from tracon_watcher import files
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.placement import columns
-from tracon_watcher.placement import lines as lines_module
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
+from tracon_watcher.placement import snapshot_lines
+from tracon_watcher.placement import snapshot_lines as lines_module
 
 SCHEMA = 'tracon-snapshot/2'
 _REWRITE = 'write the snapshot again'
@@ -146,8 +146,8 @@ class _Reader:
         self._epoch = self._version = 0
         self._learnt: dict[str, queues.Learnt] = {}
         self._pools: dict[str, queues.Pool] = {}
-        self._columns = columns.Columns()
-        self._history: dict[str, newcomer.Profile] = {}
+        self._columns = snapshot_lines.Columns()
+        self._history: dict[str, newcomer_profiles.Profile] = {}
 
     def take(self, fields: document.Fields) -> None:
         if self._header is None:

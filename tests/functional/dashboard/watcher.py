@@ -29,9 +29,9 @@ from tracon_watcher.engine import aftermath
 from tracon_watcher.engine.storage import database
 from tracon_watcher.engine.storage import schema
 from tracon_watcher.engine.storage import storage
-from tracon_watcher.placement import constraints
+from tracon_watcher.placement import placement_constraints
 from tracon_watcher.placement import plan
-from tracon_watcher.placement import planning
+from tracon_watcher.placement import planner
 
 PLAN = '7f3d7e0c-53f1-4f6f-9a50-0ce5b1a35d0e'
 GOAL = 'interference'
@@ -57,7 +57,7 @@ class Engine:
         self.records = engine_api.Records(self._storage)
         self.aftermath = aftermath.Aftermath(
             self._storage, lambda: self.view, lambda: self._term, lambda: self.now)
-        self.made = planning.plan_moves(view.assessor, constraints.Constraints(),
+        self.made = planner.plan_moves(view.assessor, placement_constraints.Constraints(),
                                         plan.Parameters(explained=20), view.updated_at)
         state = view.assessor.cluster
         self.aftermath.recommended(list(learnt.documents(

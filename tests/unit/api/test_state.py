@@ -23,7 +23,7 @@ import numpy as np
 from tests.unit.api import base
 from tracon_watcher.api import faults
 from tracon_watcher.api import state as states
-from tracon_watcher.placement import culprits
+from tracon_watcher.placement import attribution
 
 
 class States(unittest.TestCase):
@@ -35,8 +35,8 @@ class States(unittest.TestCase):
         self.states = states.States(lambda: self.view, lambda: self.now)
 
     def test_once_for_each_view(self):
-        with mock.patch.object(culprits, 'find', autospec=True,
-                               side_effect=culprits.find) as find:
+        with mock.patch.object(attribution, 'find_culprits', autospec=True,
+                               side_effect=attribution.find_culprits) as find:
             threads = [threading.Thread(target=lambda: self.states.now().culprits())
                        for _thread in range(8)]
             for thread in threads:

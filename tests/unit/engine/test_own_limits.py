@@ -28,7 +28,7 @@ from tracon_watcher.engine import state
 from tracon_watcher.inventory import cloud
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import plan
-from tracon_watcher.placement import planning
+from tracon_watcher.placement import planner
 
 POLLING = 60.0
 QUOTA = {'quota:cpu_quota': '30000', 'quota:cpu_period': '100000'}
@@ -347,7 +347,7 @@ class Cloud:
                               self.source.now, lambda kind, text: None)
         if free:
             cluster = dataclasses.replace(cluster, own_wait=np.zeros(len(cluster.uuids)))
-        return planning.plan_moves(assessment.Assessor(cluster),
+        return planner.plan_moves(assessment.Assessor(cluster),
                                    parameters=plan.Parameters(noise=0.1), now=self.source.now)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from tracon_watcher.engine import publication
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 
 profiles = arrays.arrays(np.float64, (3, 4), elements=st.floats(0, 1e4))
 
@@ -74,7 +74,7 @@ class SettledTest(unittest.TestCase):
 
     def test_so_is_what_vms_wait_for_their_own_limits(self):
         def waiting(share, kind=0.5):
-            made = state(np.ones((3, 4)), history={'': newcomer.Profile(
+            made = state(np.ones((3, 4)), history={'': newcomer_profiles.Profile(
                 np.ones(4), np.ones(4), 3, own_wait=kind)})
             return dataclasses.replace(made, own_wait=np.array([share, 0.5, 0.0]))
         for before, after, told in ((0.5, 0.51, 0.5), (0.5, 0.6, 0.6), (0.01, 0.0, 0.0),
@@ -86,7 +86,7 @@ class SettledTest(unittest.TestCase):
 
     def test_so_is_what_they_wait_for_storage(self):
         def waiting(share, kind=0.5):
-            made = state(np.ones((3, 4)), history={'': newcomer.Profile(
+            made = state(np.ones((3, 4)), history={'': newcomer_profiles.Profile(
                 np.ones(4), np.ones(4), 3, storage_wait=kind)})
             return dataclasses.replace(made, storage_wait=np.array([share, 0.5, np.nan]))
         for before, after, told in ((0.5, 0.51, 0.5), (0.5, 0.6, 0.6), (np.nan, 0.1, 0.1),
@@ -101,7 +101,7 @@ class SettledTest(unittest.TestCase):
 
     def test_history_too_is_told_when_it_changes(self):
         def history(mean):
-            return {'': newcomer.Profile(np.full(4, mean), np.full(4, 5.0), 3)}
+            return {'': newcomer_profiles.Profile(np.full(4, mean), np.full(4, 5.0), 3)}
         told = state(np.ones((3, 4)), history=history(100.0))
         same = publication.settled(told, state(np.ones((3, 4)), history=history(101.0)))
         self.assertEqual(100.0, same.history[''].mean[0])

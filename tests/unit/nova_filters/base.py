@@ -33,9 +33,8 @@ from tracon_watcher.messaging import protocol
 from tracon_watcher.messaging import publisher
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import snapshot
-
 
 BUSY = np.array([400.0, 100.0, 0.8, 0.1])
 LOG = logging.getLogger('nova_filters')
@@ -101,7 +100,7 @@ class JudgeCase(testtools.TestCase):
         """
         self.version += 1
         history = {} if expected is None else {
-            newcomer.ALL: newcomer.Profile(expected, np.zeros(4), 3, 'all VMs')}
+            newcomer_profiles.ALL: newcomer_profiles.Profile(expected, np.zeros(4), 3, 'all VMs')}
         state = cluster.build([*(cluster.Host(
             name, tuple(cluster.Resident(
                 one, BUSY, limits.NONE if limit is None else limits.Limits(limit))

@@ -19,7 +19,6 @@ prints how many times that was, and where a lock that eventlet has patched was t
 
 import sys
 
-
 _EVENTLET = sys.argv[1:] != ['threads']
 if _EVENTLET:
     import eventlet

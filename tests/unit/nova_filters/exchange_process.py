@@ -25,8 +25,7 @@ import numpy as np
 from nova_filters import assumed_placements
 from nova_filters import log_once
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
-
+from tracon_watcher.placement import newcomer_profiles
 
 
 class _Lines(logging.Handler):
@@ -46,7 +45,7 @@ def main(directory, expiry):
     for line in sys.stdin:
         command, *uuids = line.split()
         if command == 'publish':
-            worker.publish([assumed_placements.Placement(uuid, 'host', 'node', newcomer.own(np.ones(4)),
+            worker.publish([assumed_placements.Placement(uuid, 'host', 'node', newcomer_profiles.own(np.ones(4)),
                                               limits.NONE, time.time()) for uuid in uuids], [])
             print(flush=True)
         elif command == 'collect':

@@ -17,7 +17,7 @@ from unittest import mock
 
 from nova_filters import policy
 from tests.unit.nova_filters import base
-from tests.unit.nova_filters import test_judge
+from tests.unit.nova_filters import test_request_assessor
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
@@ -25,16 +25,15 @@ from tracon_watcher.placement import limits
 from tracon_watcher.placement import queues
 
 
-
-class InFlightByEngineTest(test_judge.InFlightTest):
+class InFlightByEngineTest(test_request_assessor.InFlightTest):
     source = 'engine'
 
 
-class ExpectedByEngineTest(test_judge.ExpectedTest):
+class ExpectedByEngineTest(test_request_assessor.ExpectedTest):
     source = 'engine'
 
 
-class ResidencyByEngineTest(test_judge.ResidencyTest):
+class ResidencyByEngineTest(test_request_assessor.ResidencyTest):
     source = 'engine'
 
 

@@ -24,7 +24,6 @@ from tests.unit.nova_filters import base
 from tracon_watcher.placement import limits
 
 
-
 class PolicyTest(testtools.TestCase):
 
     def setUp(self):

@@ -22,13 +22,13 @@ from tracon_watcher.engine import own_limits
 from tracon_watcher.engine import probes
 from tracon_watcher.engine import view as views
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import audit as audits
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import constraints
 from tracon_watcher.placement import explanation
 from tracon_watcher.placement import limits
+from tracon_watcher.placement import placement_constraints
+from tracon_watcher.placement import plan as audits
 from tracon_watcher.placement import plan
-from tracon_watcher.placement import planning
+from tracon_watcher.placement import planner
 from tracon_watcher.placement import queues
 
 SHOP, LAB = '5f0e6c1d6a2b4f3e8d7c9b0a1e2f3a4b', '9c8b7a6d5e4f40312233445566778899'
@@ -93,10 +93,10 @@ def decision(view):
 
 def audit(view):
     """Return what an audit would have told of the cloud, where two VMs cannot move."""
-    rules = constraints.Constraints(
+    rules = placement_constraints.Constraints(
         immovable={identity('etl'): 'is locked'},
         closed={'compute-3': 'its compute service is disabled: new disks'},
         cooldown_until={identity('shop-web'): view.updated_at + 900})
-    return audits.to_document(
-        planning.plan_moves(view.assessor, rules, plan.Parameters(explained=20), view.updated_at),
+    return audits.audit_document(
+        planner.plan_moves(view.assessor, rules, plan.Parameters(explained=20), view.updated_at),
         AUDIT, view.updated_at)

@@ -21,7 +21,7 @@ import numpy as np
 from tests import synthetic
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
 from tracon_watcher.placement import snapshot
 
@@ -79,7 +79,7 @@ def built(draw, identity=(3, 7)):
         draw(strategies.sampled_from([None, cluster.LOCAL, 'pool', 'other pool'])),
         draw(strategies.sampled_from(TIMES)),
         draw(strategies.sampled_from([None, 2, 64]))) for name, vms in residents.items()]
-    history = {key: newcomer.Profile(np.full(4, draw(strategies.sampled_from([1.0, 2.5]))),
+    history = {key: newcomer_profiles.Profile(np.full(4, draw(strategies.sampled_from([1.0, 2.5]))),
                                      np.zeros(4), draw(strategies.integers(1, 2)),
                                      key or 'all VMs',
                                      own_wait=draw(strategies.sampled_from([0.0, 0.5])),

@@ -19,10 +19,10 @@ import unittest
 import numpy as np
 
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import attribution
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import culprits
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 
 VM = np.array([0.0, 0.0, 0.4, 0.1])
 READER = np.array([100.0, 0.0, 0.1, 0.1])
@@ -51,7 +51,7 @@ class ContentionTest(unittest.TestCase):
         self.assertTrue(np.isnan(ratio[[0, 2]]).all())
 
     def test_so_would_a_newcomer_be(self):
-        found = self.assessor.assess(newcomer.own(READER, storage_wait=0.3))
+        found = self.assessor.assess(newcomer_profiles.own(READER, storage_wait=0.3))
         np.testing.assert_allclose([FELT[0], FELT[2]],
                                    found.exponent[:, 1] - found.exponent[:, 0])
         # It hurts others as much on either, so that the quiet host is better by its own part.
@@ -70,7 +70,7 @@ class ContentionTest(unittest.TestCase):
     def test_it_makes_a_breach_and_the_quiet_host_ends_it(self):
         assessor = assessment.Assessor(state(tolerance=limits.Limits(1.3)))
         self.assertEqual([False, False, True, True], assessor.breaches().tolist())
-        found = assessor.assess(newcomer.own(VM), limits.Limits(1.3))
+        found = assessor.assess(newcomer_profiles.own(VM), limits.Limits(1.3))
         self.assertEqual([False, True], found.refused.tolist())
 
     def test_one_that_may_be_nothing_makes_none(self):
@@ -83,11 +83,11 @@ class ContentionTest(unittest.TestCase):
         found = assessment.Assessor(self.assessor.cluster.with_resident(1, 'idle', idle))
         self.assertAlmostEqual(0.0, found.exponents()[0, -1])
         self.assertAlmostEqual(0.0, found.law.bound(0.9)[0, -1])
-        self.assertAlmostEqual(0.0, self.assessor.assess(newcomer.own(idle)).exponent[0, 1])
+        self.assertAlmostEqual(0.0, self.assessor.assess(newcomer_profiles.own(idle)).exponent[0, 1])
 
     def test_no_neighbour_is_blamed_for_it(self):
-        bare = culprits.find(assessment.Assessor(state(None)))
-        found = culprits.find(self.assessor)
+        bare = attribution.find_culprits(assessment.Assessor(state(None)))
+        found = attribution.find_culprits(self.assessor)
         np.testing.assert_allclose(bare.harm, found.harm)
         np.testing.assert_allclose(bare.share, found.share)
 

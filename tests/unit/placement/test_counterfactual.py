@@ -24,9 +24,8 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import counterfactual
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
-from tracon_watcher.placement import verdict
 from tracon_watcher import tie_breaking
 
 STORAGE = (cluster.LOCAL, 'pool')
@@ -55,7 +54,7 @@ def relaxed(state, needed):
     own = {}
     slow, ratio = state.max_slowdown.copy(), state.min_iops_ratio.copy()
     for one in needed:
-        if one.vm == verdict.NEWCOMER:
+        if one.vm == assessment.NEWCOMER:
             own['max_slowdown' if one.response == 'slowdown' else 'min_iops_ratio'] = one.needed
         else:
             (slow if one.response == 'slowdown' else ratio)[
@@ -71,7 +70,7 @@ class AgainstTheWholeCluster(unittest.TestCase):
     def test_limits_and_absences(self, hosts, vm, tolerated, doubt):
         state = told(hosts)
         own = limits.Limits(tolerated, 0.3)
-        profile = newcomer.Profile(vm, vm * doubt, storage_wait=0.2)
+        profile = newcomer_profiles.Profile(vm, vm * doubt, storage_wait=0.2)
         assessor = judge(state)
         trials = counterfactual.Trials(assessor, profile, lambda host: own)
         truth = assessor.assess(profile, own)
@@ -129,19 +128,19 @@ class OfOneThatIsThereAlready(unittest.TestCase):
         self.assessor = judge(self.state)
 
     def test_it_is_no_neighbour_of_itself(self):
-        trials = counterfactual.Trials(self.assessor, newcomer.own(VM), lambda host: limits.NONE,
+        trials = counterfactual.Trials(self.assessor, newcomer_profiles.own(VM), lambda host: limits.NONE,
                                        'mover')
         found = trials.of(0)
         self.assertEqual(['left'], [one.vm for one in found.absences])
         part = self.state.restricted([0]).moved({'mover': None})
-        truth = judge(part).assess(newcomer.own(VM))
+        truth = judge(part).assess(newcomer_profiles.own(VM))
         self.assertAlmostEqual(truth.score[0], found.score)
 
     def test_on_its_pool_it_is_felt_already(self):
-        trials = counterfactual.Trials(self.assessor, newcomer.own(VM), lambda host: limits.NONE,
+        trials = counterfactual.Trials(self.assessor, newcomer_profiles.own(VM), lambda host: limits.NONE,
                                        'mover')
         found = trials.of(1)
-        truth = self.assessor.assess(newcomer.own(VM), pool=self.state.io_domain[0])
+        truth = self.assessor.assess(newcomer_profiles.own(VM), pool=self.state.io_domain[0])
         self.assertAlmostEqual(truth.score[1], found.score)
         self.assertTrue(found.refused)
         self.assertEqual(['other'], [one.vm for one in found.limits])
@@ -156,7 +155,7 @@ class OnAPool(unittest.TestCase):
                 for place, rate in enumerate((0.5, 2.0))] for name in 'ab']
         state = cluster.build([cluster.Host(name, tuple(of), synthetic.HOST_TYPE, 'pool',
                                             cores=16) for name, of in zip('ab', vms)])
-        profile, own = newcomer.own(reader, storage_wait=0.5), limits.Limits(1.05)
+        profile, own = newcomer_profiles.own(reader, storage_wait=0.5), limits.Limits(1.05)
         settings = assessment.Settings(pools={'pool': queues.Pool(0.001, 2.0)})
         found = counterfactual.Trials(judge(state, settings), profile, lambda host: own).of(0)
         self.assertTrue(found.refused)
@@ -190,25 +189,25 @@ class OnOtherStorageThanItsHosts(unittest.TestCase):
         return judge(state).exponents()[0][state.resident_index[uuid]]
 
     def test_where_it_is_it_is_judged_as_the_state_shows_it(self):
-        everywhere = self.trials(newcomer.own(VM), 'mover').everywhere
+        everywhere = self.trials(newcomer_profiles.own(VM), 'mover').everywhere
         for host in range(3):
             self.assertAlmostEqual(
                 self.shown(self.state.moved({'mover': 'abc'[host]}), 'mover'),
                 everywhere.exponent[0, host])
 
     def test_alone_a_host_is_judged_as_among_all(self):
-        trials = self.trials(newcomer.own(VM), 'mover')
+        trials = self.trials(newcomer_profiles.own(VM), 'mover')
         for host, neighbour in ((1, 'other'), (2, 'user')):
             without = judge(self.state.moved({neighbour: None})).assess(
-                newcomer.own(VM), pool=self.state.io_domains.index('pool'))
+                newcomer_profiles.own(VM), pool=self.state.io_domains.index('pool'))
             absent, = trials.of(host).absences
             self.assertAlmostEqual(trials.everywhere.score[host] - without.score[host],
                                    absent.relief)
 
     def test_what_a_volume_does_to_residents(self):
-        effect, = self.trials(newcomer.own(VM).set_apart()).effects(1)
+        effect, = self.trials(newcomer_profiles.own(VM).set_apart()).effects(1)
         volume, disk = (self.state.with_residents(
-            [(1, 'x', newcomer.own(VM), limits.NONE)], {'x': 'volume'} if apart else None)
+            [(1, 'x', newcomer_profiles.own(VM), limits.NONE)], {'x': 'volume'} if apart else None)
             for apart in (True, False))
         self.assertAlmostEqual(self.shown(volume, 'other'), effect.after[0])
         self.assertLess(effect.after[0], self.shown(disk, 'other') - 0.01)
@@ -226,7 +225,7 @@ class Bounds(unittest.TestCase):
         self.assessor = judge(self.state)
 
     def trials(self, **options):
-        return counterfactual.Trials(self.assessor, newcomer.own(VM),
+        return counterfactual.Trials(self.assessor, newcomer_profiles.own(VM),
                                      lambda host: limits.Limits(1.01), **options)
 
     def test_unknown_stays_unknown(self):

@@ -19,8 +19,8 @@ import numpy as np
 
 from tests import synthetic
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import attribution
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import departure
 from tracon_watcher.placement import queues
 
 SETTINGS = assessment.Settings(pools={'pool': queues.Pool(0.002, 4.0)})
@@ -35,7 +35,7 @@ class TestDepartures(unittest.TestCase):
     def check(self, hosts, target):
         state = cluster.build(hosts)
         before = judge(state)
-        found = departure.departures(before, 0)
+        found = attribution.departures(before, 0)
         self.assertEqual(state.uuids[:len(found.uuids)], found.uuids)
         breached, exponents = before.breaches_by_response(), np.nan_to_num(before.exponents())
         mine = np.flatnonzero(state.host == 0)
@@ -84,7 +84,7 @@ class TestDepartures(unittest.TestCase):
         state = cluster.build([cluster.Host('a', (cluster.Resident('x', vm),
                                                   cluster.Resident('y', vm))),
                                cluster.Host('b')])
-        found = departure.departures(judge(state), 0)
+        found = attribution.departures(judge(state), 0)
         self.assertEqual((('x', 'y'), [0.0, 0.0], [0, 0]),
                          (found.uuids, found.relief.tolist(), found.ended.tolist()))
-        self.assertEqual((), departure.departures(judge(state), 1).uuids)
+        self.assertEqual((), attribution.departures(judge(state), 1).uuids)

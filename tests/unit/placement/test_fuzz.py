@@ -27,9 +27,9 @@ from tests.unit.placement import test_delta
 from tests.unit.placement import test_snapshot
 from tracon_watcher import errors
 from tracon_watcher.placement import delta
-from tracon_watcher.placement import lines as lines_module
 from tracon_watcher.placement import queues
 from tracon_watcher.placement import snapshot
+from tracon_watcher.placement import snapshot_lines as lines_module
 
 LEARNT = {synthetic.HOST_TYPE: queues.Learnt(1.5, vm_hours=20.0, coverage=0.6)}
 POOLS = {'pool': queues.Pool(0.004)}

@@ -18,8 +18,8 @@ import numpy as np
 
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
+from tracon_watcher.placement import current_interference
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import present
 
 VM = np.array([300.0, 50.0, 0.5, 0.2])
 QUIET = np.array([1.0, 1.0, 0.5, 0.2])
@@ -32,7 +32,7 @@ def look(*hosts, now=None, age=np.inf):
             for row, profile in enumerate(profiles)), cores=1, updated_at=100.0)
         for place, profiles in enumerate(hosts)])
     assessor = assessment.Assessor(state, assessment.Settings(maximum_age=age))
-    return present.look(assessor, now)
+    return current_interference.current_interference(assessor, now)
 
 
 class Look(unittest.TestCase):
@@ -72,7 +72,7 @@ class Agreement(unittest.TestCase):
         observed[4] = np.nan
         observed[6] = 2.0
         self.assertEqual(
-            [present.Agreement.AGREE, present.Agreement.AGREE, present.Agreement.MORE,
-             present.Agreement.LESS, present.Agreement.UNKNOWN, present.Agreement.AGREE,
-             present.Agreement.UNKNOWN, present.Agreement.UNKNOWN],
-            present.agreement(found, observed, 0.1).tolist())
+            [current_interference.Agreement.AGREE, current_interference.Agreement.AGREE, current_interference.Agreement.MORE,
+             current_interference.Agreement.LESS, current_interference.Agreement.UNKNOWN, current_interference.Agreement.AGREE,
+             current_interference.Agreement.UNKNOWN, current_interference.Agreement.UNKNOWN],
+            current_interference.agreement(found, observed, 0.1).tolist())

@@ -20,14 +20,12 @@ import numpy as np
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import attribution
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import culprits
-from tracon_watcher.placement import departure
+from tracon_watcher.placement import current_interference
 from tracon_watcher.placement import explanation
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import plan
-from tracon_watcher.placement import planning
-from tracon_watcher.placement import present
+from tracon_watcher.placement import planner
 from tracon_watcher.placement import queues
 from tracon_watcher.queueing import network
 
@@ -61,7 +59,7 @@ class SharingTest(unittest.TestCase):
         np.testing.assert_allclose(self.slowdowns(1, *many, pinned),
                                    [*self.slowdowns(1, *many), 1.0])
         self.assertAlmostEqual(1.0, self.slowdowns(
-            1, *many, coming=newcomer.own(BUSY, cpu_weight=0.0)))
+            1, *many, coming=newcomer_profiles.own(BUSY, cpu_weight=0.0)))
         # They share the disk all the same.
         reading = [vm(name, IO, storage_wait=0.4, cpu_weight=weight)
                    for name, weight in zip('abcd', (0.0, 0.0, 1.0, 0.0))]
@@ -75,7 +73,7 @@ class SharingTest(unittest.TestCase):
         equal = self.slowdowns(1, vm('a'), vm('b'))
         self.assertLess(heavy, equal[0] - 0.2)
         self.assertGreater(light, equal[1] + 0.2)
-        newcomers = [self.slowdowns(1, vm('a'), coming=newcomer.own(BUSY, cpu_weight=weight))
+        newcomers = [self.slowdowns(1, vm('a'), coming=newcomer_profiles.own(BUSY, cpu_weight=weight))
                      for weight in (4.0, 1.0, 0.25)]
         self.assertEqual(sorted(newcomers), newcomers)
         self.assertGreater(newcomers[2] - newcomers[0], 0.4)
@@ -121,14 +119,14 @@ class AssessmentTest(unittest.TestCase):
         self.assertTrue(np.isnan(slow[4:]).all())
 
     def test_nothing_is_known_without_cores_or_without_a_profile(self):
-        found = self.assessor.assess(newcomer.own(BUSY))
+        found = self.assessor.assess(newcomer_profiles.own(BUSY))
         self.assertEqual(
             [assessment.Status.KNOWN] * 3
             + [assessment.Status.UNKNOWN_CORES, assessment.Status.UNKNOWN_PROFILE],
             found.status.tolist())
 
     def test_what_a_newcomer_meets_and_does(self):
-        found = self.assessor.assess(newcomer.own(BUSY, vcpus=2))
+        found = self.assessor.assess(newcomer_profiles.own(BUSY, vcpus=2))
         own, whole = self.by_hand(1, (0.9, 1), (0.7, 1), (0.45, 2))
         np.testing.assert_allclose(found.slowdown[0], own[2], rtol=0.05)
         np.testing.assert_allclose(found.slowdown[1:3], 1.0, rtol=0.01)
@@ -142,33 +140,33 @@ class AssessmentTest(unittest.TestCase):
         self.assertGreater(found.upper[0, 0], found.exponent[0, 0])
 
     def test_a_newcomer_that_would_suffer_is_refused(self):
-        found = self.assessor.assess(newcomer.own(IO), limits.Limits(1.3))
+        found = self.assessor.assess(newcomer_profiles.own(IO), limits.Limits(1.3))
         self.assertEqual([True, False, False], found.refused[:3].tolist())
         self.assertEqual(('newcomer', 'slowdown'),
                          (found.breach(0).vm, found.breach(0).response))
-        self.assertTrue(self.assessor.assess(newcomer.own(IO), limits.Limits(
+        self.assertTrue(self.assessor.assess(newcomer_profiles.own(IO), limits.Limits(
             min_iops_ratio=0.9)).refused[0])
 
     def test_a_resident_that_would_suffer(self):
         wide = cluster.build([host('h', 2, vm('a', IO, limits.Limits(1.2)), vm('b'))])
         assessor = assessment.Assessor(wide)
         self.assertFalse(assessor.breaches().any())
-        self.assertFalse(assessor.assess(newcomer.own(IDLE)).refused[0])
-        found = assessor.assess(newcomer.own(0.2 * BUSY, vcpus=2))
+        self.assertFalse(assessor.assess(newcomer_profiles.own(IDLE)).refused[0])
+        found = assessor.assess(newcomer_profiles.own(0.2 * BUSY, vcpus=2))
         self.assertFalse(found.refused[0])
-        found = assessor.assess(newcomer.own(2 * BUSY, vcpus=2))
+        found = assessor.assess(newcomer_profiles.own(2 * BUSY, vcpus=2))
         self.assertTrue(found.refused[0])
         self.assertEqual(('a', 'slowdown'), (found.breach(0).vm, found.breach(0).response))
         # What may as well demand little refuses nothing.
-        unsure = newcomer.Profile(2 * BUSY, 2 * BUSY, vcpus=2)
+        unsure = newcomer_profiles.Profile(2 * BUSY, 2 * BUSY, vcpus=2)
         self.assertFalse(assessor.assess(unsure).refused[0])
 
     def test_one_in_breach_may_not_become_worse(self):
         state = cluster.build([host('h', 1, vm('a', IO, limits.Limits(1.1)), vm('b'), vm('c'))])
         assessor = assessment.Assessor(state)
         self.assertEqual([True, False, False], assessor.breaches().tolist())
-        self.assertTrue(assessor.assess(newcomer.own(BUSY)).refused[0])
-        self.assertFalse(assessor.assess(newcomer.own(0.001 * BUSY)).refused[0])
+        self.assertTrue(assessor.assess(newcomer_profiles.own(BUSY)).refused[0])
+        self.assertFalse(assessor.assess(newcomer_profiles.own(0.001 * BUSY)).refused[0])
 
     def test_own_limits_are_waited_for_anyway(self):
         states = [cluster.build([host('h', 1, vm('a', own_wait=wait), vm('b'))])
@@ -233,13 +231,13 @@ class DiskTest(unittest.TestCase):
 
     def test_a_newcomer(self):
         assessor = assessment.Assessor(self.state(*[0.9] * 12))
-        for known in (newcomer.own(self.WRITER, storage_wait=0.9), newcomer.own(self.WRITER)):
+        for known in (newcomer_profiles.own(self.WRITER, storage_wait=0.9), newcomer_profiles.own(self.WRITER)):
             found = assessor.assess(known, limits.Limits(1.15))
             self.assertEqual([True, False], found.refused.tolist())
             self.assertGreater(found.slowdown[0], 1.2)
             self.assertAlmostEqual(1.0, found.slowdown[1], places=6)
         # One on a volume does not feel the disk, nor one that only computes.
-        for none in (known.set_apart(), newcomer.own(BUSY)):
+        for none in (known.set_apart(), newcomer_profiles.own(BUSY)):
             self.assertFalse(assessor.assess(none, limits.Limits(1.15)).refused.any())
 
 
@@ -265,7 +263,7 @@ class LearntTest(unittest.TestCase):
         self.assertTrue((after[4:] > before[4:] + 0.01).all())
 
     def test_what_was_checked_is_judged_with_a_narrower_interval(self):
-        wide, narrow = (present.look(self.suffered(**known)) for known in (
+        wide, narrow = (current_interference.current_interference(self.suffered(**known)) for known in (
             {}, {'unmeasured': queues.Learnt(spread=0.1)}))
         np.testing.assert_array_equal(wide.exponent, narrow.exponent)
         self.assertTrue((narrow.upper[0, :4] < wide.upper[0, :4]).all())
@@ -335,7 +333,7 @@ class PoolTest(unittest.TestCase):
                                    rtol=1e-6)
 
     def test_a_newcomer_harms_those_on_other_hosts_too(self):
-        found = self.assessor.assess(newcomer.own(self.WAITER, storage_wait=0.4))
+        found = self.assessor.assess(newcomer_profiles.own(self.WAITER, storage_wait=0.4))
         # On each host of the pool it meets and does the same.
         np.testing.assert_allclose(found.exponent[0, :3], found.exponent[0, 0], rtol=1e-3)
         np.testing.assert_allclose(found.score[:3], found.score[0], rtol=1e-2)
@@ -345,7 +343,7 @@ class PoolTest(unittest.TestCase):
         self.assertLess(found.score[3], 0.05)
 
     def test_a_limit_on_another_host_refuses(self):
-        many = newcomer.own(np.array([800.0, 0.0, 0.1, 0.0]), storage_wait=0.9)
+        many = newcomer_profiles.own(np.array([800.0, 0.0, 0.1, 0.0]), storage_wait=0.9)
         found = self.assessor.assess(many)
         self.assertEqual([True, True, True, False], found.refused.tolist())
         for host in (0, 1, 2):
@@ -361,14 +359,14 @@ class PoolTest(unittest.TestCase):
         many = np.array([800.0, 0.0, 0.1, 0.0])
         judged = assessment.Assessor(self.state, assessment.Settings(
             pools=self.POOLS, maximum_age=10.0))
-        self.assertFalse(judged.assess(newcomer.own(many), now=100.0).refused.any())
-        vague = newcomer.Profile(many, np.array([800.0, 0.0, 0.0, 0.0]), 3, 'kind',
+        self.assertFalse(judged.assess(newcomer_profiles.own(many), now=100.0).refused.any())
+        vague = newcomer_profiles.Profile(many, np.array([800.0, 0.0, 0.0, 0.0]), 3, 'kind',
                                  storage_wait=0.9)
         self.assertFalse(self.assessor.assess(vague).refused.any())
 
     def test_requests_of_one_whose_wait_is_unknown_take_as_long_as_others(self):
-        known = self.assessor.assess(newcomer.own(self.WAITER, storage_wait=0.4))
-        unknown = self.assessor.assess(newcomer.own(self.WAITER))
+        known = self.assessor.assess(newcomer_profiles.own(self.WAITER, storage_wait=0.4))
+        unknown = self.assessor.assess(newcomer_profiles.own(self.WAITER))
         np.testing.assert_allclose(unknown.score[:3], known.score[:3], rtol=1e-3)
 
 
@@ -401,24 +399,24 @@ class AuditTest(unittest.TestCase):
         self.assessor = assessment.Assessor(self.state)
 
     def test_what_leaving_brings(self):
-        found = departure.departures(self.assessor, 0)
+        found = attribution.departures(self.assessor, 0)
         self.assertEqual(('a', 'b', 'c', 'd'), found.uuids)
         self.assertTrue((found.relief > 0.5).all())
         without = assessment.Assessor(self.state.moved({'b': None}))
         expected = (np.nansum(self.assessor.exponents()[0][:4])
                     - np.nansum(without.exponents()[0][:3]))
         self.assertAlmostEqual(1.0, found.relief[1] / expected, delta=0.02)
-        self.assertEqual(0, departure.departures(assessment.Assessor(
+        self.assertEqual(0, attribution.departures(assessment.Assessor(
             cluster.build([host('none', 2)])), 0).relief.size)
 
     def test_a_move_is_planned(self):
-        found = planning.plan_moves(self.assessor, parameters=plan.Parameters(migration_cost=0.0))
+        found = planner.plan_moves(self.assessor, parameters=plan.Parameters(migration_cost=0.0))
         self.assertEqual([('hot', 'cool')], [
             (move.source, move.destination) for move in found.moves][:1])
         self.assertGreater(found.before.in_breach, found.after.in_breach)
 
     def test_what_is_shown(self):
-        seen = present.look(self.assessor)
+        seen = current_interference.current_interference(self.assessor)
         self.assertTrue((seen.lower[0, :4] < seen.exponent[0, :4]).all())
         self.assertTrue((seen.upper[0, :4] > seen.exponent[0, :4]).all())
         self.assertEqual([True] + [False] * 4, seen.breached[0].tolist())
@@ -439,7 +437,7 @@ class AuditTest(unittest.TestCase):
         done = attribution.victims(assessor, 1)
         self.assertEqual(['a', 'small'], [state.uuids[row] for row in done.rows])
         self.assertEqual([], attribution.victims(assessor, 3).rows.tolist())
-        worst = culprits.find(assessor)
+        worst = attribution.find_culprits(assessor)
         self.assertEqual([1, 0, 1, -1], worst.culprit.tolist())
         self.assertEqual(1, np.argmax(worst.harm))
         self.assertEqual(0.0, worst.harm[3])

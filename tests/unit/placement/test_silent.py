@@ -21,7 +21,7 @@ from tests import synthetic
 from tracon_watcher.characteristics import IO
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
 
 HOSTS, VMS = 1000, 20
@@ -53,7 +53,7 @@ class SilentTestCase(unittest.TestCase):
         rate = demands[:, IO].sum(axis=1)
         np.testing.assert_allclose([rate[1:].sum() + rate[1:].mean()], state.request_rate)
         found = assessment.Assessor(state).assess(
-            newcomer.Profile(np.array(demands[5]), np.zeros(4), 3, 'a kind'))
+            newcomer_profiles.Profile(np.array(demands[5]), np.zeros(4), 3, 'a kind'))
         self.assertEqual(HOSTS - 1, found.known.sum())
 
     def test_a_tenth_is_borne_and_more_is_not(self):

@@ -28,10 +28,10 @@ from tests.unit.placement import snapshots
 from tracon_watcher import errors
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import lines as lines_module
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
 from tracon_watcher.placement import snapshot
+from tracon_watcher.placement import snapshot_lines as lines_module
 
 VM = np.array([100.0, 50.0, 0.4, 0.1])
 
@@ -43,7 +43,7 @@ def small_state():
         [cluster.Host('a', (victim, new), synthetic.HOST_TYPE, updated_at=1000.0),
          cluster.Host('b', (cluster.Resident('far', VM, io_domain='pool'),), None, None,
                       cores=16)],
-        newcomer.learn(np.stack([VM, 2 * VM]), [('p', 'f', 'i'), ('q', 'f', 'i')]), 7, 1234.5)
+        newcomer_profiles.learn(np.stack([VM, 2 * VM]), [('p', 'f', 'i'), ('q', 'f', 'i')]), 7, 1234.5)
 
 
 class Written(unittest.TestCase):
@@ -87,7 +87,7 @@ class Written(unittest.TestCase):
                      'max_slowdown', 'min_iops_ratio'):
             np.testing.assert_array_equal(getattr(self.state, name), getattr(read.cluster, name))
         self.assertEqual(set(self.state.history), set(read.cluster.history))
-        kept = newcomer.expected(read.cluster.history, 'p', 'f', 'i')
+        kept = newcomer_profiles.expected(read.cluster.history, 'p', 'f', 'i')
         np.testing.assert_array_equal(VM, kept.mean)
 
     def test_epoch_and_what_was_learnt(self):

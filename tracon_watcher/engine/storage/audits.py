@@ -32,7 +32,7 @@ class Audits:
     def put(self, content: Mapping[str, Any]) -> None:
         """Store what an audit told, in place of what it told before.
 
-        :param content: as :func:`tracon_watcher.placement.audit.read` returns it
+        :param content: as :func:`tracon_watcher.placement.plan.read_audit` returns it
         :raises tracon_watcher.errors.InvalidDocument: when it cannot be stored
         :raises errors.StorageFailed: one of its kinds
         """

@@ -24,8 +24,8 @@ from tracon_watcher.engine.storage import database as databases
 from tracon_watcher.engine.storage import plain
 from tracon_watcher.engine.storage import tables
 from tracon_watcher import errors
-from tracon_watcher.placement import lines
 from tracon_watcher.placement import queues
+from tracon_watcher.placement import snapshot_lines
 
 LOG = logging.getLogger(__name__)
 _HOST_TYPE, _POOL = 'host_type', 'pool'
@@ -49,7 +49,7 @@ class LearntValues:
         rows = [{'kind': kind, 'name': name, 'updated_at': now,
                  'document': plain.encode(content, f'the {kind} {name!r}')}
                 for kind, values in ((_HOST_TYPE, learnt), (_POOL, pools))
-                for name, content in lines.of_learnt(values).items()]
+                for name, content in snapshot_lines.of_learnt(values).items()]
 
         def work(connection: sa.Connection) -> None:
             connection.execute(sa.delete(tables.LEARNT))
@@ -75,9 +75,9 @@ class LearntValues:
             try:
                 content = {row.name: plain.decode(row.document, source)}
                 if row.kind == _HOST_TYPE:
-                    learnt |= lines.learnt(document.Fields(source, {'learnt': content}))
+                    learnt |= snapshot_lines.learnt(document.Fields(source, {'learnt': content}))
                 else:
-                    pools |= lines.pools(document.Fields(source, {'pools': content}))
+                    pools |= snapshot_lines.pools(document.Fields(source, {'pools': content}))
             except errors.InvalidDocument as error:
                 LOG.warning('What was learnt is left out: %s', error)
         return learnt, pools, max((row.updated_at for row in rows), default=0.0)

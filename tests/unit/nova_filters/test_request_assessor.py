@@ -32,7 +32,6 @@ from tracon_watcher.placement import limits
 from tracon_watcher.placement import queues
 
 
-
 def names(states):
     return [state.host for state in states]
 

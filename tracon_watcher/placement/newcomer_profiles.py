@@ -10,13 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What is known of a VM before it runs: profiles of earlier VMs of its kind."""
+"""Expected profiles of VMs that do not run yet, by project, flavor and image."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Mapping
+from typing import Mapping, Sequence
 
 import numpy as np
 
@@ -77,7 +77,7 @@ def own(values: FloatArray, own_wait: float = 0.0, vcpus: int = 1,
                    cpu_weight=cpu_weight)
 
 
-def keys(project: str, flavor: str, image: str) -> tuple[str, ...]:
+def kind_keys(project: str, flavor: str, image: str) -> tuple[str, ...]:
     """Return the keys under which history is sought, the most specific first."""
     return (_SEPARATOR.join((project, flavor, image)), _SEPARATOR.join((flavor, image)),
             flavor, ALL)
@@ -91,7 +91,7 @@ def learn(profiles: FloatArray, kinds: list[tuple[str, str, str]]) -> dict[str, 
     """
     rows: dict[str, list[int]] = {}
     for index in np.flatnonzero(characteristics.is_known(profiles)):
-        for key in keys(*kinds[index]):
+        for key in kind_keys(*kinds[index]):
             rows.setdefault(key, []).append(int(index))
     history = {}
     for key, members in rows.items():
@@ -120,7 +120,63 @@ def expected(history: Mapping[str, Profile], project: str, flavor: str, image: s
     """Return what earlier VMs of the same (project, flavor, image) did; then of the same
     (flavor, image), the same flavor, of all; :data:`UNKNOWN` where there is no history.
     """
-    for key in keys(project, flavor, image):
+    for key in kind_keys(project, flavor, image):
         if key in history:
             return history[key]
     return UNKNOWN
+
+
+# Of a newcomer's keys, the first that is told of however few VMs there are.
+_FLAVOR = 2
+
+
+def learn_profiles(mean: FloatArray, deviation: FloatArray, kinds: Sequence[tuple[str, str, str]],
+          least: int = 1, own_wait: FloatArray | None = None,
+          storage_wait: FloatArray | None = None) -> dict[str, Profile]:
+    """Learn the history of newcomers from VMs whose profiles are known more or less.
+
+    What a newcomer will demand at some time varies from VM to VM and within each of them: the
+    variance of the means, times 1 + 1/n as the mean of few is uncertain as well, and the mean of
+    the variances. Of a single VM the first is not known, and it is taken for as uncertain as its
+    demand is large.
+
+    :param mean: (n, 4); VMs with NaN are passed over
+    :param deviation: (n, 4) standard deviations
+    :param kinds: (project, flavor, image) of each
+    :param least: VMs that a project's key, or an image's, needs: a cloud may have as many of
+        them as VMs. Flavors, and all VMs, are always told of
+    :param own_wait: (n,) share of time that each waits for its own limits; None where all are 0
+    :param storage_wait: (n,) part of its time alone that each waits for storage, NaN where
+        unknown; None where all are
+    """
+    known = np.flatnonzero(characteristics.is_known(mean) & characteristics.is_known(deviation))
+    mean, variance = mean[known], deviation[known] ** 2
+    waits = np.zeros(len(known)) if own_wait is None else own_wait[known]
+    storage = (np.full(len(known), np.nan) if storage_wait is None else storage_wait[known])
+    told = ~np.isnan(storage)
+    history: dict[str, Profile] = {}
+    keys = [kind_keys(*kinds[int(index)]) for index in known]
+    for place in range(len(keys[0]) if keys else 0):
+        names: dict[str, int] = {}
+        group = np.fromiter((names.setdefault(key[place], len(names)) for key in keys),
+                            dtype=np.intp, count=len(keys))
+        sizes = np.bincount(group)[:, None]
+        centre = characteristics.domain_totals(mean, group, len(names)) / sizes
+        between = characteristics.domain_totals((mean - centre[group]) ** 2, group, len(names))
+        within = characteristics.domain_totals(variance, group, len(names)) / sizes
+        between = np.where(sizes > 1, between / np.maximum(sizes - 1, 1) * (1 + 1 / sizes),
+                           centre ** 2)
+        spread = np.sqrt(between + within)
+        # A VM of an unknown flavor must not inherit the limits of other flavors.
+        waited = np.bincount(group, waits) / sizes[:, 0] * (place < len(keys[0]) - 1)
+        with np.errstate(invalid='ignore'):
+            stored = np.bincount(group[told], storage[told], len(names)) / np.bincount(
+                group[told], minlength=len(names))
+        for name, index in names.items():
+            count = int(sizes[index, 0])
+            if count >= least or place >= _FLAVOR:
+                history[name] = Profile(centre[index], spread[index], count,
+                                                 name or 'all VMs',
+                                                 own_wait=float(waited[index]),
+                                                 storage_wait=float(stored[index]))
+    return history

@@ -26,8 +26,7 @@ from nova_filters import assumed_placements
 from nova_filters import log_once
 from tests.unit.nova_filters import base
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
-
+from tracon_watcher.placement import newcomer_profiles
 
 EXPIRY = 600.0
 
@@ -168,7 +167,7 @@ class ExchangeTest(testtools.TestCase):
 
     @staticmethod
     def placement(uuid, at=None):
-        return assumed_placements.Placement(uuid, 'host', 'node', newcomer.own(base.BUSY), limits.NONE,
+        return assumed_placements.Placement(uuid, 'host', 'node', newcomer_profiles.own(base.BUSY), limits.NONE,
                                  time.time() if at is None else at)
 
     @staticmethod

@@ -18,18 +18,17 @@ import numpy as np
 
 from nova_filters import assumed_placements
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
-
+from tracon_watcher.placement import newcomer_profiles
 
 
 def placement(uuid, at, host='host'):
-    return assumed_placements.Placement(uuid, host, 'node', newcomer.own(np.ones(4)), limits.NONE, at)
+    return assumed_placements.Placement(uuid, host, 'node', newcomer_profiles.own(np.ones(4)), limits.NONE, at)
 
 
 class TestRecord(unittest.TestCase):
 
     def test_a_sibling_hears_that_one_is_on_a_volume(self):
-        for profile in (newcomer.own(np.ones(4)), newcomer.own(np.ones(4)).set_apart()):
+        for profile in (newcomer_profiles.own(np.ones(4)), newcomer_profiles.own(np.ones(4)).set_apart()):
             record = assumed_placements.Placement('x', 'host', 'node', profile, limits.NONE, 0.0).to_record()
             self.assertEqual(profile.apart, assumed_placements.Placement.from_record(record).profile.apart)
             # One of an earlier release does not say.
@@ -37,7 +36,7 @@ class TestRecord(unittest.TestCase):
             self.assertFalse(assumed_placements.Placement.from_record(record).profile.apart)
 
     def test_a_sibling_hears_how_long_one_waits_for_its_own_limits(self):
-        record = assumed_placements.Placement('x', 'host', 'node', newcomer.own(np.ones(4), 0.4),
+        record = assumed_placements.Placement('x', 'host', 'node', newcomer_profiles.own(np.ones(4), 0.4),
                                    limits.NONE, 0.0).to_record()
         self.assertEqual(0.4, assumed_placements.Placement.from_record(record).profile.own_wait)
         # One of an earlier release does not say.

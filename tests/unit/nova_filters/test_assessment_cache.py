@@ -23,9 +23,8 @@ from tests import synthetic
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
-
 
 PROFILES = np.outer(np.arange(1.0, 31.0), [10.0, 5.0, 0.02, 0.005])
 LIMITS = limits.Limits(1.5)
@@ -41,7 +40,7 @@ class TestRecall(unittest.TestCase):
         """Two hosts, and a history of which ``most`` is the most common kind."""
         kinds = [('shop', 'large', 'linux'), *[('shop', most, 'linux')] * count,
                  *[('shop', f'rare{number}', 'linux') for number in range(9)]]
-        history = newcomer.learn(PROFILES[:len(kinds)], kinds)
+        history = newcomer_profiles.learn(PROFILES[:len(kinds)], kinds)
         made = assessment.Assessor(cluster.build([
             cluster.Host('a', (cluster.Resident('vm', PROFILES[0], storage_wait=0.5),),
                          synthetic.HOST_TYPE, updated_at=0.0, cores=1),
@@ -58,7 +57,7 @@ class TestRecall(unittest.TestCase):
         return made
 
     def ask(self, assessor, flavor, now=0.0, tolerated=LIMITS):
-        profile = newcomer.expected(assessor.cluster.history, 'shop', flavor, 'linux')
+        profile = newcomer_profiles.expected(assessor.cluster.history, 'shop', flavor, 'linux')
         return self.recall.assess(assessor, profile, tolerated, now)
 
     def test_the_second_one_of_a_kind_is_not_judged_again(self):
@@ -75,7 +74,7 @@ class TestRecall(unittest.TestCase):
 
     def test_one_that_is_set_apart_is_another_kind(self):
         assessor = self.assessor()
-        own = newcomer.expected(assessor.cluster.history, 'shop', 'small', 'linux')
+        own = newcomer_profiles.expected(assessor.cluster.history, 'shop', 'small', 'linux')
         found = [self.recall.assess(assessor, profile, LIMITS, 0.0).score[0]
                  for profile in (own, own.set_apart(), own.set_apart())]
         self.assertEqual(2, self.judged)
@@ -84,7 +83,7 @@ class TestRecall(unittest.TestCase):
 
     def test_one_that_waits_for_its_own_limits_is_another_kind(self):
         assessor = self.assessor()
-        own = newcomer.expected(assessor.cluster.history, 'shop', 'small', 'linux')
+        own = newcomer_profiles.expected(assessor.cluster.history, 'shop', 'small', 'linux')
         waits = dataclasses.replace(own, own_wait=0.9)
         found = [self.recall.assess(assessor, profile, LIMITS, 0.0).exponent[0, 0]
                  for profile in (own, waits, waits)]

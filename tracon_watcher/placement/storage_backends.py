@@ -10,12 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Which hosts a VM can go to without its storage becoming another one.
-
-A VM on its host's own disk takes the disk along to another host that has one (block migration); a
-VM on a pool stays on the pool, and goes to hosts that use it. Nova migrates live in no other way.
-Therefore a move changes CPU and local I/O on its two hosts, and the load of no pool.
-"""
+"""Storage backends that hosts share or have for themselves."""
 
 from __future__ import annotations
 
@@ -25,7 +20,7 @@ import numpy as np
 
 from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.placement import newcomer as newcomers
+from tracon_watcher.placement import newcomer_profiles as newcomers
 
 
 def is_local(cluster: cluster_module.ClusterState) -> BoolArray:

@@ -27,8 +27,7 @@ from tests import synthetic
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
-
+from tracon_watcher.placement import newcomer_profiles
 
 VM = np.array([300.0, 50.0, 0.3, 0.1])
 PATIENCE, MAXIMUM_AGE = 300.0, 900.0
@@ -55,7 +54,7 @@ class Cloud:
         self.assessor = assessment.Assessor(cluster.build(
             [cluster.Host(name, tuple(cluster.Resident(vm, VM) for vm in vms),
                           synthetic.HOST_TYPE, storage, 0.0) for name, vms in running.items()],
-            {newcomer.ALL: newcomer.Profile(VM, np.zeros(4), 3, 'all VMs')}),
+            {newcomer_profiles.ALL: newcomer_profiles.Profile(VM, np.zeros(4), 3, 'all VMs')}),
             assessment.Settings(maximum_age=MAXIMUM_AGE))
 
     def counts(self, place, number):
@@ -72,7 +71,7 @@ class Cloud:
     def place(self, vm, host):
         """Have Nova give a VM a host."""
         self.pending.add([assumed_placements.Placement(
-            vm, host, host, newcomer.own(VM), limits.NONE, 0.0)])
+            vm, host, host, newcomer_profiles.own(VM), limits.NONE, 0.0)])
 
     def look(self, now=0.0, most=None):
         """Have a request look at all hosts, or the first; return the changes by host index."""

@@ -10,15 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Where several VMs go, all considered at once, as far as it can be done one after the other.
-
-Planned one by one, the first VM takes the host that is best for it, though a later one may need it
-more. So when the VMs that move are known, their destinations are sought again together: what each
-does and suffers on each host without the others is a matrix, and its least sum an assignment. A
-host gets one of them at most, so that the sum is exact on disks of their own.
-
-Who solves the assignment is given from outside: what nova-scheduler loads needs no solver.
-"""
+"""Joint assignment of several VMs to hosts."""
 
 from __future__ import annotations
 
@@ -28,15 +20,15 @@ import numpy as np
 
 from tracon_watcher.characteristics import FloatArray, IntArray
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import occupancy
-from tracon_watcher.placement import storage
+from tracon_watcher.placement import placement_constraints
+from tracon_watcher.placement import storage_backends
 
 #: From (k, m) costs, infinite where it must not be, to (k,) columns, all different; None where
 #: there is no way.
 Assign = Callable[[FloatArray], 'IntArray | None']
 
 
-def destinations(assessor: assessment.Assessor, room: occupancy.Occupancy, uuids: Sequence[str],
+def destinations(assessor: assessment.Assessor, room: placement_constraints.Occupancy, uuids: Sequence[str],
                  assign: Assign, cost: float, now: float) -> list[tuple[str, int]] | None:
     """Return (uuid, host index) of the moves that together leave the least harm.
 
@@ -52,9 +44,9 @@ def destinations(assessor: assessment.Assessor, room: occupancy.Occupancy, uuids
     for line, uuid in enumerate(uuids):
         row = cluster.resident_index[uuid]
         verdict = without.assess(cluster.resident_profile(row), cluster.resident_limits(row),
-                                 now, pool=storage.pool_of(cluster, row))
+                                 now, pool=storage_backends.pool_of(cluster, row))
         allowed, _worse = room.destinations(uuid)
-        allowed &= verdict.known & ~verdict.refused & storage.reachable(cluster, row)
+        allowed &= verdict.known & ~verdict.refused & storage_backends.reachable(cluster, row)
         table[line, allowed] = verdict.score[allowed] + cost
         own = int(cluster.host[row])
         if verdict.known[own]:

@@ -31,7 +31,6 @@ from tracon_watcher.placement import limits
 from tracon_watcher.placement import queues
 
 
-
 class DecisionCase(base.JudgeCase):
     source = 'engine'
 

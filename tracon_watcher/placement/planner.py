@@ -10,21 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The planner: the few live migrations that end breaches and lower the harm on both sides.
-
-Greedy, one move after the other, each on the state that the moves before it leave. For each move
-the VMs whose leaving would help most (:mod:`~tracon_watcher.placement.departure`) are weighed
-against what they would do elsewhere (``assess``), and the best is judged exactly before it is
-taken (:mod:`~tracon_watcher.placement.trial`). Since a move cannot gain more than the leaving
-brings, VMs whose leaving brings less than the best move so far are not tried at all.
-
-Every state between two moves is therefore one that was predicted whole: no VM newly in breach,
-the destination not refused, its room not exceeded, no hard server group broken.
-
-When it is known who moves, the destinations are sought again, all at once
-(:mod:`~tracon_watcher.placement.jointly`), and taken where that leaves less harm and can be done
-one after the other as well.
-"""
+"""Planner of live migrations that end breaches and lower the harm on both hosts."""
 
 from __future__ import annotations
 
@@ -35,14 +21,140 @@ import numpy as np
 
 from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import constraints as constraint
-from tracon_watcher.placement import jointly
-from tracon_watcher.placement import occupancy
+from tracon_watcher.placement import joint_assignment
+from tracon_watcher.placement import placement_constraints
+from tracon_watcher.placement import placement_constraints as constraint
+from tracon_watcher.placement.placement_constraints import Against, Obstacle
 from tracon_watcher.placement import plan
-from tracon_watcher.placement import prospect
-from tracon_watcher.placement import remainder
-from tracon_watcher.placement import storage
-from tracon_watcher.placement import trial
+from tracon_watcher.placement import plan_state
+from tracon_watcher.placement import storage_backends
+
+#: VMs that are told of, of each host.
+_LEAVERS = 6
+_WHY = {Against.ROOM: 'has no room for it', Against.ZONE: 'is in another availability zone',
+        Against.GROUP: 'would break its server group',
+        Against.STORAGE: 'does not reach its storage'}
+_RESPONSES = ('slowdown', 'IOPS ratio')
+
+
+class Search:
+    """Looks at the state that a plan leaves.
+
+    :param known: (h,) hosts of which enough is known
+    :param reached: whether the plan has as many moves as it may have
+    """
+
+    def __init__(self, ahead: plan_state.PlanState, room: placement_constraints.Occupancy, known: BoolArray,
+                 parameters: plan.Parameters, reached: bool) -> None:
+        self._ahead = ahead
+        self._cluster = ahead.cluster
+        self._room = room
+        self._known = known
+        self._parameters = parameters
+        self._threshold = parameters.min_gain + parameters.migration_cost
+        self._otherwise = Obstacle(
+            Against.CAP, f'max_migrations={parameters.max_migrations} is reached' if reached else
+            f'was not tried: the search ends after {parameters.candidates} VMs')
+        if parameters.standstill:
+            self._otherwise = Obstacle(Against.BLACKOUT, parameters.standstill)
+        self._alphabetical = np.argsort(np.argsort(np.array(self._cluster.hosts, dtype=str)))
+
+    def remainders(self) -> tuple[plan.Remainder, ...]:
+        """Return the hosts with breaches, then the most harmed ones."""
+        harm, breaches = self._ahead.harm, self._ahead.breaches
+        found = np.flatnonzero((breaches > 0) | (self._known & (harm > self._threshold)))
+        order = np.lexsort((self._alphabetical[found], -np.round(harm[found], 9),
+                            -breaches[found]))
+        return tuple(self._remainder(int(host))
+                     for host in found[order][:self._parameters.explained])
+
+    def _remainder(self, host: int) -> plan.Remainder:
+        return plan.Remainder(
+            self._cluster.hosts[host], float(self._ahead.harm[host]), tuple(self._breaches(host)),
+            tuple(self._options(host)) if self._known[host] else ())
+
+    def _breaches(self, host: int) -> Iterator[plan.Breach]:
+        assessor, place = self._ahead.of(host)
+        state = assessor.cluster
+        rows = range(state.first[place], state.first[place + 1])
+        values = np.exp(assessor.exponents() * np.array([[1.0], [-1.0]]))
+        breached = assessor.breaches_by_response()
+        for index, limit in enumerate((state.max_slowdown, state.min_iops_ratio)):
+            for row in rows:
+                if breached[index, row]:
+                    yield plan.Breach(state.uuids[row], _RESPONSES[index],
+                                      float(values[index, row]), float(limit[row]))
+
+    def _options(self, host: int) -> Iterator[plan.Option]:
+        leaving = self._ahead.departures(host)
+        uuids = np.array(leaving.uuids, dtype=object)
+        order = np.lexsort((np.arange(len(uuids)), -np.round(leaving.relief, 9), -leaving.ended))
+        for row in order[:_LEAVERS]:
+            for destination, hosts, obstacle in self._obstacles(
+                    uuids[row], float(leaving.relief[row])):
+                yield plan.Option(uuids[row], tuple(uuids[leaving.ends[row]]), destination, hosts,
+                                  obstacle)
+
+    def _obstacles(self, uuid: str, relief: float) -> Iterator[tuple[str | None, int, Obstacle]]:
+        """Yield what stands against a VM's leaving: a host or None, how many hosts, and what."""
+        of_vm = self._room.obstacle(uuid)
+        if of_vm is None and relief <= self._threshold:
+            of_vm = self._too_little('its leaving', relief)
+        if of_vm is not None:
+            yield None, 0, of_vm
+            return
+        row = self._cluster.resident_index[uuid]
+        left = np.ones(len(self._cluster.hosts), dtype=bool)
+        left[self._ahead.host(uuid)] = False
+        against = {**self._room.against(uuid),
+                   Against.STORAGE: ~storage_backends.reachable(self._cluster, row),
+                   Against.UNKNOWN: ~self._known}
+        for kind, hosts in against.items():
+            here = left & hosts
+            left &= ~hosts
+            if here.any():
+                first = self._first(here)
+                yield self._cluster.hosts[first], int(here.sum()), Obstacle(
+                    kind, self._why(kind, first))
+        gain = relief - self._ahead.arrivals(uuid)
+        refused = left & np.isnan(gain)
+        if refused.any():
+            yield self._judged(uuid, self._first(refused), int(refused.sum()))
+        left &= ~refused
+        if left.any():
+            best = np.lexsort((self._alphabetical, -np.where(left, np.round(gain, 9), -np.inf)))
+            yield self._judged(uuid, int(best[0]), int(left.sum()))
+
+    def _judged(self, uuid: str, host: int, hosts: int) -> tuple[str, int, Obstacle]:
+        name, found = self._cluster.hosts[host], self._ahead.attempt(uuid, host)
+        if isinstance(found, Obstacle):
+            return name, hosts, found
+        if found.cautious_gain <= self._threshold:
+            return name, hosts, self._too_little('the move', found.cautious_gain)
+        if self._room.destinations(uuid)[1][host] and not found.move.ended:
+            return name, hosts, Obstacle(
+                Against.GROUP, 'would scatter or crowd its soft server group, and end no breach')
+        return name, hosts, self._otherwise
+
+    def _too_little(self, what: str, gain: float) -> Obstacle:
+        return Obstacle(Against.GAIN, f'{what} would gain {gain:.3f}, not more than '
+                        f'min_gain + migration_cost = {self._threshold:.3f}')
+
+    def _why(self, kind: Against, host: int) -> str:
+        if kind is Against.CLOSED:
+            return f'takes no VM: {self._room.closed(self._cluster.hosts[host])}'
+        if kind is Against.UNKNOWN:
+            assessor, place = self._ahead.of(host)
+            status = assessment.Status(int(assessor.status[place]))
+            # An assessor knows no time, so that what is known to it has become stale.
+            return 'is unknown: ' + (
+                'stale' if status is assessment.Status.KNOWN else status.name.lower())
+        return _WHY[kind]
+
+    def _first(self, hosts: BoolArray) -> int:
+        found = np.flatnonzero(hosts)
+        return int(found[np.argmin(self._alphabetical[found])])
+
 
 #: Hosts whose residents are left out one by one before the next, less harmed ones are.
 _BATCH = 16
@@ -55,7 +167,7 @@ _WORTH_A_CHANGE = 1e-6
 def plan_moves(assessor: assessment.Assessor,
                constraints: constraint.Constraints = constraint.Constraints(),
                parameters: plan.Parameters = plan.Parameters(), now: float = 0.0,
-               assign: jointly.Assign | None = None) -> plan.Plan:
+               assign: joint_assignment.Assign | None = None) -> plan.Plan:
     """Plan live migrations.
 
     Hosts of which something is unknown (stale, no cores, a VM without a profile) are left alone
@@ -76,11 +188,11 @@ def plan_moves(assessor: assessment.Assessor,
 
 
 def _together(assessor: assessment.Assessor, constraints: constraint.Constraints,
-              parameters: plan.Parameters, now: float, assign: jointly.Assign,
+              parameters: plan.Parameters, now: float, assign: joint_assignment.Assign,
               made: plan.Plan) -> tuple[_Planner, plan.Plan] | None:
     """Seek the destinations of a plan's moves all at once; None where that is no better."""
-    found = jointly.destinations(
-        assessor, occupancy.Occupancy(assessor.cluster, constraints, now),
+    found = joint_assignment.destinations(
+        assessor, placement_constraints.Occupancy(assessor.cluster, constraints, now),
         [move.uuid for move in made.moves], assign, parameters.migration_cost, now)
     if found is None:
         return None
@@ -100,8 +212,8 @@ class _Planner:
                  parameters: plan.Parameters, now: float) -> None:
         self._parameters = parameters
         self._cluster = assessor.cluster
-        self._occupancy = occupancy.Occupancy(assessor.cluster, rules, now)
-        self._prospect = prospect.Prospect(assessor, parameters, now)
+        self._occupancy = placement_constraints.Occupancy(assessor.cluster, rules, now)
+        self._prospect = plan_state.PlanState(assessor, parameters, now)
         self._known: BoolArray = np.asarray(
             (assessor.status == assessment.Status.KNOWN) & ~assessor.stale(now))
         #: Of each host its place among all names, since the order of hosts must not decide.
@@ -141,11 +253,11 @@ class _Planner:
 
     def remainders(self) -> tuple[plan.Remainder, ...]:
         """Return what is left where the moves so far were made."""
-        return remainder.Search(
+        return Search(
             self._prospect, self._occupancy, self._known, self._parameters,
             len(self._made) == self._parameters.max_migrations).remainders()
 
-    def _judge(self, uuid: str, destination: int) -> trial.Trial | None:
+    def _judge(self, uuid: str, destination: int) -> plan_state.MoveEvaluation | None:
         """Judge one move, as :meth:`_try` does the best of a VM."""
         cluster = self._cluster
         if self._occupancy.obstacle(uuid) is not None:
@@ -153,7 +265,7 @@ class _Planner:
         allowed, worse = self._occupancy.destinations(uuid)
         if not (allowed[destination] and self._known[destination]
                 and self._known[self._prospect.host(uuid)]
-                and storage.reachable(cluster, cluster.resident_index[uuid])[destination]):
+                and storage_backends.reachable(cluster, cluster.resident_index[uuid])[destination]):
             return None
         result = self._prospect.attempt(uuid, destination)
         if isinstance(result, constraint.Obstacle) or result.cautious_gain <= self._threshold or (
@@ -185,7 +297,7 @@ class _Planner:
         """Return the next move, or None when there is none that is worth it."""
         tried = 0
         for batch in self._sources():
-            best: trial.Trial | None = None
+            best: plan_state.MoveEvaluation | None = None
             for uuid, relief, ended in self._candidates(batch):
                 floor = self._threshold
                 if best is not None and ended <= best.move.ended:
@@ -227,11 +339,11 @@ class _Planner:
             found += sorted(here, key=order)[:_OF_ONE_HOST]
         return sorted(found, key=order)
 
-    def _try(self, uuid: str, relief: float, floor: float) -> trial.Trial | None:
+    def _try(self, uuid: str, relief: float, floor: float) -> plan_state.MoveEvaluation | None:
         """Return the best move of one VM, None when it has none that gains more than ``floor``."""
         cluster = self._cluster
         allowed, worse = self._occupancy.destinations(uuid)
-        allowed &= self._known & storage.reachable(cluster, cluster.resident_index[uuid])
+        allowed &= self._known & storage_backends.reachable(cluster, cluster.resident_index[uuid])
         if not allowed.any():
             return None
         score = self._prospect.arrivals(uuid)
@@ -246,7 +358,7 @@ class _Planner:
                         return None
                     break
                 result = self._prospect.attempt(uuid, int(candidates[place]))
-                if isinstance(result, trial.Trial) and (
+                if isinstance(result, plan_state.MoveEvaluation) and (
                         result.cautious_gain > self._threshold) and (
                         result.move.ended or not necessary):
                     return result
@@ -267,6 +379,6 @@ class _Planner:
         return waits_for
 
 
-def _worth(found: trial.Trial) -> tuple[int, float]:
+def _worth(found: plan_state.MoveEvaluation) -> tuple[int, float]:
     """Return what a move is preferred by; rounding that depends on the hosts' order is not."""
     return found.move.ended, round(found.cautious_gain, 9)

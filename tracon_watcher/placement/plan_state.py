@@ -10,27 +10,25 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""A cluster while moves are made on paper: only the hosts of moves are predicted again.
-
-A move changes its two hosts and no other: a VM on a pool stays on it
-(:mod:`~tracon_watcher.placement.storage`), so that no VM elsewhere feels a difference. What was
-predicted of all other hosts stays, and a long plan costs little more than its moves.
-"""
+"""State of a cluster while moves are planned, and the evaluation of one move."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
-from tracon_watcher.placement import arrival
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import assessment as verdicts
+from tracon_watcher.placement import attribution
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.placement import constraints
-from tracon_watcher.placement import departure
+from tracon_watcher.placement import current_interference
+from tracon_watcher.placement import placement_constraints
+from tracon_watcher.placement.placement_constraints import Against, Obstacle
 from tracon_watcher.placement import plan
-from tracon_watcher.placement import trial
+from tracon_watcher.placement import storage_backends
 
 
 @dataclasses.dataclass
@@ -45,7 +43,7 @@ class _Arrival:
     stale: set[int]
 
 
-class Prospect:
+class PlanState:
     """The state that some moves leave.
 
     :param assessor: of the state before all moves
@@ -71,9 +69,9 @@ class Prospect:
         self._host: dict[str, int] = {}
         self._touched: set[int] = set()
         self._parts: dict[tuple[int, ...], assessment.Assessor] = {}
-        self._departures: dict[int, departure.Departures] = {}
+        self._departures: dict[int, attribution.Departures] = {}
         self._arrivals: dict[str, _Arrival] = {}
-        self._trials: dict[tuple[str, int], trial.Trial | constraints.Obstacle] = {}
+        self._trials: dict[tuple[str, int], MoveEvaluation | placement_constraints.Obstacle] = {}
 
     @property
     def cluster(self) -> cluster_module.ClusterState:
@@ -86,11 +84,11 @@ class Prospect:
         return (int(self.cluster.host[self.cluster.resident_index[uuid]]) if moved is None
                 else moved)
 
-    def departures(self, host: int) -> departure.Departures:
+    def departures(self, host: int) -> attribution.Departures:
         """Return what it brings that a host's residents leave it."""
         found = self._departures.get(host)
         if found is None:
-            found = self._departures[host] = departure.departures(*self.of(host))
+            found = self._departures[host] = attribution.departures(*self.of(host))
         return found
 
     def of(self, host: int) -> tuple[assessment.Assessor, int]:
@@ -106,20 +104,20 @@ class Prospect:
         kept = self._arrivals.get(uuid)
         if kept is None:
             kept = self._arrivals[uuid] = _Arrival(
-                arrival.arrivals(self._first, self._first.cluster, row, self._now),
+                arrivals(self._first, self._first.cluster, row, self._now),
                 set(self._touched))
         if kept.stale:
             hosts = tuple(sorted(kept.stale))
-            kept.score[list(hosts)] = arrival.arrivals(
+            kept.score[list(hosts)] = arrivals(
                 self._part(hosts), self._first.cluster, row, self._now)
             kept.stale = set()
         return kept.score
 
-    def attempt(self, uuid: str, destination: int) -> trial.Trial | constraints.Obstacle:
-        """Judge one move; see :func:`tracon_watcher.placement.trial.attempt`."""
+    def attempt(self, uuid: str, destination: int) -> MoveEvaluation | placement_constraints.Obstacle:
+        """Judge one move; see :func:`tracon_watcher.placement.plan_state.evaluate`."""
         found = self._trials.get((uuid, destination))
         if found is None:
-            found = self._trials[uuid, destination] = trial.attempt(
+            found = self._trials[uuid, destination] = evaluate(
                 self._part((self.host(uuid), destination)), uuid,
                 self._parameters.migration_cost, self._parameters.noise)
         return found
@@ -178,3 +176,121 @@ class Prospect:
                     range(len(hosts)))
             found = self._parts[hosts] = assessment.Assessor(state, self._first.settings)
         return found
+
+
+def arrivals(assessor: assessment.Assessor, cluster: cluster_module.ClusterState, row: int,
+             now: float) -> FloatArray:
+    """Return the harm of a VM arriving, (h,); NaN where it is refused or unknown.
+
+    On a host's own disk it is a newcomer like any other; on a pool its I/O is felt already.
+
+    :param assessor: of the h hosts that it may come to
+    :param cluster: which has the VM in ``row``
+    """
+    verdict = assessor.assess(cluster.resident_profile(row), cluster.resident_limits(row),
+                              now, pool=storage_backends.pool_of(cluster, row, assessor.cluster))
+    return np.where(verdict.known & ~verdict.refused, verdict.score, np.nan)
+
+
+@dataclasses.dataclass(frozen=True)
+class MoveEvaluation:
+    """A move that may be made.
+
+    :param move: with its expected gain
+    :param cautious_gain: the same less what noise in profiles may feign
+    """
+
+    move: plan.Move
+    cautious_gain: float
+
+
+def evaluate(before: assessment.Assessor, uuid: str, cost: float,
+            noise: float = 0.0) -> MoveEvaluation | Obstacle:
+    """Judge one move.
+
+    Storage stays what it is (:mod:`tracon_watcher.placement.storage_backends`), so no other VM feels it.
+
+    :param before: of the VM's host and its destination, in this order, before the move
+    :param noise: see :class:`~tracon_watcher.placement.plan.Parameters`
+    :returns: the trial, or what stands against the move
+    """
+    part = before.cluster
+    _source, name = part.hosts
+    row = part.resident_index[uuid]
+    after = _again(before, part.moved({uuid: name}))
+    # The one judgement, as for any newcomer: the destination as it is without the VM.
+    alone = part.moved({uuid: None}).restricted([1])
+    verdict = _again(before, alone).assess(
+        part.resident_profile(row), part.resident_limits(row))
+    if not verdict.known[0]:
+        status = assessment.Status(int(verdict.status[0])).name.lower()
+        return Obstacle(Against.UNKNOWN, f'is unknown: {status}')
+    if verdict.refused[0]:
+        breach = verdict.breach(0)
+        whose = 'of its own' if breach.vm == verdicts.NEWCOMER else f'of {breach.vm}'
+        return Obstacle(Against.LIMIT, f'{breach.response} {breach.bound:.2f} would cross the '
+                        f'limit {breach.limit:.2f} {whose}')
+    return _compare(before, after, uuid, cost, noise)
+
+
+def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
+             cost: float, noise: float) -> MoveEvaluation | Obstacle:
+    source, name = before.cluster.hosts
+    place = after.cluster.resident_index
+    order = np.array([place[one] for one in before.cluster.uuids], dtype=np.intp)
+    old = before.exponents()
+    new = after.exponents()[:, order]
+    # As assess() judges: each limit by itself, so that one that is breached already does not make
+    # the other response's harmless rise a breach.
+    was, becomes = before.breaches_by_response(), after.breaches_by_response()[:, order]
+    rise = np.nan_to_num(new - old)
+    bad = (becomes & (~was | (rise > before.settings.least_rise))).any(axis=0)
+    was, becomes = np.asarray(was.any(axis=0)), np.asarray(becomes.any(axis=0))
+    if bad.any():
+        victim = before.cluster.uuids[int(np.flatnonzero(bad)[0])]
+        return Obstacle(Against.LIMIT, f'{victim} would be in breach')
+    gain = float(np.nansum(old) - np.nansum(new))
+    bounds = [_bounds(before), _bounds(after)[:, order]]
+    changes = tuple(
+        plan.Change(one, math.exp(old[0, row]), math.exp(new[0, row]), math.exp(-old[1, row]),
+                    math.exp(-new[1, row]), bool(was[row]), bool(becomes[row]),
+                    *((float(each[0, row]), float(each[1, row])) for each in bounds))
+        for row, one in enumerate(before.cluster.uuids)
+        if not np.isnan(old[0, row]) and not np.isnan(new[0, row]))
+    ended = [change.uuid for change in changes if change.breach_before and not change.breach_after]
+    relieved = tuple(ended) or tuple(
+        change.uuid for change in sorted(changes, key=_most_relieved)[:1])
+    return MoveEvaluation(plan.Move(uuid, source, name, gain, cost, len(ended), relieved, changes),
+                 gain - (0.0 if ended else noise * _exposed(
+                     old, new, before.cluster.resident_index[uuid])))
+
+
+def _bounds(assessor: assessment.Assessor) -> FloatArray:
+    """Return the confidence bounds of all slowdowns, (2, m), the lower ones first."""
+    seen = current_interference.current_interference(assessor)
+    return np.asarray(np.exp(np.stack([seen.lower[0], seen.upper[0]])))
+
+
+def _most_relieved(change: plan.Change) -> tuple[float, str]:
+    return -round(change.relief, 9), change.uuid
+
+
+def _exposed(old: FloatArray, new: FloatArray, mover: int) -> float:
+    """Return what noise in profiles is multiplied by in a gain, in exponents.
+
+    A VM that stays is seen wrongly before and after alike, so only its change counts. The one
+    that moves meets others before and after, and is itself part of all changes.
+
+    :param old: (2, m) exponents before the move
+    :param new: and after it
+    """
+    change = np.nan_to_num(new - old).sum(axis=0)
+    change[mover] = 0.0
+    own = [float(np.nansum(one[:, mover])) for one in (old, new)]
+    return math.sqrt(own[0] ** 2 + own[1] ** 2 + float(change @ change)
+                     + float(change.sum()) ** 2)
+
+
+def _again(assessor: assessment.Assessor,
+           cluster: cluster_module.ClusterState) -> assessment.Assessor:
+    return assessment.Assessor(cluster, assessor.settings)

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What every resident suffers at present, as predicted, and whether its counters say the same."""
+"""Current interference: the slowdown of every resident, predicted and observed."""
 
 from __future__ import annotations
 
@@ -21,6 +21,20 @@ import numpy as np
 
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.placement import assessment
+
+
+def beyond_own_wait(exponent: FloatArray, own_wait: FloatArray | float | None) -> FloatArray:
+    """Return what is left of exponents, log S or −log R, in the shape of ``exponent``.
+
+    NaN stays NaN. Where w is 0 the exponents stay as they are, to the last bit.
+
+    :param own_wait: the shares w, from 0 to 1, in a shape that fits; None where all are 0
+    """
+    if own_wait is None:
+        return exponent
+    with np.errstate(over='ignore'):
+        left = np.log(np.maximum(np.exp(exponent) - own_wait, 1.0))
+    return np.asarray(np.where(np.asarray(own_wait) > 0, left, exponent))
 
 
 class Agreement(enum.IntEnum):
@@ -35,7 +49,7 @@ class Agreement(enum.IntEnum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Present:
+class CurrentInterference:
     """Arrays over the n residents and h hosts of a cluster.
 
     In exponents, the first row log slowdown and the second −log IOPS ratio; NaN where unknown, and
@@ -60,7 +74,7 @@ class Present:
         return np.asarray(~np.isnan(self.exponent[0]))
 
 
-def look(assessor: assessment.Assessor, now: float | None = None) -> Present:
+def current_interference(assessor: assessment.Assessor, now: float | None = None) -> CurrentInterference:
     """Say what every resident suffers.
 
     On hosts that are unknown no VM's slowdown is known.
@@ -77,11 +91,11 @@ def look(assessor: assessment.Assessor, now: float | None = None) -> Present:
                           (upper, law.bound(confidence))):
         found[:, law.residents] = values
         found[:, status[assessor.cluster.host] != assessment.Status.KNOWN] = np.nan
-    return Present(exponent, lower, upper, assessor.breaches_by_response() & ~np.isnan(exponent),
+    return CurrentInterference(exponent, lower, upper, assessor.breaches_by_response() & ~np.isnan(exponent),
                    status)
 
 
-def agreement(present: Present, observed: FloatArray, error: float) -> IntArray:
+def agreement(present: CurrentInterference, observed: FloatArray, error: float) -> IntArray:
     """Compare slowdowns that counters show with those that are predicted, (n,).
 
     They agree when the range of the one, as far as its error goes, and the confidence bounds of

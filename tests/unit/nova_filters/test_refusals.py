@@ -19,7 +19,6 @@ import numpy as np
 from nova_filters import scheduling_result
 
 
-
 class TestLargest(unittest.TestCase):
 
     @hypothesis.given(strategies.lists(strategies.integers(0, 9), max_size=60))

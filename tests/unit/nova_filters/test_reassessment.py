@@ -25,9 +25,8 @@ from tests import synthetic
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
-
 
 VM = np.array([300.0, 50.0, 0.3, 0.1])
 IDLE = np.zeros(4)
@@ -39,7 +38,7 @@ SOLVED = 1e-3
 
 def arrived(uuid, profile, tolerated=limits.NONE):
     return instance_changes.Change(arrived={
-        uuid: instance_changes.Arrival(uuid, newcomer.own(profile), tolerated)})
+        uuid: instance_changes.Arrival(uuid, newcomer_profiles.own(profile), tolerated)})
 
 
 def waits(hosts):
@@ -50,7 +49,7 @@ def waits(hosts):
 
 def waiting(profile):
     """Return a newcomer of which it is told as well."""
-    return newcomer.own(profile, storage_wait=0.2)
+    return newcomer_profiles.own(profile, storage_wait=0.2)
 
 
 class TestOverlay(unittest.TestCase):
@@ -70,7 +69,7 @@ class TestOverlay(unittest.TestCase):
                                        rtol=10 * SOLVED)
 
     def assess(self, assessor, uuid='new', changes=None, expected=None):
-        return reassessment.reassess(assessor, uuid, newcomer.own(VM), limits.NONE, changes or {},
+        return reassessment.reassess(assessor, uuid, newcomer_profiles.own(VM), limits.NONE, changes or {},
                               expected or {}, 0.0)
 
     @hypothesis.given(synthetic.hosts(), synthetic.profiles(), synthetic.profiles())
@@ -100,8 +99,8 @@ class TestOverlay(unittest.TestCase):
         assessor = self.pool()
         for own_wait, refused in ((0.0, True), (0.95, False)):
             came = instance_changes.Change(frozenset(), {'early': instance_changes.Arrival(
-                'early', newcomer.own(loop, own_wait), limits.Limits(1.05))})
-            found, _ = reassessment.reassess(assessor, 'vm', newcomer.own(loop), limits.NONE, {1: came},
+                'early', newcomer_profiles.own(loop, own_wait), limits.Limits(1.05))})
+            found, _ = reassessment.reassess(assessor, 'vm', newcomer_profiles.own(loop), limits.NONE, {1: came},
                                       {}, 0.0)
             self.assertEqual(refused, bool(found.refused[1]))
 
@@ -124,7 +123,7 @@ class TestOverlay(unittest.TestCase):
     def test_a_moving_vm_is_judged_as_it_will_be_where_it_comes(self, hosts, early, vm, data):
         home, changed = (data.draw(strategies.integers(0, len(hosts) - 1)) for _ in 'ab')
         state = waits(hosts).with_residents(
-            [(home, 'moving', newcomer.own(vm, storage_wait=0.2), limits.NONE)],
+            [(home, 'moving', newcomer_profiles.own(vm, storage_wait=0.2), limits.NONE)],
             {'moving': 'pool'})
         settings = assessment.Settings(pools={'pool': queues.Pool(0.0002, 1.0)})
         found, _ = reassessment.reassess(assessment.Assessor(state, settings), 'moving', waiting(vm),
@@ -142,7 +141,7 @@ class TestOverlay(unittest.TestCase):
         assessor = self.pool(cluster.Resident('came', VM, io_domain='ceph'))
         told, _ = self.assess(assessor, changes={1: arrived('came', VM)})
         moved = assessment.Assessor(assessor.cluster.moved({'came': 'b'}), SETTINGS).assess(
-            newcomer.own(VM))
+            newcomer_profiles.own(VM))
         np.testing.assert_allclose(moved.exponent[:, 1], told.exponent[:, 1])
         np.testing.assert_allclose(moved.score[1], told.score[1])
         own_disk, _ = self.assess(assessor, changes={1: arrived('new', VM)})
@@ -156,12 +155,12 @@ class TestOverlay(unittest.TestCase):
 
     def test_volumes_that_came_share_the_cpu_alone(self):
         assessor = self.pool()
-        volumes = {name: instance_changes.Arrival(name, newcomer.own(VM).set_apart()) for name in 'xy'}
+        volumes = {name: instance_changes.Arrival(name, newcomer_profiles.own(VM).set_apart()) for name in 'xy'}
         told, _ = self.assess(assessor, changes={1: instance_changes.Change(arrived=volumes)})
         shown = assessment.Assessor(cluster.build([cluster.Host('b', (
             cluster.Resident('x', VM, io_domain='ceph'),
             cluster.Resident('y', VM, io_domain='another')), synthetic.HOST_TYPE, 'pool',
-            cores=1)]), SETTINGS).assess(newcomer.own(VM))
+            cores=1)]), SETTINGS).assess(newcomer_profiles.own(VM))
         np.testing.assert_allclose(shown.exponent[:, 0], told.exponent[:, 1])
         np.testing.assert_allclose(shown.score[0], told.score[1])
 
@@ -169,7 +168,7 @@ class TestOverlay(unittest.TestCase):
         assessor = self.pool(cluster.Resident('came', VM))
         told, _ = self.assess(assessor, changes={1: arrived('came', VM)})
         moved = assessment.Assessor(assessor.cluster.moved({'came': 'b'}), SETTINGS).assess(
-            newcomer.own(VM))
+            newcomer_profiles.own(VM))
         self.assertAlmostEqual(moved.exponent[0, 1], told.exponent[0, 1])
 
     def test_one_that_is_only_intended_for_a_host_stays_where_it_runs(self):
@@ -177,7 +176,7 @@ class TestOverlay(unittest.TestCase):
             cluster.Host('a', (cluster.Resident('moving', VM, limits.Limits(1.1)),),
                          synthetic.HOST_TYPE, cores=1),
             cluster.Host('b', (), synthetic.HOST_TYPE, cores=1)]))
-        vm = instance_changes.Arrival('moving', newcomer.own(VM), limits.Limits(1.1), intended=True)
+        vm = instance_changes.Arrival('moving', newcomer_profiles.own(VM), limits.Limits(1.1), intended=True)
         told, _ = self.assess(assessor, changes={1: instance_changes.Change(arrived={'moving': vm})})
         self.assertEqual([True, True], told.refused.tolist())
         # So it is where the host differs from the snapshot in another way as well.

@@ -23,7 +23,6 @@ from nova_filters import log_once
 from nova_filters import periodic_worker
 
 
-
 class BackgroundTest(testtools.TestCase):
 
     def setUp(self):

@@ -20,10 +20,9 @@ import numpy as np
 from nova_filters import assumed_placements
 from nova_filters import selection_tracker
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 
-
-PROFILE = newcomer.own(np.ones(4))
+PROFILE = newcomer_profiles.own(np.ones(4))
 
 
 class Spec:

@@ -19,7 +19,6 @@ from nova_filters import log_once
 from tests.unit.nova_filters import base
 
 
-
 class FaultLogTest(testtools.TestCase):
 
     def setUp(self):

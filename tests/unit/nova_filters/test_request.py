@@ -19,7 +19,6 @@ from nova_filters import request
 from tests.unit.nova_filters import base
 
 
-
 class OperationTest(testtools.TestCase):
 
     def setUp(self):
