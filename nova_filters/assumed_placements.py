@@ -23,7 +23,7 @@ import socket
 import threading
 import time
 from typing import Any, Callable, Iterable, NoReturn
-import uuid
+import uuid as uuid_module
 
 import numpy as np
 
@@ -226,7 +226,7 @@ class PlacementExchange:
 
     @staticmethod
     def _new_name() -> str:
-        return f'{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:12]}{_SUFFIX}'
+        return f'{socket.gethostname()}-{os.getpid()}-{uuid_module.uuid4().hex[:12]}{_SUFFIX}'
 
 
 def _refuse(name: str) -> NoReturn:

@@ -33,7 +33,7 @@ from tracon_watcher.decision_engine import goal
 from tracon_watcher.decision_engine import inventory
 from tracon_watcher.decision_engine import learnt
 from tracon_watcher.decision_engine import parameters
-from tracon_watcher.decision_engine import planner
+from tracon_watcher.decision_engine import planner as watcher_planner
 from tracon_watcher.decision_engine import records
 from tracon_watcher.decision_engine import residency
 from tracon_watcher.decision_engine import rules
@@ -63,7 +63,7 @@ class InterferenceStrategy(base.BaseStrategy):
 
     def __init__(self, config: Any, osc: Any = None) -> None:
         super().__init__(config, osc)
-        self._planner = planner.NAME
+        self._planner = watcher_planner.NAME
         #: By uuid of a VM, the VMs whose migrations must have ended before its own starts.
         self.waits_for: dict[str, list[str]] = {}
         self._plan: plan.Plan | None = None

@@ -26,7 +26,8 @@ from tracon_watcher.placement import attribution
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import current_interference
 from tracon_watcher.placement import placement_constraints
-from tracon_watcher.placement.placement_constraints import Against, Obstacle
+from tracon_watcher.placement.placement_constraints import Against
+from tracon_watcher.placement.placement_constraints import Obstacle
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import storage_backends
 

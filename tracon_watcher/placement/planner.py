@@ -24,7 +24,8 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import joint_assignment
 from tracon_watcher.placement import placement_constraints
 from tracon_watcher.placement import placement_constraints as constraint
-from tracon_watcher.placement.placement_constraints import Against, Obstacle
+from tracon_watcher.placement.placement_constraints import Against
+from tracon_watcher.placement.placement_constraints import Obstacle
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import plan_state
 from tracon_watcher.placement import storage_backends
