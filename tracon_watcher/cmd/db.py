@@ -33,8 +33,8 @@ class _Command(command.Command):
         parser: argparse.ArgumentParser = super().get_parser(prog_name)
         parser.add_argument(
             '--config-file', action='append', default=[], metavar='FILE',
-            help='configuration of the engine; may be repeated (default: tracon.conf in '
-                 '~/.tracon, ~, /etc/tracon or /etc, whichever comes first)')
+            help='configuration file of the engine; may be repeated (default: the first '
+                 'tracon.conf in ~/.tracon, ~, /etc/tracon or /etc)')
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> Any:
@@ -129,7 +129,7 @@ class Purge(_Command, show.ShowOne):
         for name, what in (('decisions', 'decisions of nova-scheduler'),
                            ('moves', 'live migrations that were recommended')):
             parser.add_argument(f'--{name}', type=numerals.number(0, 36500), metavar='DAYS',
-                                help=f'keep {what} that are younger')
+                                help=f'age up to which {what} are kept')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:

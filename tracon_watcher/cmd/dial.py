@@ -33,9 +33,9 @@ class Run(command.Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--config', required=True, type=pathlib.Path, metavar='FILE',
-                            help='load balancer and workers (YAML)')
+                            help='configuration of load balancer and workers (YAML)')
         parser.add_argument('--dry-run', action='store_true',
-                            help='log which weights would be set, and set none')
+                            help='log the weights, but set none')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:

@@ -48,8 +48,8 @@ class Doctor(lister.Lister):
                 ('--config-file', 'tracon-engine', 'tracon')):
             parser.add_argument(
                 option, action='append', default=[], metavar='FILE',
-                help=f'configuration of {service}; may be repeated (default: {project}.conf in '
-                     f'~/.{project}, ~, /etc/{project} or /etc, as for the service)')
+                help=f'configuration file of {service}; may be repeated (default: {project}.conf '
+                     f'in ~/.{project}, ~, /etc/{project} or /etc, as for the service)')
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:

@@ -50,15 +50,15 @@ class Explain(command.Lister):
         parser = super().get_parser(prog_name)
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument('request_or_vm', metavar='<request-or-vm>', nargs='?',
-                          help='The id of a request (req-…), or a VM by name or uuid')
+                          help='Id of a request (req-…), or name or uuid of a VM')
         what.add_argument('--audit', metavar='<audit>',
-                          help='The uuid of an audit of Watcher\'s, or "latest"')
+                          help='Uuid of an audit of Watcher\'s, or "latest"')
         parser.add_argument('--now', action='store_true',
-                            help='Judge the VM now, whatever is recorded')
+                            help='Assess the VM now, regardless of recorded decisions')
         parser.add_argument('--decisions', metavar='<number>', type=numerals.whole(1, 10),
                             default=1,
-                            help='Explain the latest so many decisions, up to 10 (default: 1)')
-        parser.add_argument('--host', metavar='<host>', help='Only this host')
+                            help='Number of latest decisions to explain, up to 10 (default: 1)')
+        parser.add_argument('--host', metavar='<host>', help='Show only this host')
         parser.add_argument('--long', action='store_true', help='Show more columns')
         return parser
 

@@ -44,15 +44,17 @@ class ListVM(command.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--long', action='store_true', help='Show more columns')
-        parser.add_argument('--host', metavar='<host>', help='Only VMs on this compute host')
-        parser.add_argument('--project', metavar='<project-id>', help='Only VMs of this project')
-        parser.add_argument('--name', metavar='<text>', help='Only VMs with this in their names')
+        parser.add_argument('--host', metavar='<host>', help='Show only VMs on this compute host')
+        parser.add_argument('--project', metavar='<project-id>',
+                            help='Show only VMs of this project')
+        parser.add_argument('--name', metavar='<text>',
+                            help='Show only VMs with this text in their names')
         parser.add_argument('--culprit', metavar='<vm>',
-                            help='Only VMs that this one, by name or uuid, slows down most')
+                            help='Show only VMs that this VM, by name or uuid, slows down most')
         parser.add_argument('--in-breach', action='store_true', default=None,
-                            help='Only VMs that breach a limit')
+                            help='Show only VMs that breach a limit')
         parser.add_argument('--min-slowdown', metavar='<factor>', type=numerals.number(1, 1e6),
-                            help='Only VMs at least that slow')
+                            help='Show only VMs of at least this slowdown')
         options.add(parser, KEYS, 'slowdown:desc', 'uuid')
         return parser
 
@@ -74,7 +76,7 @@ class ShowVM(command.ShowOne):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('vm', metavar='<vm>', help='The VM, by name or uuid')
+        parser.add_argument('vm', metavar='<vm>', help='Name or uuid of the VM')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
