@@ -26,8 +26,8 @@ from cliff import command
 class Run(command.Command):
     """Shift load away from contended workers behind HAProxy, until SIGTERM.
 
-    Measures the tail latency of each worker from HAProxy's log, and sets weights through its
-    runtime API. Needs nothing of the provider.
+    It measures the tail latency of each worker from HAProxy's log, and sets weights through its
+    runtime API. It needs nothing from the provider.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

@@ -91,10 +91,10 @@ def read(parsed_args: argparse.Namespace, times: int = 1) -> dict[str, list[Any]
 
 
 class Read(lister.Lister):
-    """Take one reading of a sensor: how long its work takes, phase by phase.
+    """Take one reading of a sensor: the time of its work, phase by phase.
 
     Times are in milliseconds. R of the connection phase counts from when a request was due to the
-    end of its answer; E of the other phases is the time of the work. Exit status 1 where a phase
+    end of its answer; E of the other phases is the time of the work. Exit status 1 if a phase
     gives no reading.
     """
 
@@ -128,10 +128,10 @@ class Read(lister.Lister):
 
 
 class Baseline(lister.Lister):
-    """Measure the baseline of a type of host: readings of a sensor that is alone on one.
+    """Measure the baseline of a host type: readings of a sensor that is alone on a host.
 
-    No other VM may run there meanwhile. A file that exists keeps the baselines of other types and
-    phases. Readings take turns, phase by phase, and the sensor rests in between.
+    No other VM may run there meanwhile. An existing file keeps the baselines of other types and
+    phases. Readings alternate between phases, and the sensor rests in between.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -175,7 +175,7 @@ class Baseline(lister.Lister):
 
 
 class Status(lister.Lister):
-    """Show what the sensors feel that tracon-probe reads."""
+    """Show the contention measured by the sensors of tracon-probe."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

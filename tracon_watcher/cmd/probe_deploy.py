@@ -46,7 +46,7 @@ def connect(name: str | None) -> Any:
 
 
 class _Command(lister.Lister):
-    """What both have in common; exit status 1 where something is not as it should be."""
+    """Base of the commands; exit status 1 if something is not as it should be."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -76,9 +76,9 @@ class _Command(lister.Lister):
 class Deploy(_Command):
     """Give each compute host a sensor, and write the list of them.
 
-    A sensor that has failed or was moved is made again, and one whose host is in maintenance is
-    removed; what is well stays as it is. Exit status 1 where a host that is enabled and up is
-    without a sensor.
+    A sensor that has failed or was moved is replaced, and one whose host is in maintenance is
+    removed; all others stay as they are. Exit status 1 if a host that is enabled and up has no
+    sensor.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

@@ -57,7 +57,7 @@ class Build(command.Command):
 
 
 class Check(lister.Lister):
-    """Read a snapshot and show for each host what its VMs suffer now, as predicted."""
+    """Read a snapshot and show for each host the predicted slowdown of its VMs now."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

@@ -38,10 +38,10 @@ _OWN = ('VM', 'At', 'Considered', 'Refused', 'For Its Own Limit', 'For Another V
 class Explain(command.Lister):
     """Explain a placement, or why an audit moves no more
 
-    Of a placement it is told what was predicted on each host, why, and what would have differed.
-    Of an audit, the VMs that it left in breach, each move that it considered, and what stood
-    against that. Of a VM on which no decision is recorded, and with --now, it is told what a
-    placement would be now; what counts as chosen is then the host where it is.
+    For a placement it shows the prediction on each host, the reasons, and the changes that would
+    have let the host pass. For an audit it shows the VMs left in breach, each move considered, and
+    the obstacles to it. For a VM without a recorded decision, and with --now, it shows what a
+    placement would be now; the present host then counts as chosen.
     """
 
     _below: list[str] = []

@@ -30,10 +30,10 @@ _LONG = ('Observed', 'Predicted', 'Storage', 'Updated')
 
 
 class ListHost(command.Lister):
-    """List compute hosts: how slow the slowest VM on each is, and what all suffer together
+    """List compute hosts with the slowdown of the slowest VM on each, and the harm of all
 
-    Harm sums up the logarithms of the slowdowns of its VMs, and of the IOPS they lose: 0.69 is
-    one VM made twice as slow.
+    Harm is the sum of the logarithms of the slowdowns of its VMs, and of their loss of IOPS: 0.69
+    is one VM made twice as slow.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

@@ -33,12 +33,12 @@ _LONG = ('Predicted Low', 'Predicted High', 'Agreement', 'IOPS Ratio', 'IOPS Lim
 
 
 class ListVM(command.Lister):
-    """List VMs: how slow each is now, what was predicted, and who causes it
+    """List VMs with their slowdown now, the prediction, and the culprit
 
-    Slowdown is what the counters of the hypervisor show, with their error; Predicted is what its
-    neighbours explain. The culprit is who does most to it, and how large its part is. Harm to
-    Others sums up over all VMs the logarithms by which it makes them slower and takes their IOPS:
-    0.69 is one VM made twice as slow.
+    Slowdown is the slowdown by the hypervisor's counters, with its error; Predicted is the
+    slowdown that its neighbours explain. The culprit is the VM that contributes most to it, with
+    its share. Harm to Others is the sum over all VMs of the logarithms by which it makes them
+    slower and reduces their IOPS: 0.69 is one VM made twice as slow.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -72,7 +72,7 @@ class ListVM(command.Lister):
 
 
 class ShowVM(command.ShowOne):
-    """Show a VM: how slow it is, all who cause it, and all whom it slows down"""
+    """Show a VM: its slowdown, all VMs that cause it, and all VMs that it slows down"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
