@@ -53,7 +53,7 @@ class OwnLimits(lister.Lister):
                             metavar='SECONDS',
                             help='length of a window (default: %(default)s)')
         parser.add_argument('--host-type', metavar='NAME', default=_HOST_TYPE,
-                            help='host type that the guests share (default: %(default)s)')
+                            help='host type of the guests (default: %(default)s)')
         parser.add_argument('--seed', type=numerals.whole(0), default=1, metavar='N')
         parser.add_argument('--core', type=numerals.whole(0), metavar='N',
                             help='core to measure (default: the last one)')
