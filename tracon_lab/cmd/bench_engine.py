@@ -37,17 +37,17 @@ _START = 1.8e9
 class Engine(lister.Lister):
     """Time a cycle of the engine on a synthetic cloud, beside a plain loop over its samples.
 
-    Telemetry is synthetic and comes from memory: what Gnocchi takes, "tracon bench gnocchi"
-    tells. The loop does the least that anybody would have to: it takes differences of counters,
-    VM by VM and meter by meter, and divides them by seconds. Seconds are of CPU. The peak is what
-    Python and numpy have allocated at most above what they had before, in a cycle of its own.
+    Telemetry is synthetic and comes from memory; "tracon bench gnocchi" measures Gnocchi. The loop
+    does the minimum: it takes differences of counters, VM by VM and meter by meter, and divides
+    them by seconds. Seconds are of CPU. The peak is the largest additional allocation of Python
+    and numpy, in a cycle of its own.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         common.add_cloud_size(parser, least_vms=1)
         parser.add_argument('--cycles', type=numerals.whole(1), default=3, metavar='N',
-                            help='cycles to take the median of (default: %(default)s)')
+                            help='number of cycles, whose median is shown (default: %(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:

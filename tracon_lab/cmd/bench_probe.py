@@ -34,21 +34,22 @@ _STEPS = {'/connection': 1e-7, '/memory': 8e-9, '/read': 5e-4, '/write': 5e-4}
 class Probe(lister.Lister):
     """Read many simulated sensors from one core, as tracon-probe does.
 
-    The sensors are in one process on another core and do no work. "asked" is how many requests a
-    second all sensors need at this interval, "answered" how many were; a request starts "late"
-    by so many milliseconds. Phases without a reading have their reason.
+    The sensors are in one process on another core and do no work. "asked" is the number of
+    requests a second that all sensors need at this interval, "answered" the number of answers;
+    "late" is the delay of a request's start in milliseconds. Phases without a reading have their
+    reason.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--sensors', type=numerals.whole(1), default=400, metavar='N',
-                            help='(default: %(default)s)')
+                            help='number of sensors (default: %(default)s)')
         parser.add_argument('--interval', type=numerals.number(60, 86400), default=300.0,
                             metavar='SECONDS',
-                            help='between two readings of a phase (default: %(default)g)')
+                            help='time between two readings of a phase (default: %(default)g)')
         parser.add_argument('--seconds', type=numerals.number(60, 86400), default=120.0,
                             metavar='N',
-                            help='that are measured (default: %(default)g)')
+                            help='duration of the measurement (default: %(default)g)')
         return parser
 
     def take_action(self, arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:

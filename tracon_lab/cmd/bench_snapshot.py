@@ -41,18 +41,18 @@ _MEBIBYTE = 2 ** 20
 class Snapshot(lister.Lister):
     """Time snapshots and deltas of a synthetic cloud, beside plain JSON and whole snapshots.
 
-    Seconds are of CPU, and the median of the rounds. The peak is what Python and numpy have
-    allocated at most above what they had before, in a round of its own. Bytes are compressed, and
-    messages those in which they travel. Needs oslo.messaging.
+    Seconds are of CPU, and the median of the rounds. The peak is the largest additional allocation
+    of Python and numpy, in a round of its own. Bytes are compressed, and messages are those that
+    carry them. Needs oslo.messaging.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         common.add_cloud_size(parser)
         parser.add_argument('--changed', type=numerals.number(0, 1), default=0.01, metavar='SHARE',
-                            help='share of the hosts that a delta is about (default: %(default)s)')
+                            help='share of hosts that change in a delta (default: %(default)s)')
         parser.add_argument('--rounds', type=numerals.whole(1), default=3, metavar='N',
-                            help='rounds to take the median of (default: %(default)s)')
+                            help='number of rounds, whose median is shown (default: %(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:

@@ -26,18 +26,18 @@ from tracon_watcher import numerals
 
 
 class Calibrate(lister.Lister):
-    """Learn from measurements how slowdown and demand show in production's counters.
+    """Learn from measurements how production's counters show slowdown and demand.
 
-    One calibration comes with the package; this makes another from measurements of one's own
-    hosts, or of both. The engine uses it when [engine] calibration_file names it.
+    The package contains one calibration; this command makes another from measurements of your own
+    hosts, or of both. The engine uses it if [engine] calibration_file names it.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('file', nargs='*', metavar='FILE',
-                            help='measurements (CSV); by default those that come with the package')
+                            help='measurements (CSV) (default: those in the package)')
         parser.add_argument('--output', metavar='FILE', required=True, type=pathlib.Path,
-                            help='the JSON file to write')
+                            help='JSON file to write')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:

@@ -22,11 +22,11 @@ from cliff import lister
 
 
 class Tune(lister.Lister):
-    """Find how gently a phase can be run and still feel contention, on hosts like this one.
+    """Find the gentlest setting of a phase that still detects contention, on hosts like this one.
 
-    Beside guests of this machine: intensity goes down until the probe slows no neighbour without
-    trouble, then duration as far as it still feels the trouble of others. Needs root, libvirt,
-    QEMU, genisoimage, two cores, and the machine to itself.
+    Beside guests of this machine it lowers the intensity until the probe slows no neighbour
+    without trouble, then the duration while it still detects the trouble of others. Needs root,
+    libvirt, QEMU, genisoimage, two cores, and a machine without other load.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -35,9 +35,9 @@ class Tune(lister.Lister):
         parser = super().get_parser(prog_name)
         parser.add_argument('--phase', required=True, choices=tuple(phases.PHASES))
         parser.add_argument('--output', required=True, type=pathlib.Path, metavar='FILE',
-                            help='the setting, and each step with its evidence (JSON)')
+                            help='file for the setting, and each step with its evidence (JSON)')
         parser.add_argument('--cache', type=pathlib.Path, metavar='DIR',
-                            help='where images are kept')
+                            help='folder of images')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],

@@ -195,7 +195,7 @@ class Regulator:
             self._forget()
             return dataclasses.replace(self.safest, notes=self._notes)
         if self._blind:
-            self._notes.append('the VMs can be seen again; their bands are learnt anew')
+            self._notes.append('the VMs can be seen again; their bands are learnt again')
             self._blind = False
         settings, safest = self._settings, self.safest
         budgets = self._reserve(seen)

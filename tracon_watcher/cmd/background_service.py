@@ -33,7 +33,7 @@ from tracon_watcher.conf import background as options
 from tracon_watcher import errors
 
 LOG = logging.getLogger(__name__)
-_TIGHTEN = cfg.BoolOpt('tighten', default=False, help='Write the safest limits, and end.')
+_TIGHTEN = cfg.BoolOpt('tighten', default=False, help='Write the safest limits, and exit.')
 
 
 def main(argv: list[str] | None = None) -> int:

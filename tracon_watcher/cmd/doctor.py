@@ -32,12 +32,12 @@ _QUIET = ('alembic', 'keystoneauth', 'openstack', 'oslo_config', 'oslo_db', 'osl
 
 
 class Doctor(lister.Lister):
-    """Tell what is wrong with an installation, each finding with its remedy.
+    """Check an installation, and report each fault with its remedy.
 
-    Run it as root on a controller, where nova.conf, watcher.conf and tracon.conf are. Nothing is
-    changed. Severity is "error" for what switches the product or a part of it off, "warning", or
-    "unknown" for a check that could not be made. Exit status 0: nothing was found; 1: warnings or
-    unknown; 2: errors.
+    Run it as root on a controller, where nova.conf, watcher.conf and tracon.conf are. It changes
+    nothing. Severity is "error" if the product or a part of it is switched off, "warning", or
+    "unknown" if a check could not run. Exit status 0: no findings; 1: warnings or unknown; 2:
+    errors.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -48,8 +48,8 @@ class Doctor(lister.Lister):
                 ('--config-file', 'tracon-engine', 'tracon')):
             parser.add_argument(
                 option, action='append', default=[], metavar='FILE',
-                help=f'configuration of {service}; may be repeated (default: {project}.conf in '
-                     f'~/.{project}, ~, /etc/{project} or /etc, as for the service)')
+                help=f'configuration file of {service}; may be repeated (default: {project}.conf '
+                     f'in ~/.{project}, ~, /etc/{project} or /etc, as for the service)')
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:

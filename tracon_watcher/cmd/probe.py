@@ -29,7 +29,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     from tracon_watcher.probe import phases
 
     parser.add_argument('--tuning', action='append', default=[], type=pathlib.Path,
-                        metavar='FILE', help='setting of a phase, as "tracon probe tune" found it')
+                        metavar='FILE', help='setting of a phase, from "tracon probe tune"')
     for name, setting in phases.DEFAULT.items():
         group = parser.add_argument_group(f'{name} phase')
         group.add_argument(f'--{name}-rate', type=numerals.number(0, 10000), default=setting.rate,
@@ -37,7 +37,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
                            help='requests a second (default: %(default)g)')
         group.add_argument(f'--{name}-seconds', type=numerals.number(0, 10000),
                            default=setting.seconds, metavar='N',
-                           help='(default: %(default)g)')
+                           help='duration of a phase (default: %(default)g)')
         group.add_argument(f'--{name}-amount', type=numerals.whole(1), default=setting.amount,
                            metavar='N',
                            help=f'{phases.PHASES[name].amount} in a request '
@@ -60,14 +60,14 @@ def add_sensor(parser: argparse.ArgumentParser) -> None:
     from tracon_watcher.probe import phases
 
     parser.add_argument('address', metavar='ADDRESS',
-                        help='of the sensor: a host, or host:port (default port: 8640)')
+                        help='address of the sensor: a host, or host:port (default port: 8640)')
     parser.add_argument('--secret-file', required=True, type=pathlib.Path, metavar='FILE',
-                        help='secret that is shared with the sensor, 64 hexadecimal digits')
+                        help='file with the secret shared with the sensor, 64 hexadecimal digits')
     parser.add_argument('--phase', action='append', choices=tuple(phases.PHASES),
-                        help='(default: all, one after the other)')
+                        help='phase to read (default: all, one after the other)')
     parser.add_argument('--deadline', type=numerals.number(1, 3600), default=10.0,
                         metavar='SECONDS',
-                        help='of one request (default: %(default)g)')
+                        help='longest time for one request (default: %(default)g)')
     add_settings(parser)
 
 
@@ -91,10 +91,10 @@ def read(parsed_args: argparse.Namespace, times: int = 1) -> dict[str, list[Any]
 
 
 class Read(lister.Lister):
-    """Take one reading of a sensor: how long its work takes, phase by phase.
+    """Take one reading of a sensor: the time of its work, phase by phase.
 
     Times are in milliseconds. R of the connection phase counts from when a request was due to the
-    end of its answer; E of the other phases is the time of the work. Exit status 1 where a phase
+    end of its answer; E of the other phases is the time of the work. Exit status 1 if a phase
     gives no reading.
     """
 
@@ -128,10 +128,10 @@ class Read(lister.Lister):
 
 
 class Baseline(lister.Lister):
-    """Measure the baseline of a type of host: readings of a sensor that is alone on one.
+    """Measure the baseline of a host type: readings of a sensor that is alone on a host.
 
-    No other VM may run there meanwhile. A file that exists keeps the baselines of other types and
-    phases. Readings take turns, phase by phase, and the sensor rests in between.
+    No other VM may run there meanwhile. An existing file keeps the baselines of other types and
+    phases. Readings alternate between phases, and the sensor rests in between.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -140,13 +140,14 @@ class Baseline(lister.Lister):
         parser = super().get_parser(prog_name)
         add_sensor(parser)
         parser.add_argument('--host-type', required=True, metavar='NAME',
-                            help='as the aggregate of the host has it (tracon:host_type)')
+                            help='host type, as in the metadata tracon:host_type of the host\'s '
+                                 'aggregate')
         parser.add_argument('--readings', type=numerals.whole(phases.LEAST_READINGS), default=10,
                             metavar='N',
-                            help=f'of each phase, at least {phases.LEAST_READINGS} '
+                            help=f'readings of each phase, at least {phases.LEAST_READINGS} '
                                  f'(default: %(default)s)')
         parser.add_argument('--output', required=True, type=pathlib.Path, metavar='FILE',
-                            help='document of baselines (JSON)')
+                            help='document of baselines to write (JSON)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
@@ -174,12 +175,12 @@ class Baseline(lister.Lister):
 
 
 class Status(lister.Lister):
-    """Show what the sensors feel that tracon-probe reads."""
+    """Show the contention measured by the sensors of tracon-probe."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--url', default='http://127.0.0.1:8641',
-                            help='of tracon-probe (default: %(default)s)')
+                            help='URL of tracon-probe (default: %(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],

@@ -46,15 +46,15 @@ def connect(name: str | None) -> Any:
 
 
 class _Command(lister.Lister):
-    """What both have in common; exit status 1 where something is not as it should be."""
+    """Base of the commands; exit status 1 if something is not as it should be."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--os-cloud', metavar='NAME',
-                            help='which cloud of clouds.yaml; by default OS_CLOUD, or the '
-                                 'variables OS_*. An administrator\'s, in the service project')
+                            help='cloud in clouds.yaml, of an administrator in the service '
+                                 'project (default: OS_CLOUD, or the variables OS_*)')
         parser.add_argument('--output', type=pathlib.Path, default=_SENSORS, metavar='FILE',
-                            help='list of sensors that tracon-probe reads (default: %(default)s)')
+                            help='list of sensors for tracon-probe (default: %(default)s)')
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
@@ -76,9 +76,9 @@ class _Command(lister.Lister):
 class Deploy(_Command):
     """Give each compute host a sensor, and write the list of them.
 
-    A sensor that has failed or was moved is made again, and one whose host is in maintenance is
-    removed; what is well stays as it is. Exit status 1 where a host that is enabled and up is
-    without a sensor.
+    A sensor that has failed or was moved is replaced, and one whose host is in maintenance is
+    removed; all others stay as they are. Exit status 1 if a host that is enabled and up has no
+    sensor.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -86,21 +86,22 @@ class Deploy(_Command):
         parser.add_argument('--network', required=True, metavar='NAME',
                             help='network of the sensors, which has an IPv4 subnet')
         parser.add_argument('--generator', required=True, action='append', metavar='CIDR',
-                            help='network that tracon-probe asks from, as 192.0.2.7/32; may be '
-                                 'repeated. Others cannot connect to sensors')
+                            help='network of tracon-probe, such as 192.0.2.7/32; may be repeated. '
+                                 'No other address can connect to sensors')
         parser.add_argument('--secret-file', type=pathlib.Path, default=_SECRET, metavar='FILE',
-                            help='secret that is shared with the sensors, which is made when '
-                                 'there is no such file (default: %(default)s)')
-        parser.add_argument('--aggregate', metavar='NAME', help='of whose hosts alone')
+                            help='file with the secret shared with the sensors; it is created if '
+                                 'missing (default: %(default)s)')
+        parser.add_argument('--aggregate', metavar='NAME',
+                            help='aggregate whose hosts get sensors (default: all hosts)')
         parser.add_argument('--host', action='append', default=[], metavar='NAME',
-                            help='a host, may be repeated (default: all)')
+                            help='host that gets a sensor; may be repeated (default: all)')
         parser.add_argument('--host-type', metavar='NAME',
-                            help='of hosts whose aggregates have no tracon:host_type')
+                            help='type of hosts whose aggregates have no tracon:host_type')
         parser.add_argument('--headroom-mb', type=numerals.whole(0), default=1024, metavar='N',
-                            help='memory that stays free on each host, by Placement\'s count; '
-                                 'hosts with less are left out (default: %(default)s)')
+                            help='memory to keep free on each host, by Placement\'s count; hosts '
+                                 'with less are left out (default: %(default)s)')
         parser.add_argument('--cache', type=pathlib.Path, metavar='DIR',
-                            help='where the image is built and kept')
+                            help='folder for building and keeping the image')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
@@ -137,7 +138,7 @@ class Remove(_Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--all', action='store_true',
-                            help='also the flavor, the images and the security group')
+                            help='remove the flavor, the images and the security group, too')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],

@@ -26,7 +26,7 @@ class Reports:
     """
 
     def __init__(self, log: Any) -> None:
-        #: Why each failing activity fails. Whoever runs the activity logs it.
+        #: Error of each failing activity, by activity. The caller of the activity logs it.
         self.failures: dict[str, str] = {}
         self._log = log
         self._told: set[tuple[str, str]] = set()

@@ -30,23 +30,24 @@ _LONG = ('Observed', 'Predicted', 'Storage', 'Updated')
 
 
 class ListHost(command.Lister):
-    """List compute hosts: how slow the slowest VM on each is, and what all suffer together
+    """List compute hosts with the slowdown of the slowest VM on each, and the harm of all
 
-    Harm sums up the logarithms of the slowdowns of its VMs, and of the IOPS they lose: 0.69 is
-    one VM made twice as slow.
+    Harm is the sum of the logarithms of the slowdowns of its VMs, and of their loss of IOPS: 0.69
+    is one VM made twice as slow.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--long', action='store_true', help='Show more columns')
-        parser.add_argument('--name', metavar='<text>', help='Only hosts with this in their names')
-        parser.add_argument('--type', metavar='<host-type>', help='Only hosts of this type')
+        parser.add_argument('--name', metavar='<text>',
+                            help='Show only hosts with this text in their names')
+        parser.add_argument('--type', metavar='<host-type>', help='Show only hosts of this type')
         parser.add_argument('--status', metavar='<status>',
-                            help='Only hosts of this status: known, unknown_cores, stale, …')
+                            help='Show only hosts of this status: known, unknown_cores, stale, …')
         parser.add_argument('--in-breach', action='store_true', default=None,
-                            help='Only hosts with a VM that breaches a limit')
+                            help='Show only hosts with a VM that breaches a limit')
         parser.add_argument('--min-slowdown', metavar='<factor>', type=numerals.number(1, 1e6),
-                            help='Only hosts with a VM at least that slow')
+                            help='Show only hosts with a VM of at least this slowdown')
         options.add(parser, KEYS, 'slowdown:desc', 'name')
         return parser
 
@@ -66,7 +67,7 @@ class ShowHost(command.ShowOne):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('host', metavar='<host>', help='The name of its compute service')
+        parser.add_argument('host', metavar='<host>', help='Name of the host\'s compute service')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:

@@ -28,14 +28,14 @@ _COLUMNS = ('Host Type', 'Hosts', 'VMs', 'Cores', 'Status', 'Trust', 'VM Hours',
 
 
 class ListHostType(command.Lister):
-    """List host types: what was learnt of each, and how far it is trusted
+    """List host types with the learnt numbers and the trust in predictions
 
-    Hosts are judged by a law of queueing. Its predictions are compared with the slowdowns that
-    counters show; VM Hours tell how much was compared, the older the less. Error is the mean
+    A law of queueing assesses hosts. Its predictions are compared with the slowdowns by counters;
+    VM Hours is the amount of compared data, in which older hours count less. Error is the mean
     relative error, beside that of a constant (each VM as slow as all on average). Covered is the
-    share of slowdowns in their 80 % interval; Trust is that share of what it should be. Waits for
-    Cores are so many times as long as the law says, and disks serve so many Requests at Once;
-    both are learnt.
+    share of slowdowns in their 80 % interval; Trust is that share over 80 %. Waits for Cores is
+    the factor by which waits are longer than the law predicts, Requests at Once the number of
+    requests that disks serve at once; both are learnt.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

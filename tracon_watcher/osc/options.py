@@ -33,13 +33,13 @@ def add(parser: argparse.ArgumentParser, keys: tuple[str, ...], default: str,
     parser.add_argument(
         '--sort', metavar='<key>[:<direction>][,…]', default=default,
         help=f'Sort by these keys, each ascending (:asc) or descending (:desc), in the engine: '
-             f'{", ".join(keys)} (default: {default}). --sort-column sorts what has arrived')
+             f'{", ".join(keys)} (default: {default}). --sort-column sorts the received entries')
     parser.add_argument(
         '--limit', metavar='<number>', type=numerals.whole(1),
-        help='Show that many at most (default: all, page after page)')
+        help='Largest number of entries to show (default: all, page after page)')
     parser.add_argument(
         '--marker', metavar=f'<{marker}>',
-        help=f'Begin after this one: the {marker} at the end of an earlier list')
+        help=f'Entry after which the list begins: the last {marker} of an earlier list')
 
 
 def sorting(given: str, keys: tuple[str, ...]) -> dict[str, Any]:
