@@ -27,7 +27,7 @@ from tracon_watcher.engine import aftermath
 from tracon_watcher.engine import engine as engines
 from tracon_watcher.engine import metrics
 from tracon_watcher.engine.storage import breaches
-from tracon_watcher.engine.storage import errors
+from tracon_watcher.engine.storage import errors as storage_errors
 from tracon_watcher.engine.storage import moves
 from tracon_watcher.engine.storage import outcomes
 from tracon_watcher.engine.storage import storage as storages
@@ -53,7 +53,7 @@ class Records:
         try:
             found = (decisions.find(request=request_or_vm, limit=_LATEST)
                      or decisions.find(vm=request_or_vm, limit=_LATEST))
-        except errors.StorageFailed as error:
+        except storage_errors.StorageFailed as error:
             LOG.warning('Decisions on %s were asked for and cannot be read: %s', request_or_vm,
                         error)
             raise faults.Unavailable('The database of decisions cannot be read now.') from None
@@ -71,7 +71,7 @@ class Records:
                 return None
             found = self._storage.moves.find(**wanted, before=before, limit=limit)
             measured = self._storage.outcomes.of_moves([one.id for one in found])
-        except errors.StorageFailed as error:
+        except storage_errors.StorageFailed as error:
             LOG.warning('Moves were asked for and cannot be read: %s', error)
             raise faults.Unavailable('The database of moves cannot be read now.') from None
         return [_document(one, measured.get(one.id, ())) for one in found]
@@ -80,7 +80,7 @@ class Records:
         """Return for how many seconds of this month VMs were in breach; None: not known."""
         try:
             return self._storage.breaches.seconds(vms, now)
-        except errors.StorageFailed as error:
+        except storage_errors.StorageFailed as error:
             LOG.warning('For how long VMs were in breach cannot be read: %s', error)
             return None
 
@@ -91,7 +91,7 @@ class Records:
         """
         try:
             return self._storage.audits.get(uuid)
-        except errors.StorageFailed as error:
+        except storage_errors.StorageFailed as error:
             LOG.warning('What audits told was asked for and cannot be read: %s', error)
             raise faults.Unavailable('The database of audits cannot be read now.') from None
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from watcher._i18n import _
-from watcher.decision_engine.goal.efficacy import base
+from watcher.decision_engine.goal.efficacy import base as efficacy_base
 from watcher.decision_engine.goal.efficacy import indicators
 from watcher.decision_engine.solution import efficacy
 
@@ -37,7 +37,7 @@ class _Indicator(indicators.IndicatorSpecification):
         return self._schema
 
 
-class InterferenceEfficacy(base.EfficacySpecification):
+class InterferenceEfficacy(efficacy_base.EfficacySpecification):
     """The indicators that every solution of the goal has to state."""
 
     def get_indicators_specifications(self) -> list[indicators.IndicatorSpecification]:

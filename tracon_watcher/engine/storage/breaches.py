@@ -22,7 +22,7 @@ from typing import Mapping, Sequence
 import sqlalchemy as sa
 
 from tracon_watcher.engine.storage import database as databases
-from tracon_watcher.engine.storage import errors
+from tracon_watcher.engine.storage import errors as storage_errors
 from tracon_watcher.engine.storage import tables
 
 LOG = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class Breaches:
         :param vms: uuids of those in breach
         :param seconds: for each of them
         :param now: seconds since the epoch; its month is the one that is counted for
-        :raises errors.StorageFailed: one of its kinds
+        :raises storage_errors.StorageFailed: one of its kinds
         """
         for start in range(0, len(vms), _CHUNK):
             some = {_key(vm, now): vm for vm in vms[start:start + _CHUNK]}
@@ -64,7 +64,7 @@ class Breaches:
     def seconds(self, vms: Sequence[str], now: float) -> dict[str, float]:
         """Return for how long VMs were in breach this month; those that were not are left out.
 
-        :raises errors.StorageFailed: one of its kinds
+        :raises storage_errors.StorageFailed: one of its kinds
         """
         columns = tables.BREACHES.c
         wanted = sa.select(columns.vm, columns.seconds).where(
@@ -96,7 +96,7 @@ class Clock:
             return
         try:
             self._breaches.add(vms, min(now - last[1], self._longest), now)
-        except errors.StorageFailed as error:
+        except storage_errors.StorageFailed as error:
             LOG.warning('That %d VMs were in breach is not counted: %s', len(vms), error)
 
 

@@ -33,7 +33,7 @@ from sqlalchemy import event
 from sqlalchemy import exc
 
 from tracon_watcher.engine.storage import address
-from tracon_watcher.engine.storage import errors
+from tracon_watcher.engine.storage import errors as storage_errors
 from tracon_watcher import errors as shared
 
 T = TypeVar('T')
@@ -79,7 +79,7 @@ class Database:
     def read(self, work: Work[T]) -> T:
         """Return what ``work`` finds.
 
-        :raises errors.StorageFailed: one of its kinds
+        :raises storage_errors.StorageFailed: one of its kinds
         """
         with self._translated(), self._manager.reader.using(_Context()) as session:
             return work(session.connection())
@@ -90,7 +90,7 @@ class Database:
         It is called again when another transaction came in between (a deadlock; a row that was
         not there a moment ago), so that it must do nothing but speak to the database.
 
-        :raises errors.StorageFailed: one of its kinds
+        :raises storage_errors.StorageFailed: one of its kinds
         """
         def attempt() -> T:
             with self._manager.writer.using(_Context()) as session:
@@ -143,14 +143,14 @@ class Database:
             if isinstance(inner, exc.OperationalError) and (
                     inner.statement is None or any(word in str(inner.orig) for word in _BUSY)):
                 raise self._unavailable(error) from error
-            raise errors.StorageFailed(
+            raise storage_errors.StorageFailed(
                 self.where, _why(error), 'see whether "tracon db check" finds the schema as it '
                 'should be, the disk has room and the user may write; then what the '
                 'database\'s own log says') from error
         except exc.TimeoutError as error:
             raise self._unavailable(error) from error
         except OSError as error:
-            # What the server or the network does comes as one of the driver's errors. This is
+            # What the server or the network does comes as one of the driver's storage_errors. This is
             # its client's, which does not say which file it could not read.
             stated = ', '.join(f'{name}={value}' for name, value in sorted(self.url.query.items())
                                if name.startswith('ssl'))
@@ -163,18 +163,18 @@ class Database:
             raise shared.InvalidOption('[database] connection', self.where,
                                        f'{error}; install the database\'s driver') from error
 
-    def _unavailable(self, error: BaseException) -> errors.StorageUnavailable:
+    def _unavailable(self, error: BaseException) -> storage_errors.StorageUnavailable:
         folder = os.path.dirname(os.path.abspath(str(self.url.database)))
         if self.missing and not os.path.isdir(folder):
-            return errors.StorageUnavailable(
+            return storage_errors.StorageUnavailable(
                 self.where, f'the folder {folder} is not there', 'make it, for the user whom the '
                 'engine runs as, or name another one in [database] connection of tracon.conf')
         if self.url.get_backend_name() == 'sqlite':
-            return errors.StorageUnavailable(
+            return storage_errors.StorageUnavailable(
                 self.where, _why(error), 'see whether this user may read and write the file and '
                 f'its folder {folder}, and the disk has room; [database] connection of '
                 'tracon.conf names it')
-        return errors.StorageUnavailable(
+        return storage_errors.StorageUnavailable(
             self.where, _why(error), 'see whether it runs, has room for one more connection, and '
             'lets this user in; [database] connection of tracon.conf names it')
 
