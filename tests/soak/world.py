@@ -29,7 +29,7 @@ import uuid
 
 import numpy as np
 
-from tracon_watcher.contention import calibration_document
+from tracon_watcher.contention import calibration
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
@@ -154,7 +154,7 @@ class World:
         self._free = list(range(size))
         self._counters = np.zeros((size, len(METERS)))
         self._polled = time.time()
-        self._calibrated = calibration_document.packaged()
+        self._calibrated = calibration.packaged()
         for host in chosen:
             for _number in range(LARGE):
                 self.create(str(uuid.uuid4()), BIG, int(host))

@@ -34,10 +34,10 @@ from watcher.decision_engine.strategy.strategies import vm_workload_consolidatio
 
 from tracon_lab.cmd import bench_audit_cloud
 from tracon_lab.cmd import bench_child
+from tracon_watcher.decision_engine import constraints_builder
 from tracon_watcher.decision_engine import inventory
+from tracon_watcher.decision_engine import reconcile
 from tracon_watcher.decision_engine import records
-from tracon_watcher.decision_engine import residency
-from tracon_watcher.decision_engine import rules
 from tracon_watcher.decision_engine import strategy
 from tracon_watcher.placement import planner
 from tracon_watcher.placement import snapshot
@@ -45,8 +45,8 @@ from tracon_watcher.placement import snapshot
 #: The parts of an audit of ours that are timed by themselves: what is called, and what it does.
 _PARTS = ((snapshot, 'read', 'reading the snapshot'),
           (inventory, 'collect', "reading the services' answers"),
-          (residency, 'reconcile', "reconciling with Watcher's model"),
-          (rules, 'build', 'collecting what forbids moves'),
+          (reconcile, 'reconcile', "reconciling with Watcher's model"),
+          (constraints_builder, 'build', 'collecting what forbids moves'),
           (planner, 'plan_moves', 'planning'))
 
 

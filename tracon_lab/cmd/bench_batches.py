@@ -105,8 +105,8 @@ def _moves(arguments: argparse.Namespace, world: Any) -> Iterator[float]:
     from tracon_watcher import assignment
     from tracon_watcher.placement import assessment
     from tracon_watcher.placement import cluster
-    from tracon_watcher.placement import placement_constraints
     from tracon_watcher.placement import limits
+    from tracon_watcher.placement import placement_constraints
     from tracon_watcher.placement import plan
     from tracon_watcher.placement import planner
     parameters = plan.Parameters(max_migrations=arguments.moves)

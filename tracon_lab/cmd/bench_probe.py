@@ -92,8 +92,8 @@ async def _read(addresses: list[str], arguments: argparse.Namespace) -> tuple[An
 
     import numpy as np
 
-    from tracon_watcher.probe import baselines
     from tracon_watcher.probe import controller
+    from tracon_watcher.probe import detection
     from tracon_watcher.probe import generator
     from tracon_watcher.probe import phases
     from tracon_watcher.probe import readings
@@ -115,7 +115,7 @@ async def _read(addresses: list[str], arguments: argparse.Namespace) -> tuple[An
             answered += found.answers * len(phases.PHASES[found.phase].work)
         return found
     original, generator.take = generator.take, take
-    known = {(_HOST_TYPE, name): baselines.Baseline(
+    known = {(_HOST_TYPE, name): detection.Baseline(
         _HOST_TYPE, name, setting, 1.0, 10.0, 0.0, 5, 0.0)
         for name, setting in phases.DEFAULT.items()}
     sensors = {str(index): controller.Sensor(str(index), _HOST_TYPE, address)

@@ -46,9 +46,9 @@ class Image(lister.Lister):
                                                                     list[tuple[str, str]]]:
         from tracon_lab.testbed import application_image
         from tracon_lab.testbed import image
-        from tracon_watcher.probe import guest_image
+        from tracon_watcher.probe import images
 
-        cache = (parsed_args.cache or guest_image.default_cache()).absolute()
+        cache = (parsed_args.cache or images.default_cache()).absolute()
         built = image.build(cache)
         applications = application_image.build(cache, say)
         rows = [('kernel', built.kernel_release), ('initramfs', str(built.initramfs)),

@@ -21,7 +21,7 @@ import shlex
 import sys
 from typing import Any, Callable
 
-from tracon_watcher.cmd import probe_deploy
+from tracon_watcher.cmd import probe
 from tracon_watcher import errors as common
 from tracon_watcher import numerals
 
@@ -67,12 +67,12 @@ def measure(parsed_args: argparse.Namespace, report: Callable[[str], None]) -> b
     from tracon_lab.profiling import hosts
     from tracon_lab.profiling import site
     from tracon_lab.testbed import image
-    from tracon_watcher.probe import guest_image
+    from tracon_watcher.probe import images
 
     _check(parsed_args)
     conf = _configuration(parsed_args)
-    connection = probe_deploy.connect(parsed_args.os_cloud)
-    built = image.build((parsed_args.cache or guest_image.default_cache()).absolute())
+    connection = probe.connect(parsed_args.os_cloud)
+    built = image.build((parsed_args.cache or images.default_cache()).absolute())
     size = site.Size(parsed_args.memory_mib, parsed_args.disk_gib, parsed_args.flavor)
     found = hosts.chosen(_inventory(connection), parsed_args.host, connection.current_project_id,
                          conf.engine.default_host_type)
@@ -107,10 +107,10 @@ def _measure_one(parsed_args: argparse.Namespace, report: Callable[[str], None],
     from tracon_lab.profiling import run
     from tracon_lab.profiling import sampling
     from tracon_lab.profiling import schedule
-    from tracon_watcher.cmd import engine_telemetry
+    from tracon_watcher.cmd import engine
 
     timing = schedule.Timing(conf.engine.polling_interval_seconds, parsed_args.window_polls)
-    reader = engine_telemetry.reader(conf, connection.session, connection.config.get_region_name(),
+    reader = engine.telemetry_reader(conf, connection.session, connection.config.get_region_name(),
                                      connection.config.get_interface() or 'public')
     # Gnocchi's samples have the begin of the bucket they are in; those of Prometheus are what an
     # exporter had from its last poll.
@@ -151,7 +151,7 @@ def _check(parsed_args: argparse.Namespace) -> None:
 def _configuration(parsed_args: argparse.Namespace) -> Any:
     from oslo_config import cfg
 
-    from tracon_watcher.cmd import database
+    from tracon_watcher.cmd import db
     from tracon_watcher.conf import engine as options
     from tracon_watcher.conf import telemetry as telemetry_options
 
@@ -160,7 +160,7 @@ def _configuration(parsed_args: argparse.Namespace) -> Any:
     telemetry_options.register_opts(conf)
     given = None if parsed_args.config_file is None else list(map(str, parsed_args.config_file))
     try:
-        conf([], project=database.PROJECT, default_config_files=given)
+        conf([], project=db.PROJECT, default_config_files=given)
     except cfg.Error as error:
         raise common.InvalidOption('--config-file', given, str(error)) from None
     if parsed_args.polling_interval is not None:

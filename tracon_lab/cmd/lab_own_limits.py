@@ -130,8 +130,8 @@ class Product:
     def __init__(self, seconds: float, guest: str = 'tracon-target') -> None:
         import libvirt
 
-        from tracon_watcher.contention import calibration_document
-        from tracon_watcher.contention import demands
+        from tracon_watcher.contention import calibration
+        from tracon_watcher.contention import profile_tracker
         from tracon_watcher.engine import collector
         from tracon_watcher.telemetry import libvirt as vendor
 
@@ -139,7 +139,7 @@ class Product:
         self._open = lambda: libvirt.open('qemu:///system')
         self._source = vendor.Source(self._open)
         self._collector = collector.Collector(
-            self, demands.Demands(calibration_document.packaged(), 3600.0), seconds, 3600.0)
+            self, profile_tracker.ProfileTracker(calibration.packaged(), 3600.0), seconds, 3600.0)
         self._specs: dict[str, typing.Mapping[str, str]] = {}
         self._samples: list[tuple[str, float, dict[str, int]]] = []
         self._vm = ''

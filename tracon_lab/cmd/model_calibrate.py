@@ -19,9 +19,8 @@ from typing import Any
 from cliff import lister
 
 from tracon_lab.cmd import packaged
-
 from tracon_watcher.characteristics import NAMES
-from tracon_watcher.contention import calibration_document
+from tracon_watcher.contention import calibration
 from tracon_watcher import numerals
 
 
@@ -45,13 +44,13 @@ class Calibrate(lister.Lister):
 
         learnt = demand_calibration.calibrate(packaged.read(parsed_args.file))
         parsed_args.output.parent.mkdir(parents=True, exist_ok=True)
-        calibration_document.save(learnt, parsed_args.output)
+        calibration.save(learnt, parsed_args.output)
         return ('part', 'name', 'value'), [
             (part, name, numerals.shown(value, parsed_args))
             for part, name, value in describe(learnt)]
 
 
-def describe(learnt: calibration_document.Calibrated) -> list[tuple[str, str, Any]]:
+def describe(learnt: calibration.Calibrated) -> list[tuple[str, str, Any]]:
     """Return what a calibration consists of, as rows (part, name, value)."""
     rows: list[tuple[str, str, Any]] = [
         ('training', 'points', learnt.training['points']),

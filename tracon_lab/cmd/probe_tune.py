@@ -46,7 +46,7 @@ class Tune(lister.Lister):
         from tracon_lab.testbed import probe_scene
         from tracon_lab.testbed import probe_tuning
         from tracon_watcher import document
-        from tracon_watcher.probe import guest_image
+        from tracon_watcher.probe import images
         from tracon_watcher.probe import phases
         from tracon_watcher.probe import tuning
 
@@ -59,7 +59,7 @@ class Tune(lister.Lister):
 
         name, values = probe_tuning.INTENSITIES[parsed_args.phase]
         try:
-            with probe_scene.built(parsed_args.cache or guest_image.default_cache()) as scene:
+            with probe_scene.built(parsed_args.cache or images.default_cache()) as scene:
                 found = tuning.tune(
                     probe_tuning.STARTS[parsed_args.phase], name, values, probe_tuning.DURATIONS,
                     probe_tuning.Trials(scene, phases.PHASES[parsed_args.phase]), report)

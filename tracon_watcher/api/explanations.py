@@ -10,22 +10,59 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Explanations: why a VM is where it is, and what would have had to differ."""
+"""Resource for explanations, and the gate that bounds how many are computed at a time."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, Protocol, Sequence
+import contextlib
+import threading
+from typing import Any, Callable, Iterator, Mapping, Protocol, Sequence
 
 import webob
 
-from tracon_watcher.api import authority
 from tracon_watcher.api import faults
-from tracon_watcher.api import gate as gates
 from tracon_watcher.api import parameters
 from tracon_watcher.api import policies
 from tracon_watcher.api import state as states
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import explanation
+
+#: Seconds after which a client may try again.
+_AGAIN = 5
+
+
+class Gate:
+    """Lets some through, has as many wait, and refuses the others at once.
+
+    All threads of the API could otherwise wait here, and none would answer anything else.
+
+    :param at_once: requests that work at the same time, and that wait
+    :param patience: seconds that one waits
+    """
+
+    def __init__(self, at_once: int = 2, patience: float = 10.0) -> None:
+        self._room = threading.BoundedSemaphore(at_once)
+        self._places = threading.BoundedSemaphore(2 * at_once)
+        self._patience = patience
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Wait for a turn.
+
+        :raises tracon_watcher.api.faults.Unavailable: when too many work and wait
+        """
+        if not self._places.acquire(blocking=False):
+            raise faults.Unavailable('Too many such questions are being worked out.', _AGAIN)
+        try:
+            if not self._room.acquire(timeout=self._patience):
+                raise faults.Unavailable('Too many such questions are being worked out.', _AGAIN)
+            try:
+                yield
+            finally:
+                self._room.release()
+        finally:
+            self._places.release()
+
 
 _PARAMETERS = ('limit', 'now')
 _MOST = 10
@@ -73,11 +110,11 @@ class Explanations:
     :param gate: for those that judge hosts again
     """
 
-    def __init__(self, records: Records, gate: gates.Gate) -> None:
+    def __init__(self, records: Records, gate: Gate) -> None:
         self._records = records
         self._gate = gate
 
-    def show(self, request: webob.Request, caller: authority.Caller, known: states.States,
+    def show(self, request: webob.Request, caller: policies.Caller, known: states.States,
              name: str) -> Document:
         query = parameters.Query(request.GET, _PARAMETERS)
         caller.require(policies.EXPLANATIONS_SHOW, 'explanations', caller.project)

@@ -26,8 +26,8 @@ from prometheus_client import registry as registries
 import webob
 import webob.dec
 
+from tracon_watcher.api import application
 from tracon_watcher.api import faults
-from tracon_watcher.api import routes
 from tracon_watcher.api import state as states
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import current_interference
@@ -155,7 +155,7 @@ class MetricsApplication:
     @webob.dec.wsgify
     def __call__(self, request: webob.Request) -> webob.Response:
         try:
-            routes.check(request)
+            application.check(request)
             if request.path_info.rstrip('/') != '/metrics':
                 raise faults.NotFound('There is nothing at this path.', 'GET /metrics.')
         except faults.Fault as fault:

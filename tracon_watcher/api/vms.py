@@ -20,11 +20,9 @@ from typing import Any
 import numpy as np
 import webob
 
-from tracon_watcher.api import authority
 from tracon_watcher.api import explanations
+from tracon_watcher.api import explanations as gates
 from tracon_watcher.api import faults
-from tracon_watcher.api import gate as gates
-from tracon_watcher.api import pages
 from tracon_watcher.api import parameters
 from tracon_watcher.api import policies
 from tracon_watcher.api import state as states
@@ -37,7 +35,7 @@ from tracon_watcher.placement import current_interference
 ANOTHER = 'another VM'
 OTHERS = 'other VMs'
 
-_PARAMETERS = (*pages.PARAMETERS, 'project_id', 'name', 'host', 'culprit', 'in_breach',
+_PARAMETERS = (*parameters.PARAMETERS, 'project_id', 'name', 'host', 'culprit', 'in_breach',
                'min_slowdown')
 #: Of these a tenant could tell which of its VMs share a host, and with whom.
 _REVEALING = ('host', 'culprit')
@@ -48,25 +46,25 @@ _LARGEST_SLOWDOWN = 1e6
 Document = dict[str, Any]
 
 
-def find(request: webob.Request, caller: authority.Caller, known: states.States,
+def find(request: webob.Request, caller: policies.Caller, known: states.States,
          records: explanations.Records, largest: int) -> Document:
     """Answer GET /v1/vms."""
-    query = parameters.Query(request.GET, _PARAMETERS, pages.SEVERAL)
+    query = parameters.Query(request.GET, _PARAMETERS, parameters.SEVERAL)
     caller.require(policies.VMS_LIST, 'listing VMs', caller.project)
     state = known.now()
     open_to = caller.may(policies.VMS_NEIGHBOURS)
     rows = _chosen(query, caller, state)
     if not open_to:
         _refuse_revealing(query)
-    rows = pages.ordered(query, _keys(state), (('uuid', 'asc'),), state.vm_order('uuid'), rows)
-    rows, more = pages.page(query, rows, state.cluster.resident_index.get, largest)
+    rows = parameters.ordered(query, _keys(state), (('uuid', 'asc'),), state.vm_order('uuid'), rows)
+    rows, more = parameters.page(query, rows, state.cluster.resident_index.get, largest)
     listed = _counted(describe(state, rows, open_to, caller.project), records, state)
-    return {'vms': listed, 'links': pages.links(request, more,
+    return {'vms': listed, 'links': parameters.links(request, more,
                                                 listed[-1]['uuid'] if listed else None),
             'state': state.describe()}
 
 
-def show(caller: authority.Caller, known: states.States, records: explanations.Records,
+def show(caller: policies.Caller, known: states.States, records: explanations.Records,
          gate: gates.Gate, uuid: str) -> Document:
     """Answer GET /v1/vms/{uuid}.
 
@@ -205,7 +203,7 @@ def _named(state: states.State, row: int, open_to: bool, project: str | None) ->
     return {'uuid': None, 'name': ANOTHER}
 
 
-def _chosen(query: parameters.Query, caller: authority.Caller, state: states.State) -> IntArray:
+def _chosen(query: parameters.Query, caller: policies.Caller, state: states.State) -> IntArray:
     """Return the rows that the filters leave."""
     cluster = state.cluster
     keep = np.ones(len(cluster.uuids), dtype=bool)
@@ -238,7 +236,7 @@ def _chosen(query: parameters.Query, caller: authority.Caller, state: states.Sta
     return np.flatnonzero(keep)
 
 
-def _keys(state: states.State) -> pages.Keys:
+def _keys(state: states.State) -> parameters.Keys:
     return {
         'uuid': lambda: state.vm_order('uuid'), 'name': lambda: state.vm_order('name'),
         'project_id': lambda: state.vm_order('project'), 'host': lambda: state.vm_order('host'),

@@ -27,8 +27,7 @@ from prometheus_client import registry
 
 from tracon_watcher.background import cgroups
 from tracon_watcher.background import regulator
-from tracon_watcher.telemetry import cpu_quota
-from tracon_watcher.telemetry import domain_stats
+from tracon_watcher.telemetry import host_counters
 from tracon_watcher.telemetry import libvirt
 from tracon_watcher.telemetry import meters
 
@@ -37,17 +36,17 @@ LOG = logging.getLogger(__name__)
 INTERVAL = 1.0
 #: Intervals after which a look came too late to be a successor of the last.
 _LATE = 5.0
-_COUNTERS = {regulator.NETWORK: (domain_stats.SENT,),
+_COUNTERS = {regulator.NETWORK: (libvirt.SENT,),
              regulator.BYTES: (meters.READ_BYTES.name, meters.WRITE_BYTES.name),
              regulator.REQUESTS: (meters.READ_REQUESTS.name, meters.WRITE_REQUESTS.name)}
 
 
-def throttled_times(root: pathlib.Path = pathlib.Path('/')) -> cpu_quota.ThrottledTimes:
+def throttled_times(root: pathlib.Path = pathlib.Path('/')) -> host_counters.ThrottledTimes:
     """Return what reads how VMs are throttled by their own quotas, if they are."""
-    return cpu_quota.ThrottledTimes(root, 10)
+    return host_counters.ThrottledTimes(root, 10)
 
 
-def source(uri: str, rates: Iterable[str], throttled: cpu_quota.ThrottledTimes,
+def source(uri: str, rates: Iterable[str], throttled: host_counters.ThrottledTimes,
            connect: Callable[[str], Any] = libvirt.read_only) -> libvirt.Source:
     """Return what polls the VMs, with the statistics that these rates need and no others."""
     groups = libvirt.VCPUS
@@ -125,7 +124,7 @@ class Daemon:
     """
 
     def __init__(self, observer: Observer, decider: regulator.Regulator, tree: cgroups.Tree,
-                 shaper: cgroups.Shaper | None, domains: cpu_quota.ThrottledTimes,
+                 shaper: cgroups.Shaper | None, domains: host_counters.ThrottledTimes,
                  dry_run: bool = False, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.regulator, self.tree = decider, tree
         self._observer, self._shaper, self._domains = observer, shaper, domains

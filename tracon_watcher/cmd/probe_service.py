@@ -26,8 +26,8 @@ from oslo_log import log as logging
 from tracon_watcher.conf import probe as options
 from tracon_watcher import errors
 from tracon_watcher.probe import answers
-from tracon_watcher.probe import baselines
 from tracon_watcher.probe import controller
+from tracon_watcher.probe import detection
 from tracon_watcher.probe import generator
 
 LOG = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ async def run(conf: cfg.ConfigOpts) -> int:
     """
     wanted = conf[options.GROUP.name]
     secret = answers.read_secret(pathlib.Path(wanted.secret_file))
-    known = baselines.load(wanted.baselines_file)
+    known = detection.load(wanted.baselines_file)
     sensors = controller.File(wanted.sensors_file)
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

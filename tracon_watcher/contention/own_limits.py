@@ -38,7 +38,7 @@ import dataclasses
 import numpy as np
 
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
-from tracon_watcher.contention import demand
+from tracon_watcher.contention import demand_estimator
 
 #: Share of a limit from which on it is reached.
 REACHED = 0.95
@@ -92,11 +92,11 @@ class Attribution:
     :param bounds: what owners allow at most, with requests of the size that they had
     """
 
-    usage: demand.Usage
-    most: demand.Usage
+    usage: demand_estimator.Usage
+    most: demand_estimator.Usage
     reached: BoolArray
     each: BoolArray
-    bounds: demand.Bounds
+    bounds: demand_estimator.Bounds
 
     def take(self, index: BoolArray | IntArray | slice) -> Attribution:
         """Return the VMs that ``index`` selects."""
@@ -127,7 +127,7 @@ class Attribution:
                           & (self.usage.limited == self.most.limited))
 
 
-def attribute(usage: demand.Usage, size: FloatArray, limits: Limits,
+def attribute(usage: demand_estimator.Usage, size: FloatArray, limits: Limits,
               vcpus: FloatArray) -> Attribution:
     """Tell the owners' part of what n VMs waited for.
 
@@ -144,7 +144,7 @@ def attribute(usage: demand.Usage, size: FloatArray, limits: Limits,
     most = dataclasses.replace(usage, throttled=np.where(limits.light, delay, may),
                                limited=reads.may + writes.may)
     waited = np.isfinite(usage.throttled) & (
-        sure >= demand.THROTTLED * np.maximum(usage.running + sure, _LEAST))
+        sure >= demand_estimator.THROTTLED * np.maximum(usage.running + sure, _LEAST))
     at_quota = waited | (~np.isfinite(usage.throttled) & (share[:, CORES] >= REACHED))
     each = np.zeros((len(delay), COUNT), dtype=np.bool_)
     each[:, CORES] = at_quota
@@ -154,7 +154,7 @@ def attribute(usage: demand.Usage, size: FloatArray, limits: Limits,
     return Attribution(learnt, most, reached, each, _bounds(usage, size, limits))
 
 
-def _used(usage: demand.Usage, size: FloatArray,
+def _used(usage: demand_estimator.Usage, size: FloatArray,
           limits: Limits) -> tuple[FloatArray, FloatArray]:
     """Return what share of limits is used: of all, and of the smallest, (n, 7) each.
 
@@ -172,7 +172,7 @@ def _used(usage: demand.Usage, size: FloatArray,
     return share, np.minimum(possible, 1.0)
 
 
-def _throttled(usage: demand.Usage, delay: FloatArray, limits: Limits, share: FloatArray,
+def _throttled(usage: demand_estimator.Usage, delay: FloatArray, limits: Limits, share: FloatArray,
                possible: FloatArray, vcpus: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the delay that quotas account for surely, and at most, (n,) each."""
     # A virtual CPU whose quota is used up waits for the rest of the period.
@@ -197,7 +197,7 @@ class _Limited:
     reached: BoolArray
 
 
-def _limited(time: FloatArray, usage: demand.Usage, columns: tuple[int, ...], share: FloatArray,
+def _limited(time: FloatArray, usage: demand_estimator.Usage, columns: tuple[int, ...], share: FloatArray,
              possible: FloatArray, vcpus: FloatArray) -> _Limited:
     took = np.nan_to_num(time)
     both = np.nan_to_num(usage.read_time) + np.nan_to_num(usage.write_time)
@@ -209,7 +209,7 @@ def _limited(time: FloatArray, usage: demand.Usage, columns: tuple[int, ...], sh
     return _Limited(np.where(reached, took, 0.0), np.where(reached, took, part * took), each)
 
 
-def _bounds(usage: demand.Usage, size: FloatArray, limits: Limits) -> demand.Bounds:
+def _bounds(usage: demand_estimator.Usage, size: FloatArray, limits: Limits) -> demand_estimator.Bounds:
     """Return what limits allow of requests as large as they were."""
     rates = (usage.reads, usage.writes, usage.reads + usage.writes)
     sizes = (size[:, 0], size[:, 1], size[:, 0] + size[:, 1])
@@ -220,4 +220,4 @@ def _bounds(usage: demand.Usage, size: FloatArray, limits: Limits) -> demand.Bou
             by_bytes = limits.total[:, volume] * (rate / amount)
         found.append(np.fmin(limits.total[:, requests],
                              np.where((rate > 0) & (amount > 0), by_bytes, np.inf)))
-    return demand.Bounds(limits.total[:, CORES], *found)
+    return demand_estimator.Bounds(limits.total[:, CORES], *found)

@@ -24,7 +24,7 @@ from watcher.decision_engine.scoring import base
 
 from tracon_watcher import characteristics
 from tracon_watcher.conf import decision_engine as options
-from tracon_watcher.decision_engine import source
+from tracon_watcher.decision_engine import snapshot_source
 from tracon_watcher import document
 from tracon_watcher import errors
 from tracon_watcher.messaging import protocol
@@ -75,7 +75,7 @@ class ResponseScorer(base.ScoringEngine):
         host = _parse(features)
         options.register_opts(cfg.CONF)
         configured = cfg.CONF[options.GROUP.name]
-        content = source.read('', configured,
+        content = snapshot_source.read('', configured,
                               protocol.connector(cfg.CONF, configured.transport_url))
         known = sorted({name for name in content.cluster.host_type if name})
         if host.host_type is not None and host.host_type not in known:

@@ -35,7 +35,7 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
 from tracon_watcher.telemetry import meters
-from tracon_watcher.telemetry import readings
+from tracon_watcher.telemetry import samples
 
 LOG = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class Probes:
     :param maximum_age: seconds after which a reading says nothing any more
     """
 
-    def __init__(self, reader: readings.Reader, maximum_age: float) -> None:
+    def __init__(self, reader: samples.Reader, maximum_age: float) -> None:
         self._reader = reader
         self._maximum_age = maximum_age
         #: What is not as it should be after the last reading.
@@ -99,7 +99,7 @@ class Probes:
             found = self._reader.read(now - self._maximum_age - behind,
                                       now + max(assessment.AHEAD, self._reader.ahead),
                                       [one.name for one in meters.PROBE_METERS])
-        except readings.TelemetryUnavailable as error:
+        except samples.TelemetryUnavailable as error:
             log_it = LOG.debug if self._failing else LOG.warning
             log_it('No readings of probes until telemetry answers: %s', error)
             self._failing = True
@@ -112,7 +112,7 @@ class Probes:
                       if host in wanted and (kept := self._fresh(of, now))}
         return {host: {**SILENT, **of} for host, of in self._last.items()}
 
-    def _look(self, found: readings.Readings, hosts: Sequence[str], now: float) -> Iterator[str]:
+    def _look(self, found: samples.Readings, hosts: Sequence[str], now: float) -> Iterator[str]:
         """Yield that no sensor is heard of, or one of a host that there is not."""
         strange = set(found.resources).difference(hosts)
         if strange:
@@ -127,7 +127,7 @@ class Probes:
                    'see whether tracon-probe runs and Ceilometer polls it, or set the option to '
                    'false')
 
-    def _take(self, found: readings.Readings, now: float, skews: Mapping[str, float]) -> None:
+    def _take(self, found: samples.Readings, now: float, skews: Mapping[str, float]) -> None:
         # The latest sample of a host comes last.
         for index in np.argsort(found.at, kind='stable'):
             host = found.resources[found.row[index]]

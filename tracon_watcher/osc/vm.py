@@ -21,7 +21,6 @@ from osc_lib.command import command
 
 from tracon_watcher import numerals
 from tracon_watcher.osc import columns
-from tracon_watcher.osc import options
 
 KEYS = ('slowdown', 'predicted', 'observed', 'iops_ratio', 'share', 'harm_to_others', 'name',
         'uuid', 'project_id', 'host')
@@ -55,12 +54,12 @@ class ListVM(command.Lister):
                             help='Show only VMs that breach a limit')
         parser.add_argument('--min-slowdown', metavar='<factor>', type=numerals.number(1, 1e6),
                             help='Show only VMs of at least this slowdown')
-        options.add(parser, KEYS, 'slowdown:desc', 'uuid')
+        columns.add(parser, KEYS, 'slowdown:desc', 'uuid')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Iterator[Any]]:
         client = self.app.client_manager.interference
-        query = {**options.sorting(parsed_args.sort, KEYS), 'host': parsed_args.host,
+        query = {**columns.sorting(parsed_args.sort, KEYS), 'host': parsed_args.host,
                  'project_id': parsed_args.project, 'name': parsed_args.name,
                  'culprit': (None if parsed_args.culprit is None else
                              client.uuid_of(parsed_args.culprit)),

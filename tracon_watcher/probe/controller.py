@@ -32,7 +32,6 @@ import aiohttp
 
 from tracon_watcher import document
 from tracon_watcher import errors
-from tracon_watcher.probe import baselines
 from tracon_watcher.probe import detection
 from tracon_watcher.probe import generator
 from tracon_watcher.probe import phases
@@ -114,7 +113,7 @@ class Controller:
     """
 
     def __init__(self, client: aiohttp.ClientSession, secret: bytes,
-                 sensors: Callable[[], Mapping[str, Sensor]], known: baselines.Baselines,
+                 sensors: Callable[[], Mapping[str, Sensor]], known: detection.Baselines,
                  interval: float, deadline: float = 10.0, seed: int | None = None,
                  at_once: int = _AT_ONCE) -> None:
         self._client, self._secret, self._sensors = client, secret, sensors

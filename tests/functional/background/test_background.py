@@ -28,7 +28,7 @@ from tracon_watcher.background import cgroups
 from tracon_watcher.background import controllers
 from tracon_watcher.background import daemon
 from tracon_watcher.background import regulator
-from tracon_watcher.telemetry import cpu_quota
+from tracon_watcher.telemetry import host_counters
 
 NAME = f'tracon-test-{os.getpid()}'
 BUSY = 'while True: pass'
@@ -103,7 +103,7 @@ class TestGroups(unittest.TestCase):
     def test_the_daemon_pauses_learns_runs_and_pauses_without_libvirt(self):
         stats = replay.stats(replay.read()['polls'][0]['domains'][0][0])
         connection = replay.Connection([('vm', stats)])
-        throttled = cpu_quota.ThrottledTimes()
+        throttled = host_counters.ThrottledTimes()
         short = [controllers.Setting(factor, 3) for factor in (2.0, 2.0, 1.0)]
         one = daemon.Daemon(
             daemon.Observer(daemon.source('', (), throttled, lambda _uri: connection),

@@ -26,9 +26,9 @@ import time                                                             # noqa: 
 import nova.conf                                                        # noqa: E402
 from nova import objects                                                # noqa: E402
 
-from nova_filters import periodic_worker                                     # noqa: E402
 from nova_filters import interference_filter                            # noqa: E402
 from nova_filters import interference_weigher                           # noqa: E402
+from nova_filters import periodic_worker                                     # noqa: E402
 from tests.unit.nova_filters import base                                # noqa: E402
 from tracon_watcher.conf import nova_filters as conf_module             # noqa: E402
 

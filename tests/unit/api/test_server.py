@@ -32,7 +32,6 @@ from cryptography.hazmat.primitives import serialization
 from cryptography import x509
 from cryptography.x509 import oid
 
-from tracon_watcher.api import gathering
 from tracon_watcher.api import server
 
 
@@ -252,33 +251,33 @@ class Server(unittest.TestCase):
 
     def test_one_that_cannot_be_read_ends_no_other(self):
         made = self.serve()
-        real = gathering.Gathering._read
+        real = server.Gathering._read
 
         def fail(one, connection):
             fails.__exit__(None, None, None)
             raise RuntimeError('a mistake')
 
-        fails = mock.patch.object(gathering.Gathering, '_read', autospec=True, side_effect=fail)
+        fails = mock.patch.object(server.Gathering, '_read', autospec=True, side_effect=fail)
         fails.__enter__()
-        with self.assertLogs('tracon_watcher.api.gathering', 'ERROR'), \
+        with self.assertLogs('tracon_watcher.api.server', 'ERROR'), \
                 socket.create_connection(('127.0.0.1', made.port), timeout=120) as one:
             self.assertEqual(b'', one.recv(1))
-        self.assertIs(real, gathering.Gathering._read)
+        self.assertIs(real, server.Gathering._read)
         with request.urlopen(f'http://127.0.0.1:{made.port}/', timeout=120) as response:
             self.assertEqual(200, response.status)
 
     def test_one_that_is_closed_already_ends_no_other(self):
         made = self.serve()
-        real = gathering.Gathering._take
+        real = server.Gathering._take
 
         def closed(one, connection):
             fails.__exit__(None, None, None)
             connection.socket.close()
             real(one, connection)
 
-        fails = mock.patch.object(gathering.Gathering, '_take', autospec=True, side_effect=closed)
+        fails = mock.patch.object(server.Gathering, '_take', autospec=True, side_effect=closed)
         fails.__enter__()
-        with self.assertLogs('tracon_watcher.api.gathering', 'ERROR'), \
+        with self.assertLogs('tracon_watcher.api.server', 'ERROR'), \
                 socket.create_connection(('127.0.0.1', made.port), timeout=120), \
                 request.urlopen(f'http://127.0.0.1:{made.port}/', timeout=120) as response:
             self.assertEqual(200, response.status)

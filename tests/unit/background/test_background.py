@@ -34,7 +34,7 @@ from tracon_watcher.background import regulator
 from tracon_watcher.cmd import app
 from tracon_watcher.cmd import background_service
 from tracon_watcher import errors
-from tracon_watcher.telemetry import cpu_quota
+from tracon_watcher.telemetry import host_counters
 
 GROUPS = ('work.slice', 'batch/b')
 FILES = {2: {'': ('cgroup.freeze', 'cgroup.kill', 'cpu.max', 'cpuset.cpus', 'memory.max', 'io.max',
@@ -93,7 +93,7 @@ class Host:
         """Return a daemon with short windows, and the connection that it asks."""
         connection = replay.Connection(*answers)
         short = [controllers.Setting(factor, 3) for factor in (2.0, 2.0, 1.0)]
-        tree, throttled = self.tree(), cpu_quota.ThrottledTimes(self.root)
+        tree, throttled = self.tree(), host_counters.ThrottledTimes(self.root)
         rates = {regulator.BYTES: 1e9}
         found = daemon.Daemon(
             daemon.Observer(daemon.source('', rates, throttled, lambda _uri: connection), tree,
@@ -371,7 +371,7 @@ class TestDaemon(unittest.TestCase):
     def test_what_libvirt_is_asked_for(self):
         stats = {**vms(1)[0][1], 'net.count': 3, 'net.0.tx.bytes': 7, 'net.2.tx.bytes': 5}
         connection = replay.Connection([('vm-0', stats)])
-        source = daemon.source('', [regulator.NETWORK], cpu_quota.ThrottledTimes(
+        source = daemon.source('', [regulator.NETWORK], host_counters.ThrottledTimes(
             Host(self, 2).root), lambda _uri: connection)
         with mock.patch.object(replay.Domain, 'vcpuPinInfo', autospec=True, side_effect=[
                 [(False, True, False), (False, False, True)], [(True, False, False)]]) as pins:

@@ -25,11 +25,11 @@ import time
 from tests.unit.engine.storage import base
 from tests.unit import folder
 from tracon_watcher.cmd import app
-from tracon_watcher.cmd import database as configured
+from tracon_watcher.cmd import db as configured
 from tracon_watcher.cmd import db
 from tracon_watcher.engine.storage import decisions
+from tracon_watcher.engine.storage import repository
 from tracon_watcher.engine.storage import schema
-from tracon_watcher.engine.storage import storage
 from tracon_watcher import errors
 
 COMMANDS = {'db check': db.Check, 'db purge': db.Purge, 'db upgrade': db.Upgrade,
@@ -107,7 +107,7 @@ class TestCommands(folder.FolderCase):
 
     def test_check_finds_what_was_changed_by_hand(self):
         self.succeed('upgrade')
-        made = storage.Storage.open(self.address)
+        made = repository.Storage.open(self.address)
         made.database.write(lambda connection: connection.exec_driver_sql('DROP TABLE moves'))
         self.refuse('the schema is .*moves', 'check')
 
@@ -123,7 +123,7 @@ class TestCommands(folder.FolderCase):
 
     def test_purge(self):
         self.succeed('upgrade')
-        made = storage.Storage.open(self.address)
+        made = repository.Storage.open(self.address)
         made.decisions.add([decisions.Decision.of(base.decision(time.time() - days * 86400))
                             for days in (20, 10, 1)])
         found = json.loads(self.succeed('purge', '-f', 'json'))
@@ -183,4 +183,4 @@ class TestCommands(folder.FolderCase):
         mode = stat.S_IMODE(os.stat(self.file).st_mode)
         self.assertEqual(0, mode & 0o007, oct(mode))
         with self.assertRaises(errors.TraconError):
-            storage.Storage.open('sqlite:////no/such/folder/x.db', max_retries=1)
+            repository.Storage.open('sqlite:////no/such/folder/x.db', max_retries=1)

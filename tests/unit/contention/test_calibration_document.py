@@ -21,7 +21,7 @@ import numpy as np
 
 from tests.unit.contention import synthetic
 from tests.unit import folder
-from tracon_watcher.contention import calibration_document as documents
+from tracon_watcher.contention import calibration as documents
 from tracon_watcher import document
 from tracon_watcher import errors
 

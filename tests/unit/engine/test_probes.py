@@ -21,7 +21,7 @@ from tracon_watcher.engine import probes
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.telemetry import meters
-from tracon_watcher.telemetry import readings
+from tracon_watcher.telemetry import samples
 
 NOW = 1e9
 NOTHING = (math.nan,) * 6
@@ -42,9 +42,9 @@ class Reader:
         """Return what there is."""
         self.asked.append((since, until, names))
         if self.fails:
-            raise readings.TelemetryUnavailable('Gnocchi is away')
+            raise samples.TelemetryUnavailable('Gnocchi is away')
         hosts = sorted({host for host, _, _ in self.samples})
-        return readings.Readings(
+        return samples.Readings(
             tuple(hosts), tuple(names),
             np.array([hosts.index(host) for host, _, _ in self.samples], dtype=np.intp),
             np.array([at for _, at, _ in self.samples]),

@@ -28,7 +28,7 @@ from nova_filters import policy
 from nova_filters import request_assessor
 from tests import synthetic
 from tests.unit import brokers
-from tracon_watcher.messaging import link
+from tracon_watcher.messaging import engine_client
 from tracon_watcher.messaging import protocol
 from tracon_watcher.messaging import publisher
 from tracon_watcher.placement import cluster
@@ -88,7 +88,7 @@ class JudgeCase(testtools.TestCase):
 
     def patience(self, seconds):
         """Have the engine waited for so long by whatever is made from now on."""
-        self.useFixture(fixtures.MockPatchObject(link.Link.__init__, '__defaults__', (seconds,)))
+        self.useFixture(fixtures.MockPatchObject(engine_client.EngineClient.__init__, '__defaults__', (seconds,)))
 
     def write(self, hosts, expected=BUSY, age=0.0, more=(), **taught):
         """Write a snapshot: by host name, the residents' limits on the slowdown by uuid.

@@ -32,12 +32,12 @@ import time  # noqa: E402
 import traceback  # noqa: E402
 from unittest import mock  # noqa: E402
 
-from nova_filters import periodic_worker  # noqa: E402
 from nova_filters import decision_record  # noqa: E402
 from nova_filters import log_once  # noqa: E402
-from nova_filters import request_assessor as judges  # noqa: E402
+from nova_filters import periodic_worker  # noqa: E402
 from nova_filters import policy  # noqa: E402
 from nova_filters import reassessment  # noqa: E402
+from nova_filters import request_assessor as judges  # noqa: E402
 from nova_filters import snapshot_client  # noqa: E402
 from tests.unit.nova_filters import base  # noqa: E402
 from tests.unit.placement import test_delta  # noqa: E402

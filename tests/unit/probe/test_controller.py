@@ -22,7 +22,6 @@ from unittest import mock
 from tests.unit.probe import test_generator
 from tracon_lab import simulated_sensor as simulated
 from tracon_watcher import errors
-from tracon_watcher.probe import baselines
 from tracon_watcher.probe import controller
 from tracon_watcher.probe import detection
 from tracon_watcher.probe import generator
@@ -31,7 +30,7 @@ from tracon_watcher.probe import phases
 SECRET = test_generator.SECRET
 MEMORY = phases.Setting(100.0, 0.1, 20_000)
 #: A traversal takes two milliseconds.
-BASELINES = {('small', 'memory'): baselines.Baseline(
+BASELINES = {('small', 'memory'): detection.Baseline(
     'small', 'memory', MEMORY, 0.002, 0.0001, 0.0, 5, 0.0)}
 
 

@@ -10,22 +10,103 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Live migrations that were recommended: what was predicted of them, and what became of them."""
+"""Recommended migrations, and kinds of moves with their suspensions."""
 
 from __future__ import annotations
 
 import dataclasses
+import logging
 import math
 from typing import Any, Mapping, Sequence
 
 import sqlalchemy as sa
 
-from tracon_watcher.engine import cooldown
-from tracon_watcher.engine.storage import cooldowns
+from tracon_watcher.engine import sequential_test as judgement
 from tracon_watcher.engine.storage import database as databases
-from tracon_watcher.engine.storage import plain
+from tracon_watcher.engine.storage import lease
+from tracon_watcher.engine.storage import records
 from tracon_watcher.engine.storage import tables
 from tracon_watcher import errors
+from tracon_watcher.placement import cooldown
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Suspension:
+    """A kind of moves that is suspended.
+
+    :param until: seconds since the epoch
+    :param level: how often it was suspended in a row
+    """
+
+    kind: str
+    until: float
+    level: int
+
+
+class Kinds:
+    """The kinds of moves of which outcomes were measured."""
+
+    def __init__(self, database: databases.Database) -> None:
+        self._database = database
+
+    def standings(self) -> dict[str, judgement.Standing]:
+        """Return what is known, by kind."""
+        rows = self._database.read(
+            lambda connection: connection.execute(_select()).all())
+        return {row.kind: judgement.Standing(*row[1:]) for row in rows}
+
+    def suspended(self, now: float) -> list[Suspension]:
+        """Return the kinds that are suspended now, ordered by name.
+
+        :param now: seconds since the epoch
+        """
+        return [Suspension(kind, one.suspended_until, one.level)
+                for kind, one in sorted(self.standings().items()) if one.suspended(now)]
+
+    def resume(self, term: lease.Term, kind: str) -> bool:
+        """Forget what is known of a kind, as an operator wishes, and return whether anything was.
+
+        :raises errors.NoLongerLeader: when the term is over
+        """
+        def work(connection: sa.Connection) -> bool:
+            lease.fence(connection, term)
+            return bool(connection.execute(sa.delete(tables.KINDS).where(
+                tables.KINDS.c.kind == kind)).rowcount)
+
+        found = self._database.write(work)
+        if found:
+            LOG.warning('Moves of kind "%s" are no longer suspended: an operator wishes so', kind)
+        return found
+
+
+def note(connection: sa.Connection, kind: str, verdict: str, now: float,
+         backoff: judgement.Backoff) -> Suspension | None:
+    """Take one more judged move down inside of a fenced transaction.
+
+    :return: the suspension that it leads to, None for none
+    """
+    row = connection.execute(_select().where(
+        tables.KINDS.c.kind == kind).with_for_update()).one_or_none()
+    before = judgement.Standing() if row is None else judgement.Standing(*row[1:])
+    after = judgement.follow(before, verdict, now, backoff)
+    values = dataclasses.asdict(after)
+    if row is None:
+        connection.execute(sa.insert(tables.KINDS).values(kind=kind, **values))
+    else:
+        connection.execute(sa.update(tables.KINDS).where(
+            tables.KINDS.c.kind == kind).values(**values))
+    if after.level > before.level:
+        return Suspension(kind, after.suspended_until, after.level)
+    return None
+
+
+def _select() -> sa.Select[tuple[str, float, int, int, int, float, float]]:
+    columns = tables.KINDS.c
+    return sa.select(columns.kind, columns.evidence, columns.measured, columns.helped,
+                     columns.level, columns.suspended_until, columns.suspended_at)
+
 
 RECOMMENDED, STARTED, SUCCEEDED, FAILED = STATES = (
     'recommended', 'started', 'succeeded', 'failed')
@@ -119,7 +200,7 @@ class Moves:
         """
         values: dict[str, Any] = {'state': STARTED, 'started_at': at}
         if action is not None:
-            values['action'] = plain.checked(f'move {number}', 'action', action, tables.ID)
+            values['action'] = tables.checked(f'move {number}', 'action', action, tables.ID)
         return self._database.write(
             lambda connection: self._advance(connection, number, (RECOMMENDED,), values, at))
 
@@ -191,7 +272,7 @@ class Moves:
             started = connection.scalar(sa.select(columns.started_at).where(columns.id == number))
             assert vm is not None and started is not None
             # Its end is not another move.
-            cooldowns.note(connection, self._rule, vm, at if math.isnan(started) else started)
+            records.note(connection, self._rule, vm, at if math.isnan(started) else started)
         return bool(changed)
 
     def _select(self, *conditions: sa.ColumnElement[bool], limit: int) -> list[Move]:
@@ -210,7 +291,7 @@ def _row(move: Move) -> dict[str, Any]:
             ('destination', move.destination, tables.NAME), ('audit', move.audit, tables.ID),
             ('action', move.action, tables.ID)):
         if value is not None:
-            plain.checked(source, name, value, longest)
+            tables.checked(source, name, value, longest)
     if move.state not in STATES:
         raise errors.InvalidDocument(source, 'state', move.state,
                                      f'expected one of {", ".join(STATES)}')
@@ -219,20 +300,20 @@ def _row(move: Move) -> dict[str, Any]:
         'vm': move.own.vm, 'source': move.source, 'destination': move.destination,
         'slowdown_before': move.own.before, 'slowdown_after': move.own.after,
         'slowdown_observed': move.own.observed,
-        'relieved': plain.encode([dataclasses.asdict(one) for one in move.relieved], source),
-        'reason': plain.shortened(move.reason, tables.REASON), 'decided_at': move.decided_at,
+        'relieved': tables.encode([dataclasses.asdict(one) for one in move.relieved], source),
+        'reason': tables.shortened(move.reason, tables.REASON), 'decided_at': move.decided_at,
         'state': move.state, 'started_at': move.started_at, 'ended_at': move.ended_at,
-        'changes': plain.encode(list(move.changes), source) if move.changes else None}
+        'changes': tables.encode(list(move.changes), source) if move.changes else None}
 
 
 def _move(row: Any) -> Move:
     relieved = tuple(
         Effect(one['vm'], *(math.nan if one[name] is None else one[name]
                             for name in ('before', 'after', 'observed')))
-        for one in plain.decode(row.relieved, f'move {row.id}: relieved'))
+        for one in tables.decode(row.relieved, f'move {row.id}: relieved'))
     return Move(
         row.id, row.kind,
         Effect(row.vm, row.slowdown_before, row.slowdown_after, row.slowdown_observed), relieved,
         row.source, row.destination, row.reason, row.decided_at, row.audit, row.action, row.state,
         row.started_at, row.ended_at,
-        tuple(plain.decode(row.changes, f'move {row.id}: changes') if row.changes else ()))
+        tuple(tables.decode(row.changes, f'move {row.id}: changes') if row.changes else ()))

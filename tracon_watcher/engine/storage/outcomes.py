@@ -23,12 +23,10 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 import sqlalchemy as sa
 
-from tracon_watcher.engine import outcomes as judgement
+from tracon_watcher.engine import sequential_test as judgement
 from tracon_watcher.engine.storage import database as databases
-from tracon_watcher.engine.storage import kinds
 from tracon_watcher.engine.storage import lease
 from tracon_watcher.engine.storage import moves
-from tracon_watcher.engine.storage import plain
 from tracon_watcher.engine.storage import tables
 
 LOG = logging.getLogger(__name__)
@@ -44,7 +42,7 @@ class Outcome:
     :param measured: their gain: what was observed of them before, against what is now
     :param error: ``measured − predicted``
     :param slowdowns: as measured, by VM
-    :param verdict: one of :data:`tracon_watcher.engine.outcomes.VERDICTS`, None while it is due
+    :param verdict: one of :data:`tracon_watcher.engine.sequential_test.VERDICTS`, None while it is due
     """
 
     id: int
@@ -107,7 +105,7 @@ class Outcomes:
         return dict.fromkeys(judgement.VERDICTS, 0) | {verdict: count for verdict, count in found}
 
     def record(self, term: lease.Term, outcome: Outcome, move: moves.Move,
-               slowdowns: Mapping[str, float], now: float) -> kinds.Suspension | None:
+               slowdowns: Mapping[str, float], now: float) -> moves.Suspension | None:
         """Take down what was measured, and judge the move by it, and its kind.
 
         It is unknown when it was measured later than twice its delay after the move, as happens
@@ -123,7 +121,7 @@ class Outcomes:
         seen = {one.vm: math.nan if late else slowdowns.get(one.vm, math.nan)
                 for one in move.effects}
 
-        def work(connection: sa.Connection) -> tuple[str | None, kinds.Suspension | None]:
+        def work(connection: sa.Connection) -> tuple[str | None, moves.Suspension | None]:
             lease.fence(connection, term)
             if _moved_on(connection, move):
                 seen[move.own.vm] = math.nan
@@ -131,7 +129,7 @@ class Outcomes:
             columns = tables.OUTCOMES.c
             fresh = connection.execute(sa.update(tables.OUTCOMES).where(
                 columns.id == outcome.id, columns.verdict.is_(None),
-            ).values(measured_at=now, slowdowns=plain.encode(seen, f'outcome {outcome.id}'),
+            ).values(measured_at=now, slowdowns=tables.encode(seen, f'outcome {outcome.id}'),
                      **values)).rowcount
             verdict = values['verdict']
             if not fresh:
@@ -141,7 +139,7 @@ class Outcomes:
                 columns.verdict.in_((judgement.HELPED, judgement.DID_NOT_HELP))))
             if verdict == judgement.UNKNOWN or earlier:
                 return verdict, None
-            return verdict, kinds.note(connection, move.kind, verdict, now, self._backoff)
+            return verdict, moves.note(connection, move.kind, verdict, now, self._backoff)
 
         verdict, suspension = self._database.write(work)
         if verdict is not None:
@@ -182,7 +180,7 @@ def _moved_on(connection: sa.Connection, move: moves.Move) -> bool:
 
 
 def _outcome(row: Any) -> Outcome:
-    slowdowns = {vm: math.nan if value is None else value for vm, value in plain.decode(
+    slowdowns = {vm: math.nan if value is None else value for vm, value in tables.decode(
         row.slowdowns, f'outcome {row.id}: slowdowns').items()}
     return Outcome(row.id, row.move, row.delay, row.due_at, row.predicted, row.measured,
                    row.error, row.measured_at, slowdowns, row.verdict)

@@ -27,8 +27,8 @@ from tracon_watcher.engine.storage import database
 from tracon_watcher.engine.storage import decisions
 from tracon_watcher.engine.storage import lease
 from tracon_watcher.engine.storage import moves
+from tracon_watcher.engine.storage import repository
 from tracon_watcher.engine.storage import schema
-from tracon_watcher.engine.storage import storage
 
 NOW = 1.8e9
 
@@ -76,7 +76,7 @@ class StorageCase(DatabaseCase):
         super().setUp()
         self.database = self.connect()
         schema.upgrade(self.database)
-        self.storage = storage.Storage(self.database)
+        self.storage = repository.Storage(self.database)
 
     def lead(self, holder='engine-1'):
         """Begin a new term."""

@@ -13,7 +13,7 @@
 import math
 
 from tests.unit.engine.storage import base
-from tracon_watcher.engine import outcomes as judgement
+from tracon_watcher.engine import sequential_test as judgement
 from tracon_watcher.engine.storage import errors as storage_errors
 from tracon_watcher.engine.storage import moves
 
