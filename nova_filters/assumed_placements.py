@@ -275,13 +275,13 @@ class Placement:
         """
         slowdown = record['max_slowdown']
         profile = newcomer_profiles.Profile(_array(record['mean']), _array(record['deviation']),
-                                   int(record['count']), str(record['source']),
-                                   bool(record.get('apart', False)),
-                                   float(record.get('own_wait', 0.0)),
-                                   int(record.get('vcpus', 1)),
-                                   np.nan if record.get('storage_wait') is None
-                                   else float(record['storage_wait']),
-                                   float(record.get('cpu_weight', 1.0)))
+                                            int(record['count']), str(record['source']),
+                                            bool(record.get('apart', False)),
+                                            float(record.get('own_wait', 0.0)),
+                                            int(record.get('vcpus', 1)),
+                                            np.nan if record.get('storage_wait') is None
+                                            else float(record['storage_wait']),
+                                            float(record.get('cpu_weight', 1.0)))
         return cls(str(record['uuid']), str(record['host']), str(record['node']), profile,
                    limits_module.Limits(np.inf if slowdown is None else float(slowdown),
                                         float(record['min_iops_ratio'])), float(record['at']))

@@ -62,6 +62,7 @@ def read_options(conf) -> Options:
     return Options(limits=limits_module.Limits(math.inf if slowdown is None else slowdown,
                                                0.0 if ratio is None else ratio), **values)
 
+
 MODE_KEY = 'tracon:mode'
 
 

@@ -43,11 +43,11 @@ class Part:
 
 
 def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
-           limits: limits_module.Limits | list[limits_module.Limits],
-           changes: dict[int, instance_changes.Change], expected: dict[int, instance_changes.Arrivals],
-           now: float,
-           recall: AssessmentCache | None = None,
-           parts: list[Part] | None = None) -> tuple[assessment.Assessment, assessment.Assessment]:
+             limits: limits_module.Limits | list[limits_module.Limits],
+             changes: dict[int, instance_changes.Change], expected: dict[int, instance_changes.Arrivals],
+             now: float,
+             recall: AssessmentCache | None = None,
+             parts: list[Part] | None = None) -> tuple[assessment.Assessment, assessment.Assessment]:
     """Assess a newcomer on the snapshot and on what is known beyond it.
 
     A VM that the snapshot shows is taken off the host where it is: it is never part of its own
@@ -82,7 +82,7 @@ def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profil
     foreseen = result.copy()
     nothing = instance_changes.Change()
     again = {index: instance_changes.Change(changes.get(index, nothing).gone,
-                                     {**arrivals, **changes.get(index, nothing).arrived})
+                                            {**arrivals, **changes.get(index, nothing).arrived})
              for index, arrivals in expected.items()}
     if present is not None:
         again.setdefault(host, changes[host])       # it is nowhere part of its own background
@@ -137,6 +137,7 @@ def _replace(result: assessment.Assessment, assessor: assessment.Assessor,
     result.replace(np.array(chosen, dtype=np.intp),
                    its_own.assess(profile, here, now, pool, elsewhere=False, felt=False))
     return Part(chosen, its_own, pool)
+
 
 #: Kinds that are remembered; each takes a few dozen bytes a host.
 _MOST = 32

@@ -189,7 +189,7 @@ class RequestAssessor:
             request.never_refused(spec, present is not None),
             options.on_all_refused == 'least_harm',
             decision_record.Circumstances(now, prepared.content.identity, profile, assessor,
-                                   parts[0] if parts else None, storage_backends.pool_of(cluster, present)),
+                                          parts[0] if parts else None, storage_backends.pool_of(cluster, present)),
             alternates)
 
     def close(self) -> None:

@@ -151,7 +151,7 @@ class SelectionTracker:
         state = one.states[position]
         one.chosen.append((state, one.uuid))
         found = assumed_placements.Placement(one.uuid, state.host, state.nodename, one.profile,
-                                  one.limits_at(position), now)
+                                             one.limits_at(position), now)
         one.states, one.counts = [], []
         return [found]
 

@@ -117,7 +117,7 @@ class RulesTestCase(test_residency.ReconcileCase):
 
     def build(self, recorded):
         return constraints_builder.build(self.found, self.model, test_residency.WISHES, self.state.host_index,
-                           recorded)
+                                         recorded)
 
     def test_one_whose_migration_failed_cools_down_ever_longer(self):
         found = self.build(records.Records({'a': (500.0, 5000.0), 'left': (100.0,)}))

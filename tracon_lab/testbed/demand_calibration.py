@@ -118,7 +118,7 @@ def cases(data: dataset.Dataset) -> Cases:
         np.array([is_paced(str(name)) for name in points.target]),
         np.full(length, data.host_type), points.target_alone, points.slowdown,
         demand_estimator.Baseline(latency['read'], latency['write'], np.ones(length),
-                        *np.zeros((2, length))),
+                                  *np.zeros((2, length))),
         np.tile(measured.capacity(points), (length, 1))).take(known)
 
 

@@ -73,7 +73,7 @@ def build(cache: pathlib.Path, boot: pathlib.Path = pathlib.Path('/boot'),
 def write_initramfs(target: pathlib.Path, cache: pathlib.Path, modules: pathlib.Path) -> None:
     workload = cache / 'workload'
     images.compile_c(HERE / 'guest/workload.c', workload, str(HERE / 'guest/schedule.c'),
-                          '-static', '-pthread')
+                     '-static', '-pthread')
     files: dict[str, pathlib.Path | bytes] = {
         'init': HERE / 'guest/init', 'workload': workload,
         'bin/busybox': images.tool('busybox'), 'usr/bin/sqlite3': images.tool('sqlite3')}

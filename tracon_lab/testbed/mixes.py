@@ -243,7 +243,7 @@ def judge(rows: typing.Sequence[Row], cores: int) -> Judged:
     vcpus = np.array([row.vcpus for row in shared])
     seen = _usage(shared)
     estimate = demand_estimator.uncontended(seen, demand_estimator.undisturbed(len(seen)),
-                                  calibration.packaged(), vcpus.astype(float))
+                                            calibration.packaged(), vcpus.astype(float))
     profiles = _usage(quiet).characteristics
     judged = _assessor(shared, profiles, np.array([_waits(one) for one in quiet]), cores)
     requests = estimate.demand[:, :2].sum(axis=1)

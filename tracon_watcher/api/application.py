@@ -144,9 +144,9 @@ class Routes:
         self._all: dict[str, Callable[[Asked], Document]] = {
             'hosts': lambda asked: hosts.find(asked.request, asked.caller, known, largest),
             'host_types': lambda asked: hosts.find_types(asked.request, asked.caller, known,
-                                                        largest),
+                                                         largest),
             'moves': lambda asked: audits.find(asked.request, asked.caller, known, records,
-                                              largest),
+                                               largest),
             'summary': lambda asked: hosts.show_summary(asked.caller, known),
             'vms': lambda asked: vms.find(asked.request, asked.caller, known, records,
                                           largest)}
@@ -227,7 +227,6 @@ def _context(request: webob.Request) -> oslo_context.RequestContext:
 
 #: Seconds that Keystone has to answer; keystonemiddleware would wait for good, with every thread.
 _KEYSTONE_TIMEOUT = 10
-
 
 
 @dataclasses.dataclass(frozen=True)

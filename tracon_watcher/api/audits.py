@@ -71,7 +71,6 @@ _MOST = 100
 _STATES = ('recommended', 'started', 'succeeded', 'failed')
 
 
-
 def find(request: webob.Request, caller: policies.Caller, known: states.States,
          records: explanations.Records, largest: int) -> Document:
     """Answer GET /v1/moves, the latest first."""

@@ -45,11 +45,11 @@ def find(request: webob.Request, caller: policies.Caller, known: states.States,
     state = known.now()
     summary = _Summary(state)
     rows = parameters.ordered(query, summary.keys(), (('name', 'asc'),), state.host_order(),
-                         _chosen(query, state, summary))
+                              _chosen(query, state, summary))
     rows, more = parameters.page(query, rows, state.cluster.host_index.get, largest)
     listed = [summary.describe(row) for row in rows.tolist()]
     return {'hosts': listed, 'links': parameters.links(request, more,
-                                                  listed[-1]['name'] if listed else None),
+                                                       listed[-1]['name'] if listed else None),
             'state': state.describe()}
 
 
@@ -170,7 +170,7 @@ def _chosen(query: parameters.Query, state: states.State, summary: _Summary) -> 
 
 
 def find_types(request: webob.Request, caller: policies.Caller, known: states.States,
-         largest: int) -> Document:
+               largest: int) -> Document:
     """Answer GET /v1/host_types."""
     query = parameters.Query(request.GET, parameters.PARAMETERS, parameters.SEVERAL)
     caller.require(policies.HOST_TYPES_LIST, 'listing host types')
@@ -186,7 +186,7 @@ def find_types(request: webob.Request, caller: policies.Caller, known: states.St
         **{key: (lambda key=key: column(key)) for key in (
             'hosts', 'vms', 'vm_hours', 'error', 'trust')}}
     rows = parameters.ordered(query, keys, (('host_type', 'asc'),),
-                         states.rank(np.array(names, dtype=str)), np.arange(len(listed)))
+                              states.rank(np.array(names, dtype=str)), np.arange(len(listed)))
     places = {name: place for place, name in enumerate(names)}
     rows, more = parameters.page(query, rows, places.get, largest)
     shown = [listed[row] for row in rows.tolist()]
@@ -218,7 +218,6 @@ def _describe(state: states.State) -> list[Document]:
 
 #: Slowdowns between which VMs are counted.
 BOUNDS = (1.0, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0)
-
 
 
 def show_summary(caller: policies.Caller, known: states.States) -> Document:

@@ -60,7 +60,7 @@ def find(request: webob.Request, caller: policies.Caller, known: states.States,
     rows, more = parameters.page(query, rows, state.cluster.resident_index.get, largest)
     listed = _counted(describe(state, rows, open_to, caller.project), records, state)
     return {'vms': listed, 'links': parameters.links(request, more,
-                                                listed[-1]['uuid'] if listed else None),
+                                                     listed[-1]['uuid'] if listed else None),
             'state': state.describe()}
 
 

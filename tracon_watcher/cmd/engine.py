@@ -73,7 +73,7 @@ _AETOS = 'metric-storage'
 
 
 def telemetry_reader(conf: cfg.ConfigOpts, session: Any, region: str | None,
-           interface: str) -> gnocchi.GnocchiReader | prometheus.PrometheusReader:
+                     interface: str) -> gnocchi.GnocchiReader | prometheus.PrometheusReader:
     """Return the reader.
 
     :param session: of keystoneauth1
@@ -178,7 +178,7 @@ def _document(move: moves.Move, measured: Sequence[outcomes.Outcome]) -> dict[st
 
 
 def api_servers(conf: cfg.ConfigOpts, engine: engines.Engine,
-            storage: storages.Storage, after: migration_tracker.MigrationTracker) -> list[server.Server]:
+                storage: storages.Storage, after: migration_tracker.MigrationTracker) -> list[server.Server]:
     """Return what is to be started beside the engine."""
     registry = prometheus_client.CollectorRegistry()
     registry.register(metrics.EngineCollector(engine, after, lambda: _published(engine)))
@@ -309,7 +309,7 @@ def build(conf: cfg.ConfigOpts,
 
     def make_collector() -> collector.Collector:
         learnt = profile_tracker.ProfileTracker(calibrated, wanted.window_seconds,
-                                 expiry=wanted.maximum_age_seconds)
+                                                expiry=wanted.maximum_age_seconds)
         return collector.Collector(reader, learnt, wanted.polling_interval_seconds,
                                    wanted.window_seconds, wanted.maximum_age_seconds)
 

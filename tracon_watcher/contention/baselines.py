@@ -117,7 +117,7 @@ class Baselines:
         pace = np.where(told, took / np.where(told, asked, 1.0), np.inf).reshape(shape)
         told = told.reshape(shape)
         low = ring_buffer.Weighted(np.moveaxis(pace, 1, 2),
-                             np.moveaxis(told, 1, 2).astype(np.float64)).quantile(QUANTILE)
+                                   np.moveaxis(told, 1, 2).astype(np.float64)).quantile(QUANTILE)
         faded = self._own[rows] * np.exp2(passed / self._doubling)[:, None]
         self._own[rows] = np.fmin(low, faded)
         self._seen[rows] += told[:, -1] * worth[:, None]

@@ -367,7 +367,7 @@ class ProfileTracker:
         """Return what the windows of these VMs say."""
         seconds, usage, baseline = self._window(rows, at)
         return levels.window_estimate(seconds, usage, baseline, self._learnt, self._state['vcpus'][rows],
-                            self._bounds(rows, seconds.shape[1]))
+                                      self._bounds(rows, seconds.shape[1]))
 
     def _window(self, rows: IntArray, at: FloatArray,
                 ) -> tuple[FloatArray, demand_estimator.Usage, demand_estimator.Baseline]:

@@ -204,8 +204,8 @@ class WindowEstimate:
 
 
 def window_estimate(seconds: FloatArray, usage: demand_estimator.Usage, baseline: demand_estimator.Baseline,
-          learnt: documents.Calibrated, vcpus: FloatArray,
-          bounds: demand_estimator.Bounds | None = None) -> WindowEstimate:
+                    learnt: documents.Calibrated, vcpus: FloatArray,
+                    bounds: demand_estimator.Bounds | None = None) -> WindowEstimate:
     """Return what windows say.
 
     :param seconds: (n, s) that were seen in each of s slots; 0 for nothing

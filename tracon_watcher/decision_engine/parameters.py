@@ -228,5 +228,5 @@ class Audit:
                             noise=given['noise'], explained=_EXPLAINED,
                             standstill=standstill(windows, now)),
             constraints_builder.Wishes(frozenset(given['excluded_projects']), given['opt_out_key'],
-                         given['cooldown_seconds']),
+                                       given['cooldown_seconds']),
             given['confidence'], given['snapshot_file'])

@@ -76,7 +76,7 @@ class ResponseScorer(base.ScoringEngine):
         options.register_opts(cfg.CONF)
         configured = cfg.CONF[options.GROUP.name]
         content = snapshot_source.read('', configured,
-                              protocol.connector(cfg.CONF, configured.transport_url))
+                                       protocol.connector(cfg.CONF, configured.transport_url))
         known = sorted({name for name in content.cluster.host_type if name})
         if host.host_type is not None and host.host_type not in known:
             raise errors.InvalidOption(

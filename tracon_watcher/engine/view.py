@@ -88,7 +88,7 @@ OWN_WAIT = 0.02
 
 
 def deadband(told: cluster.ClusterState | None,
-            state: cluster.ClusterState) -> cluster.ClusterState:
+             state: cluster.ClusterState) -> cluster.ClusterState:
     """Return the state with each demand as it was told last, as long as that is near enough.
 
     Since it is compared with what was told, a slow drift is told in time.
@@ -146,8 +146,8 @@ def _same_waits(old: newcomer_profiles.Profile, profile: newcomer_profiles.Profi
 
 
 def make_view(epoch: int, assessor: assessment.Assessor, inventory: cloud.Inventory,
-         collected: collectors.Collected, now: float,
-         felt: Mapping[str, Mapping[str, probes.Felt]] = {}) -> View:
+              collected: collectors.Collected, now: float,
+              felt: Mapping[str, Mapping[str, probes.Felt]] = {}) -> View:
     """Return the view; parameters as there."""
     uuids = assessor.cluster.uuids
     profiles = collected.profiles
@@ -159,10 +159,10 @@ def make_view(epoch: int, assessor: assessment.Assessor, inventory: cloud.Invent
            for uuid, server in ((uuid, inventory.servers[uuid]) for uuid in uuids)}
     known = width[np.isfinite(width)]
     return View(epoch, assessor, _moment(assessor, collected), vms, observed,
-                      float(known.mean()) if len(known) else float('nan'), now,
-                      _own_limits(collected), frozenset(
-                          profiles.vms[row] for row in np.flatnonzero(profiles.limited)),
-                      np.append(profiles.stretches, np.full((1, 2), np.nan), axis=0)[rows], felt)
+                float(known.mean()) if len(known) else float('nan'), now,
+                _own_limits(collected), frozenset(
+        profiles.vms[row] for row in np.flatnonzero(profiles.limited)),
+        np.append(profiles.stretches, np.full((1, 2), np.nan), axis=0)[rows], felt)
 
 
 def _own_limits(collected: collectors.Collected

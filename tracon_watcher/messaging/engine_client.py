@@ -181,7 +181,7 @@ class EngineClient:
             if found is None:
                 return None
             pieces.append(chunked_payload.piece(found, f'piece {index} of {method} '
-                                              f'{which[0]}.{which[1]}'))
+                                                f'{which[0]}.{which[1]}'))
         return b''.join(pieces)
 
     def _call(self, server: str | None, method: str, **arguments: Any) -> Any:

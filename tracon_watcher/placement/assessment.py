@@ -431,7 +431,7 @@ class Assessor:
             limit = limits[index][law.hosts]
             over = np.flatnonzero(lower > limit)
             result.note(Found(index, law.hosts[over], np.full(len(over), -1),
-                                      lower[over] - limit[over], lower[over], limit[over]))
+                              lower[over] - limit[over], lower[over], limit[over]))
 
         def fill(lower: FloatArray, upper: FloatArray) -> None:
             for found, level in ((lower, 1 - confidence), (upper, confidence)):

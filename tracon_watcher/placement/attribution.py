@@ -64,7 +64,7 @@ def without_each(part: cluster_module.ClusterState) -> cluster_module.ClusterSta
 
 
 def pools_without(part: cluster_module.ClusterState,
-          known: Mapping[str, queues.Pool]) -> dict[str, queues.Pool]:
+                  known: Mapping[str, queues.Pool]) -> dict[str, queues.Pool]:
     """Return by name what is known of the storage backends that :func:`copies` have.
 
     :param known: by name, of those of ``part``

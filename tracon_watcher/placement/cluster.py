@@ -233,8 +233,8 @@ class ClusterState:
     def resident_profile(self, index: int) -> newcomer_profiles.Profile:
         """Return what resident ``index`` demands wherever it comes to."""
         return newcomer_profiles.own(self.profiles[index], float(self.own_wait[index]),
-                            int(self.vcpus[index]), float(self.storage_wait[index]),
-                            float(self.cpu_weight[index]))
+                                     int(self.vcpus[index]), float(self.storage_wait[index]),
+                                     float(self.cpu_weight[index]))
 
     def resident_limits(self, index: int) -> limits_module.Limits:
         """Return the limits of resident ``index``."""

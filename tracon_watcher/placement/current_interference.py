@@ -92,7 +92,7 @@ def current_interference(assessor: assessment.Assessor, now: float | None = None
         found[:, law.residents] = values
         found[:, status[assessor.cluster.host] != assessment.Status.KNOWN] = np.nan
     return CurrentInterference(exponent, lower, upper, assessor.breaches_by_response() & ~np.isnan(exponent),
-                   status)
+                               status)
 
 
 def agreement(present: CurrentInterference, observed: FloatArray, error: float) -> IntArray:

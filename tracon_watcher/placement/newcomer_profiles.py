@@ -131,8 +131,8 @@ _FLAVOR = 2
 
 
 def learn_profiles(mean: FloatArray, deviation: FloatArray, kinds: Sequence[tuple[str, str, str]],
-          least: int = 1, own_wait: FloatArray | None = None,
-          storage_wait: FloatArray | None = None) -> dict[str, Profile]:
+                   least: int = 1, own_wait: FloatArray | None = None,
+                   storage_wait: FloatArray | None = None) -> dict[str, Profile]:
     """Learn the history of newcomers from VMs whose profiles are known more or less.
 
     What a newcomer will demand at some time varies from VM to VM and within each of them: the
@@ -176,7 +176,7 @@ def learn_profiles(mean: FloatArray, deviation: FloatArray, kinds: Sequence[tupl
             count = int(sizes[index, 0])
             if count >= least or place >= _FLAVOR:
                 history[name] = Profile(centre[index], spread[index], count,
-                                                 name or 'all VMs',
-                                                 own_wait=float(waited[index]),
-                                                 storage_wait=float(stored[index]))
+                                        name or 'all VMs',
+                                        own_wait=float(waited[index]),
+                                        storage_wait=float(stored[index]))
     return history

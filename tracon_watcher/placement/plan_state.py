@@ -206,7 +206,7 @@ class MoveEvaluation:
 
 
 def evaluate(before: assessment.Assessor, uuid: str, cost: float,
-            noise: float = 0.0) -> MoveEvaluation | Obstacle:
+             noise: float = 0.0) -> MoveEvaluation | Obstacle:
     """Judge one move.
 
     Storage stays what it is (:mod:`tracon_watcher.placement.storage_backends`), so no other VM feels it.
@@ -262,7 +262,7 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
     relieved = tuple(ended) or tuple(
         change.uuid for change in sorted(changes, key=_most_relieved)[:1])
     return MoveEvaluation(plan.Move(uuid, source, name, gain, cost, len(ended), relieved, changes),
-                 gain - (0.0 if ended else noise * _exposed(
+                          gain - (0.0 if ended else noise * _exposed(
                      old, new, before.cluster.resident_index[uuid])))
 
 

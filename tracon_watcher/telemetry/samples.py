@@ -129,7 +129,7 @@ def join(parts: Sequence[Readings], meters: Sequence[str]) -> Readings:
         table[:, [meters.index(name) for name in part.meters]] = part.values
         tables.append(table)
     return Readings(tuple(names), tuple(meters), np.concatenate(rows),
-                             np.concatenate(times), np.concatenate(tables))
+                    np.concatenate(times), np.concatenate(tables))
 
 
 def _compact(resources: tuple[str, ...], meters: tuple[str, ...], row: IntArray, at: FloatArray,
@@ -139,4 +139,4 @@ def _compact(resources: tuple[str, ...], meters: tuple[str, ...], row: IntArray,
     place = np.zeros(len(resources), dtype=np.intp)
     place[present] = np.arange(len(present))
     return Readings(tuple(resources[index] for index in present), meters, place[row], at,
-                             values)
+                    values)

@@ -58,7 +58,7 @@ class Engine:
         self.aftermath = migration_tracker.MigrationTracker(
             self._storage, lambda: self.view, lambda: self._term, lambda: self.now)
         self.made = planner.plan_moves(view.assessor, placement_constraints.Constraints(),
-                                        plan.Parameters(explained=20), view.updated_at)
+                                       plan.Parameters(explained=20), view.updated_at)
         state = view.assessor.cluster
         self.aftermath.recommended(list(engine_feedback.documents(
             self.made, state, documented.AUDIT, at)))

@@ -17,7 +17,6 @@ from tests.functional.nova import base
 from tracon_watcher.messaging import protocol
 
 
-
 class MultiCreateTest(base.InterferenceTestCase):
     mode = 'weigh'
 

@@ -40,7 +40,7 @@ class ScaleTestCase(unittest.TestCase):
             synthetic.HOST_TYPE, cores=2) for host in range(HOSTS))
         self.assertEqual(VMS, len(state.uuids))
         rules = placement_constraints.Constraints(needs={uuid: (1, 1, 1) for uuid in state.uuids},
-                                        free={name: (9, 9, 9) for name in state.hosts})
+                                                  free={name: (9, 9, 9) for name in state.hosts})
         start = time.process_time()
         made = planner.plan_moves(assessment.Assessor(state), rules)
         self.assertLess(time.process_time() - start, 20)

@@ -40,7 +40,7 @@ class TestSchedule(unittest.TestCase):
         """The guest's program itself, on a file in the place of its disk."""
         guest, disk, lines = (self.folder / name for name in ('guest', 'disk', 'schedule'))
         images.compile_c(image.HERE / 'guest/workload.c', guest,
-                              str(image.HERE / 'guest/schedule.c'), '-pthread')
+                         str(image.HERE / 'guest/schedule.c'), '-pthread')
         disk.write_bytes(bytes(16 << 20))
         start = time.time() + 1.5
         timing = schedule.Timing(1.0, 3)

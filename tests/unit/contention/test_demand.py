@@ -179,9 +179,9 @@ def vms(draw):
     def column(low, high):
         return draw(arrays.arrays(np.float64, count, elements=strategies.floats(low, high)))
     usage = demand_estimator.Usage(*(column(0, 4) for _ in range(3)), column(0, 1e5), column(0, 1e5),
-                         column(0, 50), column(0, 50), column(0, 4), column(0, 100))
+                                   column(0, 50), column(0, 50), column(0, 4), column(0, 100))
     baseline = demand_estimator.Baseline(column(0, 1), column(0, 1), column(0, 1), column(0, 1),
-                               column(0, 1))
+                                         column(0, 1))
     return usage, baseline, draw(strategies.sampled_from([1.0, 2.0, 8.0]))
 
 

@@ -154,7 +154,7 @@ class TestChange(unittest.TestCase):
                 watched = Watched()
                 watched.polls(30, QUIET.usage())
                 mixed = demand_estimator.of_columns((1 - share) * QUIET.usage().columns
-                                          + share * HAMMER.usage().columns)
+                                                    + share * HAMMER.usage().columns)
                 watched.poll(mixed)
                 watched.poll(HAMMER.usage())
                 self.assertGreater(watched.profiles().mean[0, 0], 0.7 * HAMMER.demand[0])

@@ -189,7 +189,7 @@ class TestDemand(unittest.TestCase):
         # A guest that reads, limited to 50 a second: 18.81 ms a read, undisturbed 0.01.
         told = attribute(usage(0.057, 0.019, 0.0, 49.9, 0.939), limits(reads=50))
         found = demand_estimator.uncontended(told.usage, synthetic.known(1e-5), synthetic.PLAIN, 1.0,
-                                   told.bounds)
+                                             told.bounds)
         np.testing.assert_allclose(found.demand[0, 0], 49.9, rtol=0.01)
         self.assertLess(found.most[0, 0], 50.01)
 

@@ -24,7 +24,7 @@ BERLIN = 'Mon-Fri 08:00-18:00 Europe/Berlin'
 def told(text, *windows):
     """Return what is said at a time, which is ISO 8601 with its offset."""
     return parameters.standstill([parameters.Window.parse(one) for one in windows],
-                               datetime.datetime.fromisoformat(text).timestamp())
+                                 datetime.datetime.fromisoformat(text).timestamp())
 
 
 class WindowTestCase(unittest.TestCase):

@@ -51,7 +51,7 @@ class LearntTest(unittest.TestCase):
 
     def test_a_suspension_that_is_over_holds_no_vm(self):
         found = engine_feedback.heeded(placement_constraints.Constraints(), engine_feedback.Feedback({KIND: NOW}), state(),
-                              NOW)
+                                       NOW)
         self.assertEqual({}, dict(found.immovable))
 
     def test_of_two_cooldowns_the_longer_counts(self):
@@ -63,7 +63,7 @@ class LearntTest(unittest.TestCase):
     def test_each_move_is_told_with_those_whom_it_relieves(self):
         known = state()
         made = planner.plan_moves(assessment.Assessor(known),
-                                   placement_constraints.Constraints(), plan.Parameters(), NOW)
+                                  placement_constraints.Constraints(), plan.Parameters(), NOW)
         left, *told = engine_feedback.documents(made, known, 'audit-1', NOW)
         self.assertEqual([(move.uuid, 'h1', 'h2') for move in made.moves],
                          [(one['own']['vm'], one['source'], one['destination']) for one in told])
@@ -87,9 +87,9 @@ class LearntTest(unittest.TestCase):
 
     def test_what_is_left_is_told_whole(self):
         rules = placement_constraints.Constraints(immovable={'heavy': 'is locked'},
-                                        closed={'h2': 'it is disabled'})
+                                                  closed={'h2': 'it is disabled'})
         made = planner.plan_moves(assessment.Assessor(state()), rules,
-                                   plan.Parameters(explained=9), NOW)
+                                  plan.Parameters(explained=9), NOW)
         document = json.loads(json.dumps(plan.audit_document(made, 'audit-1', NOW)))
         self.assertEqual(document, plan.read_audit({**document, 'later': 'release'}))
         (host,) = document['hosts']

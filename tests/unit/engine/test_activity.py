@@ -43,7 +43,7 @@ class ActivityTest(unittest.TestCase):
 
     def test_work_that_lasts_long_is_done_less_often(self):
         pauses = [periodic_task.Activity('Collecting', self.work, interval, clock=lambda: self.now,
-                                    longest=longest).once()
+                                         longest=longest).once()
                   for interval, longest in ((30.0, 60.0), (3.0, 6.0), (2.5, 3.5), (1.0, 2.0),
                                             (1.0, 1.5))]
         # It takes two seconds.

@@ -348,7 +348,7 @@ class Cloud:
         if free:
             cluster = dataclasses.replace(cluster, own_wait=np.zeros(len(cluster.uuids)))
         return planner.plan_moves(assessment.Assessor(cluster),
-                                   parameters=plan.Parameters(noise=0.1), now=self.source.now)
+                                  parameters=plan.Parameters(noise=0.1), now=self.source.now)
 
 
 class AuditTestCase(unittest.TestCase):

@@ -161,6 +161,6 @@ class SilenceTest(unittest.TestCase):
         def back(since, until, names):
             found = read(since, until, names)
             return samples.Readings(found.resources, found.meters, found.row, found.at - 7200.0,
-                                     found.values)
+                                    found.values)
         self.source.read = back
         self.assertEqual({None}, {one.everywhere for one in self.after(30)})

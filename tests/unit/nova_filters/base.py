@@ -135,7 +135,7 @@ class JudgeCase(testtools.TestCase):
                   'mode': 'enforce', 'pending_directory': os.path.join(self.directory, 'p'),
                   **changes}
         found = request_assessor.RequestAssessor(policy.Options(self.snapshot_file, self.source, **values), LOG,
-                            connect=self.connect)
+                                                 connect=self.connect)
         self.addCleanup(found.close)
         return found
 

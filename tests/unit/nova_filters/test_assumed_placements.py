@@ -37,7 +37,7 @@ class TestRecord(unittest.TestCase):
 
     def test_a_sibling_hears_how_long_one_waits_for_its_own_limits(self):
         record = assumed_placements.Placement('x', 'host', 'node', newcomer_profiles.own(np.ones(4), 0.4),
-                                   limits.NONE, 0.0).to_record()
+                                              limits.NONE, 0.0).to_record()
         self.assertEqual(0.4, assumed_placements.Placement.from_record(record).profile.own_wait)
         # One of an earlier release does not say.
         del record['own_wait']

@@ -301,7 +301,7 @@ class PathTest(DecisionCase):
     def test_one_that_fails_does_not_take_others_along(self):
         posted = []
         kept = decision_record.DecisionQueue(lambda method, document: posted.append(document['vm']),
-                                   log_once.FaultLog(base.LOG))
+                                             log_once.FaultLog(base.LOG))
         self.write({'a': {}})
         judge = self.judge()
         for number in range(5):
@@ -318,7 +318,7 @@ class PathTest(DecisionCase):
     def test_too_many_are_dropped_and_counted(self):
         posted = []
         kept = decision_record.DecisionQueue(lambda method, document: posted.append(document['vm']),
-                                   log_once.FaultLog(base.LOG))
+                                             log_once.FaultLog(base.LOG))
         self.write({'a': {}})
         judge = self.judge()
         objects.register_all()

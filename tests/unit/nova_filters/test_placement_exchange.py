@@ -168,7 +168,7 @@ class ExchangeTest(testtools.TestCase):
     @staticmethod
     def placement(uuid, at=None):
         return assumed_placements.Placement(uuid, 'host', 'node', newcomer_profiles.own(base.BUSY), limits.NONE,
-                                 time.time() if at is None else at)
+                                            time.time() if at is None else at)
 
     @staticmethod
     def heard(one):

@@ -70,7 +70,7 @@ class TestOverlay(unittest.TestCase):
 
     def assess(self, assessor, uuid='new', changes=None, expected=None):
         return reassessment.reassess(assessor, uuid, newcomer_profiles.own(VM), limits.NONE, changes or {},
-                              expected or {}, 0.0)
+                                     expected or {}, 0.0)
 
     @hypothesis.given(synthetic.hosts(), synthetic.profiles(), synthetic.profiles())
     @hypothesis.settings(deadline=None)
@@ -101,7 +101,7 @@ class TestOverlay(unittest.TestCase):
             came = instance_changes.Change(frozenset(), {'early': instance_changes.Arrival(
                 'early', newcomer_profiles.own(loop, own_wait), limits.Limits(1.05))})
             found, _ = reassessment.reassess(assessor, 'vm', newcomer_profiles.own(loop), limits.NONE, {1: came},
-                                      {}, 0.0)
+                                             {}, 0.0)
             self.assertEqual(refused, bool(found.refused[1]))
 
     def test_what_is_foreseen_leaves_a_moving_vm_out_as_well(self):
@@ -127,7 +127,7 @@ class TestOverlay(unittest.TestCase):
             {'moving': 'pool'})
         settings = assessment.Settings(pools={'pool': queues.Pool(0.0002, 1.0)})
         found, _ = reassessment.reassess(assessment.Assessor(state, settings), 'moving', waiting(vm),
-                                  limits.NONE, {changed: arrived('early', early)}, {}, 1000.0)
+                                         limits.NONE, {changed: arrived('early', early)}, {}, 1000.0)
         for host in range(len(hosts)):
             after = state.moved({'moving': state.hosts[host]})
             if host in (home, changed):
@@ -192,5 +192,5 @@ class TestOverlay(unittest.TestCase):
         host = data.draw(strategies.integers(0, len(hosts) - 1))
         plain, _ = reassessment.reassess(assessor, 'new', waiting(vm), limits.Limits(1.5), {}, {}, 0)
         told, _ = reassessment.reassess(assessor, 'new', waiting(vm), limits.Limits(1.5),
-                                 {host: instance_changes.Change(gone={'missing'})}, {}, 0)
+                                        {host: instance_changes.Change(gone={'missing'})}, {}, 0)
         self.assert_same(plain, told)

@@ -27,7 +27,6 @@ from tracon_watcher import errors
 from tracon_watcher.placement import snapshot
 
 
-
 class FileTest(base.JudgeCase):
 
     def setUp(self):

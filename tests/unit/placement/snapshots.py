@@ -80,10 +80,10 @@ def built(draw, identity=(3, 7)):
         draw(strategies.sampled_from(TIMES)),
         draw(strategies.sampled_from([None, 2, 64]))) for name, vms in residents.items()]
     history = {key: newcomer_profiles.Profile(np.full(4, draw(strategies.sampled_from([1.0, 2.5]))),
-                                     np.zeros(4), draw(strategies.integers(1, 2)),
-                                     key or 'all VMs',
-                                     own_wait=draw(strategies.sampled_from([0.0, 0.5])),
-                                     storage_wait=draw(strategies.sampled_from(
+                                              np.zeros(4), draw(strategies.integers(1, 2)),
+                                              key or 'all VMs',
+                                              own_wait=draw(strategies.sampled_from([0.0, 0.5])),
+                                              storage_wait=draw(strategies.sampled_from(
                                          [math.nan, 0.5])))
                for key in draw(strategies.sets(strategies.sampled_from(['', 'small', 'p|f|i'])))}
     state = cluster.build(hosts, history, identity[1], draw(strategies.sampled_from(TIMES)))

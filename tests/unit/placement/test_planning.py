@@ -306,7 +306,7 @@ class PlanTestCase(unittest.TestCase):
             with self.subTest(expected=expected):
                 state = hosts([resident('a', 0.1, tolerance), resident('b', 0.5)], [])
                 soft = placement_constraints.Group('soft', placement_constraints.Policy.SOFT_AFFINITY,
-                                         frozenset(('a', 'b')))
+                                                   frozenset(('a', 'b')))
                 made = planner.plan_moves(
                     assess(state), placement_constraints.Constraints(groups=(soft,)), now=NOW)
                 self.assertEqual(expected, len(made.moves))
@@ -314,7 +314,7 @@ class PlanTestCase(unittest.TestCase):
     def test_members_of_an_affinity_group_elsewhere_hold_one_back(self):
         for elsewhere, expected in ((0, 1), (1, 0)):
             group = placement_constraints.Group('g', placement_constraints.Policy.AFFINITY,
-                                      frozenset(('victim', 'far')), elsewhere=elsewhere)
+                                                frozenset(('victim', 'far')), elsewhere=elsewhere)
             rules = placement_constraints.Constraints(immovable={'culprit': 'stays'}, groups=(group,))
             made = planner.plan_moves(assess(self.crowded()), rules, now=NOW)
             self.assertEqual(expected, len(made.moves))

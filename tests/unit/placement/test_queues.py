@@ -361,7 +361,7 @@ class PoolTest(unittest.TestCase):
             pools=self.POOLS, maximum_age=10.0))
         self.assertFalse(judged.assess(newcomer_profiles.own(many), now=100.0).refused.any())
         vague = newcomer_profiles.Profile(many, np.array([800.0, 0.0, 0.0, 0.0]), 3, 'kind',
-                                 storage_wait=0.9)
+                                          storage_wait=0.9)
         self.assertFalse(self.assessor.assess(vague).refused.any())
 
     def test_requests_of_one_whose_wait_is_unknown_take_as_long_as_others(self):

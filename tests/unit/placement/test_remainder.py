@@ -97,7 +97,7 @@ class TestRemainders(unittest.TestCase):
             zones={f'h{place}': 'north' for place in range(6)},
             bound_to_zone={'culprit': 'north'},
             groups=(placement_constraints.Group('g', placement_constraints.Policy.ANTI_AFFINITY,
-                                      frozenset(('culprit', 'other'))),))
+                                                frozenset(('culprit', 'other'))),))
         _made, remainders = left(dataclasses.replace(found, cores=cores), rules)
         self.assertEqual({
             Against.CLOSED: ('h1', 1, 'takes no VM: it is disabled'),
@@ -157,7 +157,7 @@ class TestRemainders(unittest.TestCase):
             cluster.Host('h0', tuple(crowd), synthetic.HOST_TYPE, 'pool', NOW, 1),
             cluster.Host('h1', (resident('other', 0.01),), synthetic.HOST_TYPE, 'pool', NOW, 1)])
         soft = placement_constraints.Group('g', placement_constraints.Policy.SOFT_ANTI_AFFINITY,
-                                 frozenset(('culprit', 'other')))
+                                           frozenset(('culprit', 'other')))
         _made, found = left(harmed, placement_constraints.Constraints(
             immovable={'quiet': 'is locked'}, groups=(soft,)),
             plan.Parameters(min_gain=0.01, migration_cost=0.0))

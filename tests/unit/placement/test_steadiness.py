@@ -78,8 +78,8 @@ def rules(state, slots, cooldown_until=None):
 def audit(state, slots=4, cooldown_until=None, now=0.0):
     """Make a plan."""
     return planner.plan_moves(assessment.Assessor(state),
-                               rules(state, slots, cooldown_until), PARAMETERS, now,
-                               assignment.least_cost)
+                              rules(state, slots, cooldown_until), PARAMETERS, now,
+                              assignment.least_cost)
 
 
 class NoiseTestCase(unittest.TestCase):

@@ -25,7 +25,7 @@ from tracon_watcher.placement import newcomer_profiles
 def found(response, row, excess):
     """A breach on the first host."""
     return assessment.Found(response, np.array([0]), np.array([row]), np.array([excess]),
-                         np.array([1.0]), np.array([0.5]))
+                            np.array([1.0]), np.array([0.5]))
 
 
 class TestWorst(unittest.TestCase):
@@ -36,7 +36,7 @@ class TestWorst(unittest.TestCase):
                                                   cluster.Resident('b', np.ones(4))),
                                             synthetic.HOST_TYPE)])
         self.judged = assessment.Assessment.unknown(state, np.zeros(1, dtype=np.intp),
-                                                 newcomer_profiles.own(np.ones(4)))
+                                                    newcomer_profiles.own(np.ones(4)))
 
     def test_of_equals_the_first_is_named_and_counted(self):
         for first, second in ((0.5, 0.5), (0.5, 0.5 + 1e-13), (0.5 + 1e-13, 0.5)):

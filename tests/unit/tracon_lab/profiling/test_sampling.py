@@ -40,7 +40,7 @@ class Reader:
                                   reads, 0 * reads, reads * 2e6, 0 * reads])
         values[np.isin(at, self.missing), 3] = np.nan
         return samples.Readings(('other', 'vm'), tuple(meters), np.ones(len(at), dtype=np.intp),
-                                 at, values)
+                                at, values)
 
 
 class TestSampling(unittest.TestCase):
