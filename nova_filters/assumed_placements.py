@@ -298,7 +298,8 @@ class AssumedPlacements:
         self._placements: dict[str, Placement] = {}
         self._expected: dict[str, Placement] = {}
         self._known: collections.OrderedDict[
-            str, tuple[newcomer_profiles.Profile, limits_module.Limits]] = collections.OrderedDict()
+            str,
+            tuple[newcomer_profiles.Profile, limits_module.Limits]] = collections.OrderedDict()
         self._lock = threading.Lock()
 
     def add(self, placements: Iterable[Placement]) -> None:

@@ -275,7 +275,8 @@ class DecisionQueue:
                 self._captured.popleft()
                 self._dropped += 1
 
-    def settled(self, found: list[assumed_placements.Placement], failed: list[str], now: float) -> None:
+    def settled(self, found: list[assumed_placements.Placement], failed: list[str],
+                now: float) -> None:
         """Keep which hosts were chosen, and which VMs came to nothing."""
         self._settled.extend((one.uuid, (one.node, one.host), one.at) for one in found)
         self._settled.extend((uuid, (), now) for uuid in failed)

@@ -241,7 +241,8 @@ class InstanceChanges:
         self._window = 0
         self._lock = threading.Lock()
 
-    def changes(self, assessor: assessment.Assessor, hosts: hosts_module.HostStates, rows: IntArray,
+    def changes(self, assessor: assessment.Assessor, hosts: hosts_module.HostStates,
+                rows: IntArray,
                 pending: pending_module.AssumedPlacements, newcomer_uuid: str, now: float,
                 stale: BoolArray) -> dict[int, Change]:
         """Return the changes of those of the hosts that have any, by the snapshot's index.

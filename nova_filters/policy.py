@@ -135,7 +135,8 @@ class Policy:
         return modes
 
 
-def of_hosts(hosts: hosts_module.HostStates, default: Mode, faults: faults_module.FaultLog) -> Policy:
+def of_hosts(hosts: hosts_module.HostStates, default: Mode,
+             faults: faults_module.FaultLog) -> Policy:
     """Return what holds on these hosts.
 
     An invalid value counts as unset, with one log line.

@@ -44,10 +44,12 @@ class Part:
 
 def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
              limits: limits_module.Limits | list[limits_module.Limits],
-             changes: dict[int, instance_changes.Change], expected: dict[int, instance_changes.Arrivals],
+             changes: dict[int, instance_changes.Change],
+             expected: dict[int, instance_changes.Arrivals],
              now: float,
              recall: AssessmentCache | None = None,
-             parts: list[Part] | None = None) -> tuple[assessment.Assessment, assessment.Assessment]:
+             parts: list[Part] | None = None) -> tuple[assessment.Assessment,
+                                                       assessment.Assessment]:
     """Assess a newcomer on the snapshot and on what is known beyond it.
 
     A VM that the snapshot shows is taken off the host where it is: it is never part of its own
@@ -128,7 +130,8 @@ def _replace(result: assessment.Assessment, assessor: assessment.Assessor,
                                 for vm in changes[index].arrived.values()],
                                {vm.uuid: backend for index in chosen
                                 for vm in changes[index].arrived.values()
-                                if (backend := storage_backends.brought(cluster, vm.uuid, vm.profile))})
+                                if (backend := storage_backends.brought(cluster, vm.uuid,
+                                                                        vm.profile))})
     here = limits
     if not isinstance(limits, limits_module.Limits):
         here = [limits[index] for index in (*chosen, *left)]

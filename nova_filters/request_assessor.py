@@ -84,12 +84,15 @@ class RequestAssessor:
         else:
             self.source = snapshot_client.FileSource(options.snapshot_file, self.snapshots)
         self._choices = selection_tracker.SelectionTracker(self.pending, self._on_settled)
-        self._exchange = None if not options.pending_directory else assumed_placements.PlacementExchange(
-            options.pending_directory, options.pending_expiry_seconds, self.faults)
+        self._exchange = None
+        if options.pending_directory:
+            self._exchange = assumed_placements.PlacementExchange(
+                options.pending_directory, options.pending_expiry_seconds, self.faults)
         self._outbox: list[pending_module.Placement] = []
         self._cancelled: list[str] = []
         self._outbox_lock = threading.Lock()
-        self._residency = instance_changes.InstanceChanges(options.pending_expiry_seconds, self._on_superseded)
+        self._residency = instance_changes.InstanceChanges(options.pending_expiry_seconds,
+                                                           self._on_superseded)
         self._latest = hosts_module.Latest()
         self._background = periodic_worker.PeriodicWorker(self._work, self.faults)
         # In a thread of its own: the file system of the directory may never answer.
@@ -189,7 +192,8 @@ class RequestAssessor:
             request.never_refused(spec, present is not None),
             options.on_all_refused == 'least_harm',
             decision_record.Circumstances(now, prepared.content.identity, profile, assessor,
-                                          parts[0] if parts else None, storage_backends.pool_of(cluster, present)),
+                                          parts[0] if parts else None,
+                                          storage_backends.pool_of(cluster, present)),
             alternates)
 
     def close(self) -> None:
@@ -202,7 +206,8 @@ class RequestAssessor:
         if self._decisions is not None:
             self._decisions.capture(judged, spec, outcome)
 
-    def _profile(self, assessor: assessment.Assessor, spec, uuid: str) -> newcomer_profiles.Profile:
+    def _profile(self, assessor: assessment.Assessor, spec,
+                 uuid: str) -> newcomer_profiles.Profile:
         cluster = assessor.cluster
         row = cluster.resident_index.get(uuid)
         if row is not None:
@@ -257,7 +262,8 @@ class RequestAssessor:
 
     def _report(self, judged: judgements.SchedulingResult, hosts, outcome: str) -> None:
         if self._log.isEnabledFor(logging.INFO) and hosts.any():
-            self._log.info('%s', scheduling_result.refusal_text(scheduling_result.refusal_content(judged, hosts, outcome)))
+            self._log.info('%s', scheduling_result.refusal_text(
+                scheduling_result.refusal_content(judged, hosts, outcome)))
 
     def _on_settled(self, found: list[pending_module.Placement], failed: list[str]) -> None:
         self.pending.add(found)

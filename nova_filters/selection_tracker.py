@@ -70,7 +70,8 @@ class SelectionTracker:
         """Whether any request is watched."""
         return bool(self._open)
 
-    def watch(self, spec, uuid: str, states: list, counts: list[int], profile: newcomer_profiles.Profile,
+    def watch(self, spec, uuid: str, states: list, counts: list[int],
+              profile: newcomer_profiles.Profile,
               limits_at: Callable[[int], limits_module.Limits], now: float) -> None:
         """Watch a request, or the next instance of one that asks for several."""
         watched = Watched(weakref.ref(spec), uuid, states, counts, profile, limits_at, now)

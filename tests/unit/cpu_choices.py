@@ -155,7 +155,8 @@ def scheduled():
     assessor = assessment.Assessor(state(60))
     found = {}
     for name, share in (('small', 0.2), ('large', 1.0), ('nothing', 0.0)):
-        profile = newcomer_profiles.Profile(share * SORTS[0] * synthetic.CAPACITY, np.zeros(4), 3, 'all')
+        profile = newcomer_profiles.Profile(share * SORTS[0] * synthetic.CAPACITY, np.zeros(4), 3,
+                                            'all')
         judged = assessor.assess(profile, limits.Limits(2.2, 0.2))
         count = len(assessor.cluster.hosts)
         states = [types.SimpleNamespace(host=host) for host in assessor.cluster.hosts]
@@ -174,7 +175,8 @@ def scheduled():
             'recorded': [[one['host'], one['rank'], one['refused'], (one['worst'] or {}).get('vm'),
                           one['reasons']] for one in written['hosts']]}
         if of_request.refused().any():
-            logged = scheduling_result.refusal_content(of_request, of_request.refused(), 'an outcome')
+            logged = scheduling_result.refusal_content(of_request, of_request.refused(),
+                                                       'an outcome')
             found[name]['logged'] = [logged['reasons'], [
                 [one['host'], one['vm'], one['response']] for one in logged['worst']]]
     return found

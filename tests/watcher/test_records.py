@@ -116,7 +116,8 @@ class RecordsTestCase(testtools.TestCase):
 class RulesTestCase(test_residency.ReconcileCase):
 
     def build(self, recorded):
-        return constraints_builder.build(self.found, self.model, test_residency.WISHES, self.state.host_index,
+        return constraints_builder.build(self.found, self.model, test_residency.WISHES,
+                                         self.state.host_index,
                                          recorded)
 
     def test_one_whose_migration_failed_cools_down_ever_longer(self):

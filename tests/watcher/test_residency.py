@@ -271,7 +271,8 @@ class ReconcileTestCase(ReconcileCase):
         found = dataclasses.replace(self.found, servers=servers, leaving={'a': 'h2'})
         known = reconcile.reconcile(self.known, self.model, found)
         self.assertEqual('h1', known.hosts[known.host[known.resident_index['a']]])
-        self.assertNotIn('h1', constraints_builder.build(found, self.model, WISHES, known.host_index).closed)
+        self.assertNotIn('h1', constraints_builder.build(found, self.model, WISHES,
+                                                         known.host_index).closed)
 
     def test_who_is_about_to_stand_still_demands_nothing(self):
         for task, still in (('deleting', True), ('powering-off', True), ('suspending', True),

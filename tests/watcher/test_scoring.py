@@ -85,7 +85,8 @@ class ScoringTestCase(unittest.TestCase):
         self.addCleanup(cfg.CONF.clear_override, 'snapshot_source', options.GROUP.name)
         listening = mock.Mock(current=snapshot.Snapshot(
             STATE, 60.0, 1, {synthetic.HOST_TYPE: learnt}))
-        return mock.patch.object(snapshot_source, 'listening', autospec=True, return_value=listening)
+        return mock.patch.object(snapshot_source, 'listening', autospec=True,
+                                 return_value=listening)
 
     def test_what_the_engine_has_learnt_counts_for_hosts_of_the_type(self):
         with self.told(queues.Learnt(gain=2.0)):

@@ -57,6 +57,7 @@ def build(hosts: int, vms_per_host: int, limited: float, storage: str = cluster_
             for row in range(vms_per_host)), HOST_TYPE, storage, now, cores)
         for index in range(hosts)]
     typical = (demand.reshape(-1, COUNT) if vms_per_host else capacity(cores)[None, :] / 40)[:1000]
-    history = {newcomer_profiles.ALL: newcomer_profiles.Profile(typical.mean(axis=0), typical.std(axis=0), 1000,
+    history = {newcomer_profiles.ALL: newcomer_profiles.Profile(typical.mean(axis=0),
+                                                                typical.std(axis=0), 1000,
                                                                 'all VMs')}
     return cluster_module.build(listed, history, 1, now)

@@ -83,7 +83,8 @@ class Telemetry:
         if foretold is not None:
             key = newcomer_profiles.kind_keys(*self.kind(foretold))[0]
             history[key] = newcomer_profiles.Profile(foretold.profile, np.zeros(4), 1, 'oracle',
-                                                     storage_wait=self._storage_wait(foretold.program))
+                                                     storage_wait=self._storage_wait(
+                                                         foretold.program))
         now = time.time()
         return cluster.build([cluster.Host(
             host, tuple(cluster.Resident(vm.uuid, vm.profile, vm.request.limits,

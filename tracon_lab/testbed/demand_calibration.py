@@ -229,7 +229,8 @@ def _missed(beside: Cases, learnt: documents.Calibrated) -> float:
     kinds = [wrong[(beside.paced == paced)[:, None] & np.isfinite(wrong)]
              for paced in (False, True)]
     usage, cpu, vcpus = mixes.thinking()
-    found = demand_estimator.uncontended(usage, demand_estimator.undisturbed(len(usage)), learnt, vcpus)
+    found = demand_estimator.uncontended(usage, demand_estimator.undisturbed(len(usage)), learnt,
+                                         vcpus)
     kinds.append(np.abs(found.demand[:, CPU.start] / cpu - 1.0))
     return float(np.mean([values.mean() for values in kinds if len(values)]))
 

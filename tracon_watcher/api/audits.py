@@ -86,7 +86,8 @@ def find(request: webob.Request, caller: policies.Caller, known: states.States,
     shown = list(found[:limit])
     state = known.present()
     return {'moves': [_described(one, state) for one in shown],
-            'links': parameters.links(request, len(found) > limit, shown[-1]['id'] if shown else None),
+            'links': parameters.links(request, len(found) > limit,
+                                      shown[-1]['id'] if shown else None),
             'state': None if state is None else state.describe()}
 
 

@@ -92,7 +92,8 @@ def _learnt(state: states.State) -> Iterator[core.Metric]:
         yield family
 
 
-def _suffering(state: states.State, now: current_interference.CurrentInterference) -> Iterator[core.Metric]:
+def _suffering(state: states.State,
+               now: current_interference.CurrentInterference) -> Iterator[core.Metric]:
     known = now.known
     yield core.GaugeMetricFamily('tracon_vms_in_breach', 'VMs that breach a limit, as predicted.',
                                  value=float(now.breached.any(axis=0).sum()))

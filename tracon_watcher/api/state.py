@@ -187,11 +187,13 @@ class State:
 
     def agreement(self) -> IntArray:
         """Return whether observed and predicted slowdowns agree, (n,)."""
-        return current_interference.agreement(self.present(), self.view.observed, self.view.observed_error)
+        return current_interference.agreement(self.present(), self.view.observed,
+                                              self.view.observed_error)
 
     def culprits(self) -> attribution.Culprits:
         """Return who slows each VM down most, and what each costs others."""
-        found: attribution.Culprits = self._once('culprits', lambda: attribution.find_culprits(self.moment))
+        found: attribution.Culprits = self._once('culprits',
+                                                 lambda: attribution.find_culprits(self.moment))
         return found
 
     def neighbours(self, row: int, turn: Callable[[], contextlib.AbstractContextManager[None]]

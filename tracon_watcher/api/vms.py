@@ -56,7 +56,8 @@ def find(request: webob.Request, caller: policies.Caller, known: states.States,
     rows = _chosen(query, caller, state)
     if not open_to:
         _refuse_revealing(query)
-    rows = parameters.ordered(query, _keys(state), (('uuid', 'asc'),), state.vm_order('uuid'), rows)
+    rows = parameters.ordered(query, _keys(state), (('uuid', 'asc'),), state.vm_order('uuid'),
+                              rows)
     rows, more = parameters.page(query, rows, state.cluster.resident_index.get, largest)
     listed = _counted(describe(state, rows, open_to, caller.project), records, state)
     return {'vms': listed, 'links': parameters.links(request, more,

@@ -178,7 +178,8 @@ def _document(move: moves.Move, measured: Sequence[outcomes.Outcome]) -> dict[st
 
 
 def api_servers(conf: cfg.ConfigOpts, engine: engines.Engine,
-                storage: storages.Storage, after: migration_tracker.MigrationTracker) -> list[server.Server]:
+                storage: storages.Storage,
+                after: migration_tracker.MigrationTracker) -> list[server.Server]:
     """Return what is to be started beside the engine."""
     registry = prometheus_client.CollectorRegistry()
     registry.register(metrics.EngineCollector(engine, after, lambda: _published(engine)))

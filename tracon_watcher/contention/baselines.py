@@ -107,7 +107,8 @@ class Baselines:
         """
         seen = demand_estimator.of_columns(sums.reshape(-1, sums.shape[2]))
         shape = (*sums.shape[:2], KINDS)
-        asked = np.column_stack([seen.reads, seen.writes, demand_estimator.expected_delay(seen, learnt)])
+        asked = np.column_stack([seen.reads, seen.writes,
+                                 demand_estimator.expected_delay(seen, learnt)])
         took = np.column_stack([seen.read_time, seen.write_time, seen.delay - seen.throttled])
         told = (asked >= _LEAST) & (took > 0)
         # What requests take at the limit of an own disk says nothing of the storage.

@@ -197,7 +197,8 @@ class _Limited:
     reached: BoolArray
 
 
-def _limited(time: FloatArray, usage: demand_estimator.Usage, columns: tuple[int, ...], share: FloatArray,
+def _limited(time: FloatArray, usage: demand_estimator.Usage, columns: tuple[int, ...],
+             share: FloatArray,
              possible: FloatArray, vcpus: FloatArray) -> _Limited:
     took = np.nan_to_num(time)
     both = np.nan_to_num(usage.read_time) + np.nan_to_num(usage.write_time)
@@ -209,7 +210,8 @@ def _limited(time: FloatArray, usage: demand_estimator.Usage, columns: tuple[int
     return _Limited(np.where(reached, took, 0.0), np.where(reached, took, part * took), each)
 
 
-def _bounds(usage: demand_estimator.Usage, size: FloatArray, limits: Limits) -> demand_estimator.Bounds:
+def _bounds(usage: demand_estimator.Usage, size: FloatArray,
+            limits: Limits) -> demand_estimator.Bounds:
     """Return what limits allow of requests as large as they were."""
     rates = (usage.reads, usage.writes, usage.reads + usage.writes)
     sizes = (size[:, 0], size[:, 1], size[:, 0] + size[:, 1])

@@ -194,7 +194,8 @@ class ProfileTracker:
         reads, writes, running, host = found.demand.T
         # As if it had never waited: what it did is told by the old baseline, and no new one.
         never = np.zeros_like(running)
-        settled = demand_estimator.Usage(running, never, host, reads, writes, never, never, never, never)
+        settled = demand_estimator.Usage(running, never, host, reads, writes, never, never, never,
+                                         never)
         length = seconds.reshape(-1, 1)
         self._slots.replace(rows, np.hstack([length, length * settled.columns]).reshape(
             *seconds.shape, _COLUMNS))
@@ -266,7 +267,8 @@ class ProfileTracker:
         """See whether demands are other ones than before, and take the interval down."""
         last, usage = self._state[rows], told.usage
         baseline = self._baselines.of(rows)
-        found = demand_estimator.uncontended(usage, baseline, self._learnt, last['vcpus'], told.bounds)
+        found = demand_estimator.uncontended(usage, baseline, self._learnt, last['vcpus'],
+                                             told.bounds)
         signal, unsure = self._signal(found, told, baseline, last['vcpus'])
         far, changed, agreed = self._compare(rows, last, end, found, usage)
         self._baselines.restart(rows[changed])
@@ -314,7 +316,8 @@ class ProfileTracker:
             last['vcpus'], found.closed)
 
     def _signal(self, found: demand_estimator.Estimate, told: own_limits.Attribution,
-                baseline: demand_estimator.Baseline, vcpus: FloatArray) -> tuple[FloatArray, BoolArray]:
+                baseline: demand_estimator.Baseline,
+                vcpus: FloatArray) -> tuple[FloatArray, BoolArray]:
         """Return slowdown, deviation and stretch, (m, 3), and where it is not sure, (m,), how much
         of the waiting is the owners'.
 
@@ -366,7 +369,8 @@ class ProfileTracker:
     def _level(self, rows: IntArray, at: FloatArray) -> levels.WindowEstimate:
         """Return what the windows of these VMs say."""
         seconds, usage, baseline = self._window(rows, at)
-        return levels.window_estimate(seconds, usage, baseline, self._learnt, self._state['vcpus'][rows],
+        return levels.window_estimate(seconds, usage, baseline, self._learnt,
+                                      self._state['vcpus'][rows],
                                       self._bounds(rows, seconds.shape[1]))
 
     def _window(self, rows: IntArray, at: FloatArray,

@@ -203,7 +203,8 @@ class WindowEstimate:
         return deviation
 
 
-def window_estimate(seconds: FloatArray, usage: demand_estimator.Usage, baseline: demand_estimator.Baseline,
+def window_estimate(seconds: FloatArray, usage: demand_estimator.Usage,
+                    baseline: demand_estimator.Baseline,
                     learnt: documents.Calibrated, vcpus: FloatArray,
                     bounds: demand_estimator.Bounds | None = None) -> WindowEstimate:
     """Return what windows say.

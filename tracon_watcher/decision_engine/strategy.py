@@ -158,7 +158,8 @@ class InterferenceStrategy(base.BaseStrategy):
             found, self.compute_model, wanted.wishes, cluster.host_index,
             self._records(since))
         if asked:
-            allowed = engine_feedback.heeded(allowed, engine_feedback.feedback(connect), cluster, now)
+            allowed = engine_feedback.heeded(allowed, engine_feedback.feedback(connect), cluster,
+                                             now)
         for host_type, taught in sorted(state.learnt.items()):
             if taught.drifted:
                 LOG.warning('Host type %(type)s is left alone: what is predicted and what is '
@@ -180,7 +181,8 @@ class InterferenceStrategy(base.BaseStrategy):
     @staticmethod
     def _without_shares(cloud: connection.Connection, state: cluster_module.ClusterState,
                         allowed: placement_constraints.Constraints,
-                        planned: Callable[[placement_constraints.Constraints], plan.Plan]) -> plan.Plan:
+                        planned: Callable[[placement_constraints.Constraints],
+                                          plan.Plan]) -> plan.Plan:
         """Return a plan that moves no VM that has shares of Manila's.
 
         Nova tells VM by VM alone, so that it is asked for those that would be moved. Where one

@@ -99,13 +99,15 @@ class Collector:
         self._reach = window
         self._failures = 0
         # No sample of two may be missed for being late.
-        self._listener = telemetry_health.Listener(max(patience, (LATE + LEAST) * polling_interval))
+        self._listener = telemetry_health.Listener(max(patience,
+                                                       (LATE + LEAST) * polling_interval))
         self._hosts: dict[str, str] = {}
         self._rules = intervals.Rules(
             resolution=max(polling_interval, reader.resolution),
             longest=max(15 * polling_interval, 60.0), shortest=min(1.0, polling_interval / 4),
             future=assessment.AHEAD)
-        self._clocks = telemetry_health.Clocks(LATE * polling_interval, window, self._rules.resolution)
+        self._clocks = telemetry_health.Clocks(LATE * polling_interval, window,
+                                               self._rules.resolution)
 
     def collect(self, inventory: cloud.Inventory, now: float) -> Collected:
         """Read what is new, and return what is known then.

@@ -68,7 +68,7 @@ class Publisher(listener.Startable, Protocol):
 
 
 class Standby(Protocol):
-    """Listens to the engine that leads, see :class:`tracon_watcher.messaging.subscriber.Standby`."""
+    """Listens to the leading engine: :class:`tracon_watcher.messaging.subscriber.Standby`."""
 
     def start(self) -> None:
         """Begin."""

@@ -127,7 +127,8 @@ def _near(before: FloatArray, after: FloatArray) -> np.ndarray:
 
 
 def _settled_history(told: Mapping[str, newcomer_profiles.Profile],
-                     history: Mapping[str, newcomer_profiles.Profile]) -> dict[str, newcomer_profiles.Profile]:
+                     history: Mapping[
+                         str, newcomer_profiles.Profile]) -> dict[str, newcomer_profiles.Profile]:
     result = {}
     for key, profile in history.items():
         old = told.get(key)

@@ -93,7 +93,8 @@ def announcement(content: Any, source: str) -> Head:
     deltas = None
     if fields.has('deltas'):
         deltas = tuple(_delta(one) for one in fields.sections('deltas'))
-    body = chunked_payload.Label.from_fields(fields.section('body')) if fields.has('body') else None
+    body = chunked_payload.Label.from_fields(
+        fields.section('body')) if fields.has('body') else None
     return Head(identity(fields), fields.string('server'), deltas, body)
 
 

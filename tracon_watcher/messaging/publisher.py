@@ -198,7 +198,8 @@ class _Endpoint:
 
     target = protocol.endpoint_target()
 
-    def __init__(self, content: snapshot_history.SnapshotHistory, server: str, on_decisions: Take, on_settled: Take,
+    def __init__(self, content: snapshot_history.SnapshotHistory, server: str, on_decisions: Take,
+                 on_settled: Take,
                  on_moves: Take, standing: Give) -> None:
         self._shelf = content
         self._server = server

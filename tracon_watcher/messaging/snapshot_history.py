@@ -39,8 +39,11 @@ class SnapshotHistory:
     def __init__(self) -> None:
         self.current: snapshot.Snapshot | None = None
         self._deltas: collections.OrderedDict[
-            engine_client.Identity, tuple[engine_client.Identity, chunked_payload.ChunkedPayload]] = collections.OrderedDict()
-        self._bodies: collections.OrderedDict[engine_client.Identity, chunked_payload.ChunkedPayload] = (
+            engine_client.Identity, tuple[
+                engine_client.Identity,
+                chunked_payload.ChunkedPayload]] = collections.OrderedDict()
+        self._bodies: collections.OrderedDict[engine_client.Identity,
+                                              chunked_payload.ChunkedPayload] = (
             collections.OrderedDict())
         self._lock = threading.Lock()
         self._packing = threading.Lock()

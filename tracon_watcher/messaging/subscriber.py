@@ -142,7 +142,8 @@ class _Session:
     def __init__(self, owner: Subscriber) -> None:
         self.wanted = threading.Event()
         self._owner = owner
-        self._announced: collections.deque[engine_client.Head] = collections.deque(maxlen=_ANNOUNCED)
+        self._announced: collections.deque[
+            engine_client.Head] = collections.deque(maxlen=_ANNOUNCED)
         self._stopped = False
         self._thread = threading.Thread(target=self._work, name='tracon-subscriber', daemon=True)
         self._transport: Any = None
@@ -175,7 +176,8 @@ class _Session:
     def announced(self, content: Any) -> None:
         """Take what an engine announces; called in the listener's thread."""
         try:
-            self._announced.append(engine_client.announcement(content, 'an announcement of the engine'))
+            self._announced.append(engine_client.announcement(content,
+                                                              'an announcement of the engine'))
         except errors.TraconError as error:
             self._say('announcement', str(error))
             self._look_at = 0.0
@@ -304,8 +306,9 @@ class _Session:
                 'tracon-engine has newer snapshots before one was fetched')
         content = self._owner.run(_whole, head.body, data)
         if content.identity != head.identity:
-            raise engine_client.EngineRefused('tracon-engine has sent snapshot {}.{} for {}.{}'.format(
-                *content.identity, *head.identity))
+            raise engine_client.EngineRefused(
+                'tracon-engine has sent snapshot {}.{} for {}.{}'.format(
+                    *content.identity, *head.identity))
         known = self._known()
         if known is None or content.identity > known:
             self._take(content)
@@ -401,7 +404,8 @@ def _pause(failures: int, longest: float = _LONGEST_PAUSE) -> float:
             * random.uniform(0.8, 1.2))
 
 
-def _applied(content: snapshot.Snapshot, label: chunked_payload.Label, data: bytes) -> snapshot.Snapshot:
+def _applied(content: snapshot.Snapshot, label: chunked_payload.Label,
+             data: bytes) -> snapshot.Snapshot:
     return delta.apply(content, chunked_payload.lines(label, data, 'a delta'), 'a delta')
 
 

@@ -145,7 +145,8 @@ class ListHostType(command.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Iterator[Any]]:
         client = self.app.client_manager.interference
-        found = client.find('host_types', 'host_type', columns.sorting(parsed_args.sort, TYPE_KEYS),
+        found = client.find('host_types', 'host_type',
+                            columns.sorting(parsed_args.sort, TYPE_KEYS),
                             parsed_args.limit, parsed_args.marker)
         return _COLUMNS, (_type_row(one) for one in found)
 

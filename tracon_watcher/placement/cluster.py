@@ -321,7 +321,8 @@ class ClusterState:
         return self.with_residents([(host_index, uuid, newcomer_profiles.own(profile), limits)])
 
     def with_residents(
-            self, arrived: Sequence[tuple[int, str, newcomer_profiles.Profile, limits_module.Limits]],
+            self,
+            arrived: Sequence[tuple[int, str, newcomer_profiles.Profile, limits_module.Limits]],
             storage: Mapping[str, str] | None = None) -> ClusterState:
         """Return the state with more residents: host index, uuid, profile and limits of each.
 

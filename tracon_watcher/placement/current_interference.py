@@ -74,7 +74,8 @@ class CurrentInterference:
         return np.asarray(~np.isnan(self.exponent[0]))
 
 
-def current_interference(assessor: assessment.Assessor, now: float | None = None) -> CurrentInterference:
+def current_interference(assessor: assessment.Assessor,
+                         now: float | None = None) -> CurrentInterference:
     """Say what every resident suffers.
 
     On hosts that are unknown no VM's slowdown is known.
@@ -91,7 +92,8 @@ def current_interference(assessor: assessment.Assessor, now: float | None = None
                           (upper, law.bound(confidence))):
         found[:, law.residents] = values
         found[:, status[assessor.cluster.host] != assessment.Status.KNOWN] = np.nan
-    return CurrentInterference(exponent, lower, upper, assessor.breaches_by_response() & ~np.isnan(exponent),
+    return CurrentInterference(exponent, lower, upper,
+                               assessor.breaches_by_response() & ~np.isnan(exponent),
                                status)
 
 

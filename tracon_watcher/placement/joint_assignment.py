@@ -28,7 +28,8 @@ from tracon_watcher.placement import storage_backends
 Assign = Callable[[FloatArray], 'IntArray | None']
 
 
-def destinations(assessor: assessment.Assessor, room: placement_constraints.Occupancy, uuids: Sequence[str],
+def destinations(assessor: assessment.Assessor, room: placement_constraints.Occupancy,
+                 uuids: Sequence[str],
                  assign: Assign, cost: float, now: float) -> list[tuple[str, int]] | None:
     """Return (uuid, host index) of the moves that together leave the least harm.
 

@@ -114,7 +114,8 @@ class PlanState:
             kept.stale = set()
         return kept.score
 
-    def attempt(self, uuid: str, destination: int) -> MoveEvaluation | placement_constraints.Obstacle:
+    def attempt(self, uuid: str,
+                destination: int) -> MoveEvaluation | placement_constraints.Obstacle:
         """Judge one move; see :func:`tracon_watcher.placement.plan_state.evaluate`."""
         found = self._trials.get((uuid, destination))
         if found is None:
@@ -209,7 +210,8 @@ def evaluate(before: assessment.Assessor, uuid: str, cost: float,
              noise: float = 0.0) -> MoveEvaluation | Obstacle:
     """Judge one move.
 
-    Storage stays what it is (:mod:`tracon_watcher.placement.storage_backends`), so no other VM feels it.
+    Storage stays what it is (:mod:`tracon_watcher.placement.storage_backends`), so no other VM
+    feels it.
 
     :param before: of the VM's host and its destination, in this order, before the move
     :param noise: see :class:`~tracon_watcher.placement.plan.Parameters`
@@ -263,7 +265,7 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
         change.uuid for change in sorted(changes, key=_most_relieved)[:1])
     return MoveEvaluation(plan.Move(uuid, source, name, gain, cost, len(ended), relieved, changes),
                           gain - (0.0 if ended else noise * _exposed(
-                     old, new, before.cluster.resident_index[uuid])))
+                              old, new, before.cluster.resident_index[uuid])))
 
 
 def _bounds(assessor: assessment.Assessor) -> FloatArray:

@@ -45,7 +45,8 @@ class Search:
     :param reached: whether the plan has as many moves as it may have
     """
 
-    def __init__(self, ahead: plan_state.PlanState, room: placement_constraints.Occupancy, known: BoolArray,
+    def __init__(self, ahead: plan_state.PlanState, room: placement_constraints.Occupancy,
+                 known: BoolArray,
                  parameters: plan.Parameters, reached: bool) -> None:
         self._ahead = ahead
         self._cluster = ahead.cluster
@@ -266,7 +267,8 @@ class _Planner:
         allowed, worse = self._occupancy.destinations(uuid)
         if not (allowed[destination] and self._known[destination]
                 and self._known[self._prospect.host(uuid)]
-                and storage_backends.reachable(cluster, cluster.resident_index[uuid])[destination]):
+                and storage_backends.reachable(cluster,
+                                               cluster.resident_index[uuid])[destination]):
             return None
         result = self._prospect.attempt(uuid, destination)
         if isinstance(result, constraint.Obstacle) or result.cautious_gain <= self._threshold or (

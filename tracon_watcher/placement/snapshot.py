@@ -12,8 +12,8 @@
 
 """The snapshot: one text with all that a scheduler or a strategy must know to judge.
 
-It consists of JSON lines (:mod:`tracon_watcher.placement.snapshot_lines`), whether it is a file or comes
-from the engine:
+It consists of JSON lines (:mod:`tracon_watcher.placement.snapshot_lines`), whether it is a file or
+comes from the engine:
 
 * the first line is the header: schema, epoch and version, time, and what the law of queueing has
   learnt of host types and of pools;

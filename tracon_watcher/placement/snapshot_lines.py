@@ -288,7 +288,8 @@ class Columns:
                                 if fields.has('contention') else _NO_CONTENTION)
         self._counts.append(len(vms))
 
-    def state(self, history: Mapping[str, newcomer_profiles.Profile] | None = None, version: int = 0,
+    def state(self, history: Mapping[str, newcomer_profiles.Profile] | None = None,
+              version: int = 0,
               generated_at: float = 0.0) -> cluster_module.ClusterState:
         """Return the cluster; that no VM occurs twice is left to ``check_names``."""
         host_domain, domain, names = renumbered(

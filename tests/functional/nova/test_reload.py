@@ -43,7 +43,8 @@ class ReloadTest(unittest.TestCase):
                           synthetic.HOST_TYPE, cluster.LOCAL, time.time(), 1),
              cluster.Host('b', (cluster.Resident('vm-b', base.BUSY),), synthetic.HOST_TYPE,
                           cluster.LOCAL, time.time(), 1)],
-            {newcomer_profiles.ALL: newcomer_profiles.Profile(base.BUSY, base.np.zeros(4), 3, 'all VMs')}, 1,
+            {newcomer_profiles.ALL: newcomer_profiles.Profile(base.BUSY, base.np.zeros(4), 3,
+                                                              'all VMs')}, 1,
             time.time())
         snapshot.write(self.folder / 'snapshot', state)
 

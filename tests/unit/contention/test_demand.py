@@ -143,7 +143,8 @@ class TestEdges(unittest.TestCase):
         np.testing.assert_allclose(hidden.slowdown, [2.0])
 
     def test_waiting_behind_its_own_threads_is_no_neighbours_fault(self):
-        learnt = demand_estimator.dataclasses.replace(synthetic.PLAIN, self_delay=np.array([0.1, 0.5]))
+        learnt = demand_estimator.dataclasses.replace(synthetic.PLAIN,
+                                                      self_delay=np.array([0.1, 0.5]))
         usage = demand_estimator.of_columns(np.array([[0.5, 0.2, 0.3, 0.0, 0.0, 0.0, 0.0]]))
         np.testing.assert_allclose(
             demand_estimator.uncontended(usage, synthetic.known(1.0), learnt).stretch, [1.0])
@@ -178,7 +179,8 @@ def vms(draw):
 
     def column(low, high):
         return draw(arrays.arrays(np.float64, count, elements=strategies.floats(low, high)))
-    usage = demand_estimator.Usage(*(column(0, 4) for _ in range(3)), column(0, 1e5), column(0, 1e5),
+    usage = demand_estimator.Usage(*(column(0, 4) for _ in range(3)), column(0, 1e5),
+                                   column(0, 1e5),
                                    column(0, 50), column(0, 50), column(0, 4), column(0, 100))
     baseline = demand_estimator.Baseline(column(0, 1), column(0, 1), column(0, 1), column(0, 1),
                                          column(0, 1))
@@ -208,7 +210,8 @@ class TestInvariants(unittest.TestCase):
     def test_what_hardly_runs_and_always_waits_demands_no_more_than_there_is(self):
         nothing = np.zeros(3)
         # The share of the time that is not excess is lost in rounding.
-        usage = demand_estimator.Usage(np.array([1e-8, 1e-12, 0.0]), np.full(3, 2.0), *[nothing] * 7)
+        usage = demand_estimator.Usage(np.array([1e-8, 1e-12, 0.0]), np.full(3, 2.0),
+                                       *[nothing] * 7)
         found = estimate(usage, demand_estimator.Baseline(*[nothing] * 5), 2.0)
         self.assertTrue((found.most[:, 2] <= 2.0 * (1 + 1e-9)).all(), found.most[:, 2])
         self.assertGreater(found.most[0, 2], 1.9)

@@ -118,7 +118,8 @@ class TestStretches(unittest.TestCase):
         usage = CLOSED.usage()
         for delay in (0.0, 0.5, 2.0):
             late = dataclasses.replace(usage, delay=delay * usage.running)
-            self.assertAlmostEqual(1 + delay, profile_tracker._stretches(self.state(late))[0, 0], places=4)
+            self.assertAlmostEqual(1 + delay, profile_tracker._stretches(self.state(late))[0, 0],
+                                   places=4)
         held = dataclasses.replace(usage, delay=usage.running, throttled=usage.running)
         self.assertAlmostEqual(1.0, profile_tracker._stretches(self.state(held))[0, 0], places=4)
 

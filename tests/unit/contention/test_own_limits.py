@@ -155,7 +155,8 @@ class TestDemand(unittest.TestCase):
     def estimate(self, seen, stated, **given):
         told = attribute(seen, stated, **given)
         baseline = synthetic.known(NAN)
-        return demand_estimator.uncontended(told.usage, baseline, synthetic.PLAIN, 1.0, told.bounds)
+        return demand_estimator.uncontended(told.usage, baseline, synthetic.PLAIN, 1.0,
+                                            told.bounds)
 
     def test_a_loop_under_a_quota_is_neither_slow_nor_large(self):
         # A guest on one core, quota 30 %: 1.51 s of running, 3.565 s of delay, 3.506 s throttled.
@@ -188,7 +189,8 @@ class TestDemand(unittest.TestCase):
     def test_at_the_limit_of_its_disk_it_demands_that(self):
         # A guest that reads, limited to 50 a second: 18.81 ms a read, undisturbed 0.01.
         told = attribute(usage(0.057, 0.019, 0.0, 49.9, 0.939), limits(reads=50))
-        found = demand_estimator.uncontended(told.usage, synthetic.known(1e-5), synthetic.PLAIN, 1.0,
+        found = demand_estimator.uncontended(told.usage, synthetic.known(1e-5), synthetic.PLAIN,
+                                             1.0,
                                              told.bounds)
         np.testing.assert_allclose(found.demand[0, 0], 49.9, rtol=0.01)
         self.assertLess(found.most[0, 0], 50.01)

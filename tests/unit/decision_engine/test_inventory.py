@@ -297,4 +297,5 @@ class TiedTestCase(unittest.TestCase):
 
     def test_every_value_opts_out_but_a_plain_no(self):
         self.assertEqual([True, True, True, False, False], [
-            constraints_builder.opted_out(value) for value in ('true', '', 'please', 'False', '0')])
+            constraints_builder.opted_out(value) for value in ('true', '', 'please', 'False',
+                                                               '0')])

@@ -50,7 +50,8 @@ class LearntTest(unittest.TestCase):
         self.assertIn(f'moves of the kind "{KIND}" are suspended', found.immovable['hurt'])
 
     def test_a_suspension_that_is_over_holds_no_vm(self):
-        found = engine_feedback.heeded(placement_constraints.Constraints(), engine_feedback.Feedback({KIND: NOW}), state(),
+        found = engine_feedback.heeded(placement_constraints.Constraints(),
+                                       engine_feedback.Feedback({KIND: NOW}), state(),
                                        NOW)
         self.assertEqual({}, dict(found.immovable))
 
@@ -83,7 +84,8 @@ class LearntTest(unittest.TestCase):
 
         self.assertEqual(plan.SCHEMA, left['schema'])
         # Without an audit there is no name to ask for it by, so only the moves are told.
-        self.assertEqual(told[0]['own'], next(engine_feedback.documents(made, known, None, NOW))['own'])
+        self.assertEqual(told[0]['own'],
+                         next(engine_feedback.documents(made, known, None, NOW))['own'])
 
     def test_what_is_left_is_told_whole(self):
         rules = placement_constraints.Constraints(immovable={'heavy': 'is locked'},
@@ -106,8 +108,10 @@ class LearntTest(unittest.TestCase):
             plan.read_audit(document)
 
     def test_a_host_that_is_not_known_is_of_an_unknown_type(self):
-        self.assertEqual('live migration off an unknown type of host', engine_feedback.kind(state(), 'x'))
-        self.assertEqual('live migration off an unknown type of host', engine_feedback.kind(state(), 'h3'))
+        self.assertEqual('live migration off an unknown type of host',
+                         engine_feedback.kind(state(), 'x'))
+        self.assertEqual('live migration off an unknown type of host',
+                         engine_feedback.kind(state(), 'h3'))
 
     def test_an_engine_that_does_not_answer_has_learnt_nothing(self):
         conf = cfg.ConfigOpts()

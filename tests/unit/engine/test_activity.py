@@ -80,7 +80,8 @@ class ActivityTest(unittest.TestCase):
         self.assertEqual((False, 'nothing came'), (one.works(), one.failure))
 
     def test_what_never_comes_back_does_not_work_whatever_came_before(self):
-        one = periodic_task.Activity('Listing', self.work, 60.0, clock=lambda: self.now, overdue=300.0)
+        one = periodic_task.Activity('Listing', self.work, 60.0, clock=lambda: self.now,
+                                     overdue=300.0)
         self.assertTrue(one.works())
         self.now = 301.0
         self.assertFalse(one.works())
@@ -102,7 +103,8 @@ class ActivityTest(unittest.TestCase):
                 self.seconds.append(seconds)
                 return False
 
-        one = periodic_task.Activity('Listing', self.work, 300.0, clock=lambda: self.now, shortest=30.0)
+        one = periodic_task.Activity('Listing', self.work, 300.0, clock=lambda: self.now,
+                                     shortest=30.0)
         one._at_once, one._woken = Waited(), Waited()
         one.wait(one.once())
         self.assertEqual(([30.0], [268.0]), (one._at_once.seconds, one._woken.seconds))

@@ -134,7 +134,8 @@ class CheckingTest(unittest.TestCase):
         self.assertEqual({}, checked.learnt)
 
     def test_a_type_far_from_what_is_predicted_drifts_and_recovers(self):
-        checked, rng, hours = host_type_learner.HostTypeLearner(60.0), np.random.default_rng(5), itertools.count()
+        checked, rng, hours = host_type_learner.HostTypeLearner(
+            60.0), np.random.default_rng(5), itertools.count()
         true = truly(world(3), queues.UNCHECKED)
 
         def judged():

@@ -59,7 +59,8 @@ class ClocksTest(unittest.TestCase):
         super().setUp()
         self.source = Source(POLLING)
         self.collector = collector.Collector(
-            self.source, profile_tracker.ProfileTracker(calibration.packaged(), WINDOW), POLLING, WINDOW)
+            self.source, profile_tracker.ProfileTracker(calibration.packaged(), WINDOW), POLLING,
+            WINDOW)
         self.hosts = {}
         self.said = []
         self.reports = periodic_task.Reports(collector.LOG)

@@ -44,9 +44,11 @@ class TestGain(unittest.TestCase):
             self.assertTrue(math.isnan(sequential_test.gain(np.array(before), np.array(after))))
 
     def test_verdict(self):
-        self.assertEqual([sequential_test.HELPED, sequential_test.HELPED, sequential_test.DID_NOT_HELP,
+        self.assertEqual([sequential_test.HELPED, sequential_test.HELPED,
+                          sequential_test.DID_NOT_HELP,
                           sequential_test.DID_NOT_HELP, sequential_test.UNKNOWN],
-                         [sequential_test.verdict(value, 0.07) for value in (1.0, 0.07, 0.0, -1.0, NAN)])
+                         [sequential_test.verdict(value,
+                                                  0.07) for value in (1.0, 0.07, 0.0, -1.0, NAN)])
 
 
 class TestFollow(unittest.TestCase):
@@ -67,14 +69,16 @@ class TestFollow(unittest.TestCase):
         self.assertEqual(before, follow([sequential_test.UNKNOWN] * 100, before)[-1])
 
     def test_one_that_helps_makes_up_for_two(self):
-        self.assertEqual(0, follow(([sequential_test.DID_NOT_HELP] * 2 + [sequential_test.HELPED]) * 50
-                                   )[-1].level)
+        self.assertEqual(
+            0, follow(([sequential_test.DID_NOT_HELP] * 2
+                       + [sequential_test.HELPED]) * 50)[-1].level)
 
     def test_suspensions_double(self):
         now, lengths, standing = 0.0, [], sequential_test.Standing()
         for _turn in range(8):
             while not standing.suspended(now):
-                standing = sequential_test.follow(standing, sequential_test.DID_NOT_HELP, now, BACKOFF)
+                standing = sequential_test.follow(standing, sequential_test.DID_NOT_HELP, now,
+                                                  BACKOFF)
             lengths.append((standing.suspended_until - now) / 86400)
             now = standing.suspended_until
         self.assertEqual([1, 2, 4, 8, 16, 30, 30, 30], lengths)
@@ -88,7 +92,8 @@ class TestFollow(unittest.TestCase):
 
     def test_what_was_under_way_when_it_was_suspended(self):
         standing = follow([sequential_test.DID_NOT_HELP] * 7)[-1]
-        self.assertEqual(standing, follow([sequential_test.DID_NOT_HELP] * 9, standing, 3600.0)[-1])
+        self.assertEqual(standing,
+                         follow([sequential_test.DID_NOT_HELP] * 9, standing, 3600.0)[-1])
 
     def test_forgiven(self):
         standing = follow([sequential_test.DID_NOT_HELP] * 7)[-1]
@@ -113,7 +118,8 @@ class TestFollow(unittest.TestCase):
                 for count in range(1, 1500):
                     helped = rng.random() < probability
                     standing = sequential_test.follow(
-                        standing, sequential_test.HELPED if helped else sequential_test.DID_NOT_HELP, 0.0)
+                        standing,
+                        sequential_test.HELPED if helped else sequential_test.DID_NOT_HELP, 0.0)
                     if standing.level:
                         break
                 counts.append(count)

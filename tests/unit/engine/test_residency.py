@@ -36,7 +36,8 @@ class ResidencyTest(unittest.TestCase):
     def setUp(self):
         super().setUp()
         self.moved = []
-        self.residency = inventory_cache.InventoryCache(lambda vm, host: self.moved.append((vm, host)))
+        self.residency = inventory_cache.InventoryCache(lambda vm,
+                                                        host: self.moved.append((vm, host)))
 
     def host(self, uuid='a'):
         found = self.residency.current().servers.get(uuid)

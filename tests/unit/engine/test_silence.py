@@ -36,7 +36,8 @@ class SilenceTest(unittest.TestCase):
         self.source = counting.Source(POLLING)
         self.resolution, self.ahead = self.source.resolution, self.source.ahead
         self.collector = collector.Collector(
-            self, profile_tracker.ProfileTracker(calibration.packaged()), POLLING, 1800.0, PATIENCE)
+            self, profile_tracker.ProfileTracker(calibration.packaged()), POLLING, 1800.0,
+            PATIENCE)
         self.states = {}
         self.asked = 'Gnocchi was asked for tracon.clock'
         self.hypervisors = {name: cloud.Hypervisor(name, True, True, cores=8)

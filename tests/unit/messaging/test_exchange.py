@@ -276,7 +276,8 @@ class DamageTest(base.MessagingCase):
         # It is asked again by the test.
         self.enterContext(mock.patch('tracon_watcher.messaging.subscriber._SHORTEST_PAUSE', NEVER))
         self.enterContext(mock.patch('tracon_watcher.messaging.subscriber._LONGEST_PAUSE', NEVER))
-        with mock.patch.object(chunked_payload.ChunkedPayload, 'chunk', lambda _self, _index: 'AAAA'):
+        with mock.patch.object(chunked_payload.ChunkedPayload, 'chunk', lambda _self,
+                               _index: 'AAAA'):
             self.announce(lambda content: content.update(deltas=None))
             self.wait_for(lambda: len(self.subscriber.reports) == 2)
         for what, said in zip(('a delta', 'the snapshot'), self.subscriber.reports):
@@ -474,7 +475,8 @@ class LossTest(base.MessagingCase):
                            ('NoLongerLeader', engine_client.EngineBusy),
                            ('InvalidDocument', engine_client.EngineRefused),
                            ('StorageFailed', engine_client.EngineRefused),
-                           ('KeyError', engine_client.EngineRefused), (None, engine_client.EngineRefused)):
+                           ('KeyError', engine_client.EngineRefused),
+                           (None, engine_client.EngineRefused)):
             answer = mock.Mock(side_effect=oslo_messaging.RemoteError(name, 'why'))
             with self.assertRaisesRegex(kind, 'why'):
                 client._send(answer, 'settled')

@@ -36,7 +36,8 @@ class MovesTest(base.MessagingCase):
 
     def test_an_engine_that_has_learnt_nothing_says_so(self):
         self.engine()
-        self.assertEqual({'suspended': {}, 'cooldowns': {}}, engine_client.EngineClient(self.connect()).standing())
+        self.assertEqual({'suspended': {}, 'cooldowns': {}},
+                         engine_client.EngineClient(self.connect()).standing())
 
     def test_what_is_no_moment_is_refused(self):
         self.engine(standing=lambda: {'suspended': {'x': 'for ever'}, 'cooldowns': {}})

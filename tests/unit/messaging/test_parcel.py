@@ -29,12 +29,14 @@ from tracon_watcher.messaging import protocol
 
 def sent(made):
     """Return the bytes that come of a parcel's pieces."""
-    return b''.join(chunked_payload.piece(made.chunk(index), 'it') for index in range(made.label.chunks))
+    return b''.join(chunked_payload.piece(made.chunk(index),
+                                          'it') for index in range(made.label.chunks))
 
 
 def label(**changes):
     """Return the fields of a label."""
-    return document.Fields('it', {**chunked_payload.ChunkedPayload(['a\n']).label.to_document(), **changes})
+    return document.Fields('it', {**chunked_payload.ChunkedPayload(['a\n']).label.to_document(),
+                                  **changes})
 
 
 class TestParcel(unittest.TestCase):
@@ -112,6 +114,7 @@ class TestParcel(unittest.TestCase):
 
     def test_bytes_that_are_no_text(self):
         data = zlib.compress(b'\xff\xfe\n')
-        stated = chunked_payload.Label(3, len(data), 1, chunked_payload.hashlib.sha256(data).hexdigest())
+        stated = chunked_payload.Label(3, len(data), 1,
+                                       chunked_payload.hashlib.sha256(data).hexdigest())
         with self.assertRaisesRegex(errors.InvalidDocument, 'utf-8'):
             list(chunked_payload.lines(stated, data, 'it'))

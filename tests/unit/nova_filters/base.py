@@ -88,7 +88,8 @@ class JudgeCase(testtools.TestCase):
 
     def patience(self, seconds):
         """Have the engine waited for so long by whatever is made from now on."""
-        self.useFixture(fixtures.MockPatchObject(engine_client.EngineClient.__init__, '__defaults__', (seconds,)))
+        self.useFixture(fixtures.MockPatchObject(engine_client.EngineClient.__init__,
+                                                 '__defaults__', (seconds,)))
 
     def write(self, hosts, expected=BUSY, age=0.0, more=(), **taught):
         """Write a snapshot: by host name, the residents' limits on the slowdown by uuid.
@@ -134,7 +135,8 @@ class JudgeCase(testtools.TestCase):
         values = {'snapshot_refresh_seconds': 0.05, 'initial_wait_seconds': 120.0,
                   'mode': 'enforce', 'pending_directory': os.path.join(self.directory, 'p'),
                   **changes}
-        found = request_assessor.RequestAssessor(policy.Options(self.snapshot_file, self.source, **values), LOG,
+        found = request_assessor.RequestAssessor(policy.Options(self.snapshot_file, self.source,
+                                                                **values), LOG,
                                                  connect=self.connect)
         self.addCleanup(found.close)
         return found

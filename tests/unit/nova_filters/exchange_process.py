@@ -45,8 +45,10 @@ def main(directory, expiry):
     for line in sys.stdin:
         command, *uuids = line.split()
         if command == 'publish':
-            worker.publish([assumed_placements.Placement(uuid, 'host', 'node', newcomer_profiles.own(np.ones(4)),
-                                                         limits.NONE, time.time()) for uuid in uuids], [])
+            worker.publish([assumed_placements.Placement(uuid, 'host', 'node',
+                                                         newcomer_profiles.own(np.ones(4)),
+                                                         limits.NONE,
+                                                         time.time()) for uuid in uuids], [])
             print(flush=True)
         elif command == 'collect':
             print(*(one.uuid for one in worker.collect()[0]), flush=True)

@@ -22,21 +22,26 @@ from tracon_watcher.placement import newcomer_profiles
 
 
 def placement(uuid, at, host='host'):
-    return assumed_placements.Placement(uuid, host, 'node', newcomer_profiles.own(np.ones(4)), limits.NONE, at)
+    return assumed_placements.Placement(uuid, host, 'node', newcomer_profiles.own(np.ones(4)),
+                                        limits.NONE, at)
 
 
 class TestRecord(unittest.TestCase):
 
     def test_a_sibling_hears_that_one_is_on_a_volume(self):
-        for profile in (newcomer_profiles.own(np.ones(4)), newcomer_profiles.own(np.ones(4)).set_apart()):
-            record = assumed_placements.Placement('x', 'host', 'node', profile, limits.NONE, 0.0).to_record()
-            self.assertEqual(profile.apart, assumed_placements.Placement.from_record(record).profile.apart)
+        for profile in (newcomer_profiles.own(np.ones(4)),
+                        newcomer_profiles.own(np.ones(4)).set_apart()):
+            record = assumed_placements.Placement('x', 'host', 'node', profile, limits.NONE,
+                                                  0.0).to_record()
+            self.assertEqual(profile.apart,
+                             assumed_placements.Placement.from_record(record).profile.apart)
             # One of an earlier release does not say.
             del record['apart']
             self.assertFalse(assumed_placements.Placement.from_record(record).profile.apart)
 
     def test_a_sibling_hears_how_long_one_waits_for_its_own_limits(self):
-        record = assumed_placements.Placement('x', 'host', 'node', newcomer_profiles.own(np.ones(4), 0.4),
+        record = assumed_placements.Placement('x', 'host', 'node',
+                                              newcomer_profiles.own(np.ones(4), 0.4),
                                               limits.NONE, 0.0).to_record()
         self.assertEqual(0.4, assumed_placements.Placement.from_record(record).profile.own_wait)
         # One of an earlier release does not say.
@@ -70,7 +75,8 @@ class TestExpiry(unittest.TestCase):
 
     def test_there_are_so_many_at_most_and_the_newest_are_kept(self):
         self.pending.add([placement('old', 250.0)])
-        self.pending.add([placement(f'vm-{index}', 250.0) for index in range(assumed_placements.MOST - 1)])
+        self.pending.add([placement(f'vm-{index}',
+                                    250.0) for index in range(assumed_placements.MOST - 1)])
         self.assertEqual(['old', 'vm-0'], [one.uuid for one in self.pending.all()][:2])
         self.assertEqual(assumed_placements.MOST, len(self.pending.all()))
 

@@ -300,7 +300,8 @@ class PathTest(DecisionCase):
 
     def test_one_that_fails_does_not_take_others_along(self):
         posted = []
-        kept = decision_record.DecisionQueue(lambda method, document: posted.append(document['vm']),
+        kept = decision_record.DecisionQueue(lambda method,
+                                             document: posted.append(document['vm']),
                                              log_once.FaultLog(base.LOG))
         self.write({'a': {}})
         judge = self.judge()
@@ -317,7 +318,8 @@ class PathTest(DecisionCase):
 
     def test_too_many_are_dropped_and_counted(self):
         posted = []
-        kept = decision_record.DecisionQueue(lambda method, document: posted.append(document['vm']),
+        kept = decision_record.DecisionQueue(lambda method,
+                                             document: posted.append(document['vm']),
                                              log_once.FaultLog(base.LOG))
         self.write({'a': {}})
         judge = self.judge()

@@ -163,11 +163,13 @@ class ExchangeTest(testtools.TestCase):
         self.log = self.useFixture(fixtures.FakeLogger('nova_filters'))
 
     def exchange(self):
-        return assumed_placements.PlacementExchange(str(self.directory), EXPIRY, log_once.FaultLog(base.LOG))
+        return assumed_placements.PlacementExchange(str(self.directory), EXPIRY,
+                                                    log_once.FaultLog(base.LOG))
 
     @staticmethod
     def placement(uuid, at=None):
-        return assumed_placements.Placement(uuid, 'host', 'node', newcomer_profiles.own(base.BUSY), limits.NONE,
+        return assumed_placements.Placement(uuid, 'host', 'node', newcomer_profiles.own(base.BUSY),
+                                            limits.NONE,
                                             time.time() if at is None else at)
 
     @staticmethod

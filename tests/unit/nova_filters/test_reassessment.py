@@ -69,7 +69,8 @@ class TestOverlay(unittest.TestCase):
                                        rtol=10 * SOLVED)
 
     def assess(self, assessor, uuid='new', changes=None, expected=None):
-        return reassessment.reassess(assessor, uuid, newcomer_profiles.own(VM), limits.NONE, changes or {},
+        return reassessment.reassess(assessor, uuid, newcomer_profiles.own(VM), limits.NONE,
+                                     changes or {},
                                      expected or {}, 0.0)
 
     @hypothesis.given(synthetic.hosts(), synthetic.profiles(), synthetic.profiles())
@@ -100,7 +101,8 @@ class TestOverlay(unittest.TestCase):
         for own_wait, refused in ((0.0, True), (0.95, False)):
             came = instance_changes.Change(frozenset(), {'early': instance_changes.Arrival(
                 'early', newcomer_profiles.own(loop, own_wait), limits.Limits(1.05))})
-            found, _ = reassessment.reassess(assessor, 'vm', newcomer_profiles.own(loop), limits.NONE, {1: came},
+            found, _ = reassessment.reassess(assessor, 'vm', newcomer_profiles.own(loop),
+                                             limits.NONE, {1: came},
                                              {}, 0.0)
             self.assertEqual(refused, bool(found.refused[1]))
 
@@ -126,8 +128,10 @@ class TestOverlay(unittest.TestCase):
             [(home, 'moving', newcomer_profiles.own(vm, storage_wait=0.2), limits.NONE)],
             {'moving': 'pool'})
         settings = assessment.Settings(pools={'pool': queues.Pool(0.0002, 1.0)})
-        found, _ = reassessment.reassess(assessment.Assessor(state, settings), 'moving', waiting(vm),
-                                         limits.NONE, {changed: arrived('early', early)}, {}, 1000.0)
+        found, _ = reassessment.reassess(assessment.Assessor(state, settings), 'moving',
+                                         waiting(vm),
+                                         limits.NONE, {changed: arrived('early', early)}, {},
+                                         1000.0)
         for host in range(len(hosts)):
             after = state.moved({'moving': state.hosts[host]})
             if host in (home, changed):
@@ -155,7 +159,8 @@ class TestOverlay(unittest.TestCase):
 
     def test_volumes_that_came_share_the_cpu_alone(self):
         assessor = self.pool()
-        volumes = {name: instance_changes.Arrival(name, newcomer_profiles.own(VM).set_apart()) for name in 'xy'}
+        volumes = {name: instance_changes.Arrival(
+            name, newcomer_profiles.own(VM).set_apart()) for name in 'xy'}
         told, _ = self.assess(assessor, changes={1: instance_changes.Change(arrived=volumes)})
         shown = assessment.Assessor(cluster.build([cluster.Host('b', (
             cluster.Resident('x', VM, io_domain='ceph'),
@@ -176,12 +181,15 @@ class TestOverlay(unittest.TestCase):
             cluster.Host('a', (cluster.Resident('moving', VM, limits.Limits(1.1)),),
                          synthetic.HOST_TYPE, cores=1),
             cluster.Host('b', (), synthetic.HOST_TYPE, cores=1)]))
-        vm = instance_changes.Arrival('moving', newcomer_profiles.own(VM), limits.Limits(1.1), intended=True)
-        told, _ = self.assess(assessor, changes={1: instance_changes.Change(arrived={'moving': vm})})
+        vm = instance_changes.Arrival('moving', newcomer_profiles.own(VM), limits.Limits(1.1),
+                                      intended=True)
+        told, _ = self.assess(assessor,
+                              changes={1: instance_changes.Change(arrived={'moving': vm})})
         self.assertEqual([True, True], told.refused.tolist())
         # So it is where the host differs from the snapshot in another way as well.
         told, _ = self.assess(assessor, changes={0: arrived('idle', IDLE),
-                                                 1: instance_changes.Change(arrived={'moving': vm})})
+                                                 1: instance_changes.Change(
+                                                     arrived={'moving': vm})})
         self.assertEqual([True, True], told.refused.tolist())
 
     @hypothesis.given(synthetic.hosts(storage=(cluster.LOCAL, 'pool')), synthetic.profiles(),
@@ -190,7 +198,8 @@ class TestOverlay(unittest.TestCase):
     def test_a_change_that_is_none_changes_nothing(self, hosts, vm, data):
         assessor = assessment.Assessor(waits(hosts), SETTINGS)
         host = data.draw(strategies.integers(0, len(hosts) - 1))
-        plain, _ = reassessment.reassess(assessor, 'new', waiting(vm), limits.Limits(1.5), {}, {}, 0)
+        plain, _ = reassessment.reassess(assessor, 'new', waiting(vm), limits.Limits(1.5), {}, {},
+                                         0)
         told, _ = reassessment.reassess(assessor, 'new', waiting(vm), limits.Limits(1.5),
                                         {host: instance_changes.Change(gone={'missing'})}, {}, 0)
         self.assert_same(plain, told)

@@ -26,7 +26,8 @@ class TestLargest(unittest.TestCase):
     def test_they_are_those_of_a_stable_sort(self, values):
         values = np.array(values, dtype=float)
         np.testing.assert_array_equal(
-            np.argsort(-values, kind='stable')[:scheduling_result.WORST], scheduling_result._largest(values))
+            np.argsort(-values, kind='stable')[:scheduling_result.WORST],
+            scheduling_result._largest(values))
 
     @hypothesis.given(strategies.lists(strategies.tuples(
         strategies.integers(1, 9), strategies.floats(-1e-13, 1e-13)), max_size=60))
@@ -34,4 +35,5 @@ class TestLargest(unittest.TestCase):
     def test_rounding_does_not_order_them(self, values):
         exact = np.array([value for value, _change in values], dtype=float)
         changed = exact * (1 + np.array([change for _value, change in values]))
-        np.testing.assert_array_equal(scheduling_result._largest(exact), scheduling_result._largest(changed))
+        np.testing.assert_array_equal(scheduling_result._largest(exact),
+                                      scheduling_result._largest(changed))

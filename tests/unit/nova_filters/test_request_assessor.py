@@ -377,7 +377,8 @@ class ExpectedTest(base.JudgeCase):
         judge = self.judge(mode='advise')
         self.weigh(judge)
         looked, real = [], selection_tracker.SelectionTracker._raised
-        with mock.patch.object(selection_tracker.SelectionTracker, '_raised', staticmethod(lambda one, hasty: (
+        with mock.patch.object(
+                selection_tracker.SelectionTracker, '_raised', staticmethod(lambda one, hasty: (
                 looked.append((threading.current_thread().name, hasty)), real(one, hasty))[1])):
             base.consume(self.states[1])
             placed = self.specs[0].instance_uuid

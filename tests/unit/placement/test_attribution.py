@@ -182,7 +182,8 @@ class Unknown(unittest.TestCase):
         found = attribution.attribute(assessor, 0)
         self.assertTrue(np.isnan(found.influence.harm[1]).all())
         self.assertAlmostEqual(found.influence.harm[0, 0], found.influence.total[0])
-        self.assertAlmostEqual(found.influence.total[0], attribution.find_culprits(assessor).harm[1])
+        self.assertAlmostEqual(found.influence.total[0],
+                               attribution.find_culprits(assessor).harm[1])
 
     def test_what_one_of_an_unknown_host_does_on_a_pool(self):
         state = cluster.build([host('a', VM, storage='pool', storage_wait=0.25),

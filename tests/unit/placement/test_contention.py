@@ -83,7 +83,8 @@ class ContentionTest(unittest.TestCase):
         found = assessment.Assessor(self.assessor.cluster.with_resident(1, 'idle', idle))
         self.assertAlmostEqual(0.0, found.exponents()[0, -1])
         self.assertAlmostEqual(0.0, found.law.bound(0.9)[0, -1])
-        self.assertAlmostEqual(0.0, self.assessor.assess(newcomer_profiles.own(idle)).exponent[0, 1])
+        self.assertAlmostEqual(0.0,
+                               self.assessor.assess(newcomer_profiles.own(idle)).exponent[0, 1])
 
     def test_no_neighbour_is_blamed_for_it(self):
         bare = attribution.find_culprits(assessment.Assessor(state(None)))

@@ -128,7 +128,8 @@ class OfOneThatIsThereAlready(unittest.TestCase):
         self.assessor = judge(self.state)
 
     def test_it_is_no_neighbour_of_itself(self):
-        trials = counterfactual.Trials(self.assessor, newcomer_profiles.own(VM), lambda host: limits.NONE,
+        trials = counterfactual.Trials(self.assessor, newcomer_profiles.own(VM),
+                                       lambda host: limits.NONE,
                                        'mover')
         found = trials.of(0)
         self.assertEqual(['left'], [one.vm for one in found.absences])
@@ -137,7 +138,8 @@ class OfOneThatIsThereAlready(unittest.TestCase):
         self.assertAlmostEqual(truth.score[0], found.score)
 
     def test_on_its_pool_it_is_felt_already(self):
-        trials = counterfactual.Trials(self.assessor, newcomer_profiles.own(VM), lambda host: limits.NONE,
+        trials = counterfactual.Trials(self.assessor, newcomer_profiles.own(VM),
+                                       lambda host: limits.NONE,
                                        'mover')
         found = trials.of(1)
         truth = self.assessor.assess(newcomer_profiles.own(VM), pool=self.state.io_domain[0])

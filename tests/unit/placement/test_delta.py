@@ -39,7 +39,8 @@ def state(identity=(3, 7), hosts=('a', 'b', 'c'), vms=2, at=1000.0, **changes):
         [cluster.Host(name, tuple(cluster.Resident(
             f'{name}-{index}', changes.get(f'{name}{index}', VM)) for index in range(vms)),
             synthetic.HOST_TYPE, updated_at=at, cores=4) for name in hosts],
-        {newcomer_profiles.ALL: newcomer_profiles.Profile(VM, np.zeros(4), 3, 'all VMs')}, identity[1], at)
+        {newcomer_profiles.ALL: newcomer_profiles.Profile(VM, np.zeros(4), 3, 'all VMs')},
+        identity[1], at)
     return snapshots.whole(snapshot.Snapshot(built, 300.0, identity[0]))
 
 

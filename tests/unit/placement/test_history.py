@@ -54,10 +54,13 @@ class TestHistory(unittest.TestCase):
         found = newcomer_profiles.learn_profiles(self.mean, np.zeros((60, 4)), self.kinds, least=5)
         self.assertTrue(all(profile.count >= 5 for key, profile in found.items() if '|' in key))
         self.assertLessEqual({'f0', 'f1', 'f2', newcomer_profiles.ALL}, set(found))
-        self.assertEqual(1, len(newcomer_profiles.learn_profiles(self.mean[:1], self.mean[:1] * 0, [('p', 'f', 'i')],
+        self.assertEqual(1, len(newcomer_profiles.learn_profiles(self.mean[:1], self.mean[:1] * 0,
+                                                                 [('p', 'f', 'i')],
                                                                  least=9).keys() - {'f'}))
 
     def test_of_nothing_known_there_is_none(self):
-        self.assertEqual({}, newcomer_profiles.learn_profiles(np.full((2, 4), np.nan), np.zeros((2, 4)),
+        self.assertEqual({}, newcomer_profiles.learn_profiles(np.full((2, 4), np.nan),
+                                                              np.zeros((2, 4)),
                                                               [('p', 'f', 'i')] * 2))
-        self.assertEqual({}, newcomer_profiles.learn_profiles(np.zeros((0, 4)), np.zeros((0, 4)), []))
+        self.assertEqual({},
+                         newcomer_profiles.learn_profiles(np.zeros((0, 4)), np.zeros((0, 4)), []))

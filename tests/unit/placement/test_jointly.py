@@ -47,7 +47,8 @@ class TestJointly(unittest.TestCase):
         first, second = min(left, key=left.get)
         self.assertGreater(max(left.values()), 1.05 * min(left.values()))
         for order in (('disk', 'cpu'), ('cpu', 'disk')):
-            found = joint_assignment.destinations(judge, room, order, assignment.least_cost, 0.07, 0.0)
+            found = joint_assignment.destinations(judge, room, order, assignment.least_cost, 0.07,
+                                                  0.0)
             self.assertEqual({'cpu': int(first[1]), 'disk': int(second[1])}, dict(found))
 
     def test_no_way_is_none(self):

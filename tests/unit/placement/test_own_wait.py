@@ -36,22 +36,27 @@ class TestFelt(unittest.TestCase):
 
     def test_a_quota_of_30_percent_beside_three_loops(self):
         # A fourth of a core is left of 0.3 of one.
-        self.assertAlmostEqual(1.22, math.exp(current_interference.beyond_own_wait(np.log([1.9]), 0.68)[0]))
+        self.assertAlmostEqual(1.22, math.exp(current_interference.beyond_own_wait(np.log([1.9]),
+                                                                                   0.68)[0]))
 
     def test_what_fits_into_the_waiting_is_not_felt(self):
-        self.assertEqual([0.0, 0.0], current_interference.beyond_own_wait(np.log([1.5, 1.0]), 0.6).tolist())
+        self.assertEqual([0.0, 0.0],
+                         current_interference.beyond_own_wait(np.log([1.5, 1.0]), 0.6).tolist())
 
     def test_one_without_a_limit_feels_all(self):
         exponents = np.array([0.1, 2.0, np.nan])
-        np.testing.assert_array_equal(exponents, current_interference.beyond_own_wait(exponents, 0.0))
+        np.testing.assert_array_equal(exponents,
+                                      current_interference.beyond_own_wait(exponents, 0.0))
 
     def test_unknown_stays_unknown(self):
-        self.assertTrue(np.isnan(current_interference.beyond_own_wait(np.array([np.nan]), np.array([0.5]))[0]))
+        self.assertTrue(np.isnan(current_interference.beyond_own_wait(np.array([np.nan]),
+                                                                      np.array([0.5]))[0]))
 
     def test_each_by_its_own(self):
         np.testing.assert_allclose(
             [math.log(2), math.log(1.5), 0.0],
-            current_interference.beyond_own_wait(np.full(3, math.log(2)), np.array([0.0, 0.5, 1.0])))
+            current_interference.beyond_own_wait(np.full(3, math.log(2)),
+                                                 np.array([0.0, 0.5, 1.0])))
 
 
 class TestPredicted(unittest.TestCase):

@@ -305,7 +305,8 @@ class PlanTestCase(unittest.TestCase):
         for tolerance, expected in ((self.TOLERANT, 1), (limits.NONE, 0)):
             with self.subTest(expected=expected):
                 state = hosts([resident('a', 0.1, tolerance), resident('b', 0.5)], [])
-                soft = placement_constraints.Group('soft', placement_constraints.Policy.SOFT_AFFINITY,
+                soft = placement_constraints.Group('soft',
+                                                   placement_constraints.Policy.SOFT_AFFINITY,
                                                    frozenset(('a', 'b')))
                 made = planner.plan_moves(
                     assess(state), placement_constraints.Constraints(groups=(soft,)), now=NOW)
@@ -315,7 +316,8 @@ class PlanTestCase(unittest.TestCase):
         for elsewhere, expected in ((0, 1), (1, 0)):
             group = placement_constraints.Group('g', placement_constraints.Policy.AFFINITY,
                                                 frozenset(('victim', 'far')), elsewhere=elsewhere)
-            rules = placement_constraints.Constraints(immovable={'culprit': 'stays'}, groups=(group,))
+            rules = placement_constraints.Constraints(immovable={'culprit': 'stays'},
+                                                      groups=(group,))
             made = planner.plan_moves(assess(self.crowded()), rules, now=NOW)
             self.assertEqual(expected, len(made.moves))
 

@@ -72,7 +72,9 @@ class Agreement(unittest.TestCase):
         observed[4] = np.nan
         observed[6] = 2.0
         self.assertEqual(
-            [current_interference.Agreement.AGREE, current_interference.Agreement.AGREE, current_interference.Agreement.MORE,
-             current_interference.Agreement.LESS, current_interference.Agreement.UNKNOWN, current_interference.Agreement.AGREE,
+            [current_interference.Agreement.AGREE, current_interference.Agreement.AGREE,
+             current_interference.Agreement.MORE,
+             current_interference.Agreement.LESS, current_interference.Agreement.UNKNOWN,
+             current_interference.Agreement.AGREE,
              current_interference.Agreement.UNKNOWN, current_interference.Agreement.UNKNOWN],
             current_interference.agreement(found, observed, 0.1).tolist())

@@ -73,7 +73,8 @@ class SharingTest(unittest.TestCase):
         equal = self.slowdowns(1, vm('a'), vm('b'))
         self.assertLess(heavy, equal[0] - 0.2)
         self.assertGreater(light, equal[1] + 0.2)
-        newcomers = [self.slowdowns(1, vm('a'), coming=newcomer_profiles.own(BUSY, cpu_weight=weight))
+        newcomers = [self.slowdowns(1, vm('a'),
+                                    coming=newcomer_profiles.own(BUSY, cpu_weight=weight))
                      for weight in (4.0, 1.0, 0.25)]
         self.assertEqual(sorted(newcomers), newcomers)
         self.assertGreater(newcomers[2] - newcomers[0], 0.4)
@@ -231,7 +232,8 @@ class DiskTest(unittest.TestCase):
 
     def test_a_newcomer(self):
         assessor = assessment.Assessor(self.state(*[0.9] * 12))
-        for known in (newcomer_profiles.own(self.WRITER, storage_wait=0.9), newcomer_profiles.own(self.WRITER)):
+        for known in (newcomer_profiles.own(self.WRITER, storage_wait=0.9),
+                      newcomer_profiles.own(self.WRITER)):
             found = assessor.assess(known, limits.Limits(1.15))
             self.assertEqual([True, False], found.refused.tolist())
             self.assertGreater(found.slowdown[0], 1.2)
@@ -263,8 +265,9 @@ class LearntTest(unittest.TestCase):
         self.assertTrue((after[4:] > before[4:] + 0.01).all())
 
     def test_what_was_checked_is_judged_with_a_narrower_interval(self):
-        wide, narrow = (current_interference.current_interference(self.suffered(**known)) for known in (
-            {}, {'unmeasured': queues.Learnt(spread=0.1)}))
+        wide, narrow = (
+            current_interference.current_interference(self.suffered(**known))
+            for known in ({}, {'unmeasured': queues.Learnt(spread=0.1)}))
         np.testing.assert_array_equal(wide.exponent, narrow.exponent)
         self.assertTrue((narrow.upper[0, :4] < wide.upper[0, :4]).all())
         np.testing.assert_array_equal(narrow.upper[0, 4:], wide.upper[0, 4:])

@@ -42,7 +42,8 @@ def state(*residents, storage=('pool', 'pool', 'pool')):
         for place, vms in enumerate((crowd, *residents))])
 
 
-def left(found, rules=placement_constraints.Constraints(), parameters=plan.Parameters(), **settings):
+def left(found, rules=placement_constraints.Constraints(), parameters=plan.Parameters(),
+         **settings):
     made = planner.plan_moves(
         assessment.Assessor(found, assessment.Settings(**settings)), rules,
         dataclasses.replace(parameters, explained=20), NOW)
@@ -142,7 +143,8 @@ class TestRemainders(unittest.TestCase):
 
     def test_while_nothing_may_move_it_is_told_what_else_would(self):
         crowd = state([])
-        made, found = left(crowd, placement_constraints.Constraints(immovable={'victim': 'is locked'}),
+        made, found = left(crowd,
+                           placement_constraints.Constraints(immovable={'victim': 'is locked'}),
                            plan.Parameters(standstill='blackout window "x" until noon'))
         self.assertEqual(((), made.before, 'no migration: blackout window "x" until noon'),
                          (made.moves, made.after, made.reason))
@@ -181,7 +183,8 @@ class TestRemainders(unittest.TestCase):
 
 
 def storage_rules():
-    return placement_constraints.Constraints(immovable={'victim': 'is locked', 'culprit': 'is locked'})
+    return placement_constraints.Constraints(immovable={'victim': 'is locked',
+                                                        'culprit': 'is locked'})
 
 
 def strict_again():
@@ -189,4 +192,5 @@ def strict_again():
 
 
 def group(policy):
-    return placement_constraints.Group('g', placement_constraints.Policy(policy), frozenset(('victim', 'culprit')))
+    return placement_constraints.Group('g', placement_constraints.Policy(policy),
+                                       frozenset(('victim', 'culprit')))

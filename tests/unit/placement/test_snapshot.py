@@ -43,7 +43,8 @@ def small_state():
         [cluster.Host('a', (victim, new), synthetic.HOST_TYPE, updated_at=1000.0),
          cluster.Host('b', (cluster.Resident('far', VM, io_domain='pool'),), None, None,
                       cores=16)],
-        newcomer_profiles.learn(np.stack([VM, 2 * VM]), [('p', 'f', 'i'), ('q', 'f', 'i')]), 7, 1234.5)
+        newcomer_profiles.learn(np.stack([VM, 2 * VM]), [('p', 'f', 'i'), ('q', 'f', 'i')]), 7,
+        1234.5)
 
 
 class Written(unittest.TestCase):

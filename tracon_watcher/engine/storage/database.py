@@ -189,8 +189,8 @@ class Database:
         except exc.TimeoutError as error:
             raise self._unavailable(error) from error
         except OSError as error:
-            # What the server or the network does comes as one of the driver's storage_errors. This is
-            # its client's, which does not say which file it could not read.
+            # Faults of the server or the network come as errors of the driver. This one is of its
+            # client, which does not say which file it could not read.
             stated = ', '.join(f'{name}={value}' for name, value in sorted(self.url.query.items())
                                if name.startswith('ssl'))
             if not stated:

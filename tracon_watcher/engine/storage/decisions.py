@@ -68,7 +68,8 @@ class Decision:
         return cls(
             tables.word(fields, 'id', tables.ID), optional['request'],
             tables.word(fields, 'vm', tables.ID), fields.number('at', *_MOMENTS),
-            tables.word(fields, 'operation', tables.WORD), tables.word(fields, 'outcome', tables.ID),
+            tables.word(fields, 'operation', tables.WORD),
+            tables.word(fields, 'outcome', tables.ID),
             optional['chosen'], content)
 
 

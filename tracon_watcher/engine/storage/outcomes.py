@@ -42,7 +42,8 @@ class Outcome:
     :param measured: their gain: what was observed of them before, against what is now
     :param error: ``measured − predicted``
     :param slowdowns: as measured, by VM
-    :param verdict: one of :data:`tracon_watcher.engine.sequential_test.VERDICTS`, None while it is due
+    :param verdict: one of :data:`tracon_watcher.engine.sequential_test.VERDICTS`, None until
+        it is known
     """
 
     id: int

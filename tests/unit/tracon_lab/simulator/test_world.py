@@ -104,7 +104,8 @@ class TestWorld(unittest.TestCase):
             cluster.Resident(name, known[name][0], storage_wait=known[name][1])
             for name in ('calc', 'seqwrite')), cores=1)])
         profile, wait = known['mixed']
-        found = assessment.Assessor(state).assess(newcomer_profiles.own(profile, storage_wait=wait))
+        found = assessment.Assessor(state).assess(newcomer_profiles.own(profile,
+                                                                        storage_wait=wait))
         at = self.index('calc', 'seqwrite', 'mixed')
         column = self.world.classes.index('mixed')
         self.assertAlmostEqual(np.exp(found.exponent[0, 0]),
