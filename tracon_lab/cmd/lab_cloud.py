@@ -151,7 +151,7 @@ def _check(parsed_args: argparse.Namespace) -> None:
 def _configuration(parsed_args: argparse.Namespace) -> Any:
     from oslo_config import cfg
 
-    from tracon_watcher.cmd import db
+    from tracon_watcher.cmd import database
     from tracon_watcher.conf import engine as options
     from tracon_watcher.conf import telemetry as telemetry_options
 
@@ -160,7 +160,7 @@ def _configuration(parsed_args: argparse.Namespace) -> Any:
     telemetry_options.register_opts(conf)
     given = None if parsed_args.config_file is None else list(map(str, parsed_args.config_file))
     try:
-        conf([], project=db.PROJECT, default_config_files=given)
+        conf([], project=database.PROJECT, default_config_files=given)
     except cfg.Error as error:
         raise common.InvalidOption('--config-file', given, str(error)) from None
     if parsed_args.polling_interval is not None:

@@ -27,6 +27,7 @@ from prometheus_client import registry
 
 from tracon_watcher.background import cgroups
 from tracon_watcher.background import regulator
+from tracon_watcher.telemetry import domain_stats
 from tracon_watcher.telemetry import host_counters
 from tracon_watcher.telemetry import libvirt
 from tracon_watcher.telemetry import meters
@@ -36,7 +37,7 @@ LOG = logging.getLogger(__name__)
 INTERVAL = 1.0
 #: Intervals after which a look came too late to be a successor of the last.
 _LATE = 5.0
-_COUNTERS = {regulator.NETWORK: (libvirt.SENT,),
+_COUNTERS = {regulator.NETWORK: (domain_stats.SENT,),
              regulator.BYTES: (meters.READ_BYTES.name, meters.WRITE_BYTES.name),
              regulator.REQUESTS: (meters.READ_REQUESTS.name, meters.WRITE_REQUESTS.name)}
 

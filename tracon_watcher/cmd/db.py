@@ -18,91 +18,12 @@ import argparse
 import dataclasses
 import logging
 import time
-from typing import Any, Sequence
+from typing import Any
 
 from cliff import command
 from cliff import show
-from oslo_config import cfg
-from oslo_db import options as oslo_options
 
-from tracon_watcher.conf import database as options
-from tracon_watcher.engine.storage import database as databases
-from tracon_watcher.engine.storage import repository
-from tracon_watcher.engine.storage import schema
-from tracon_watcher import errors
 from tracon_watcher import numerals
-
-#: Of the file (``/etc/tracon/tracon.conf``) and of the folder beside it.
-PROJECT = 'tracon'
-# Not used: one database answers all, and nothing here is asynchronous.
-_UNUSED = ('connection', 'slave_connection', 'asyncio_connection', 'asyncio_slave_connection',
-           'synchronous_reader')
-
-
-def read_configuration(files: Sequence[str] = ()) -> cfg.ConfigOpts:
-    """Return the options of group ``[database]`` as a file states them.
-
-    :param files: instead of ``tracon.conf`` where oslo.config looks for it
-    :raises tracon_watcher.errors.InvalidOption: when a file or a value cannot be used
-    """
-    conf = cfg.ConfigOpts()
-    register_opts(conf)
-    try:
-        conf([], project=PROJECT, default_config_files=list(files) or None)
-        look_at(conf, 'database')
-    except cfg.Error as error:
-        raise errors.InvalidOption('--config-file', ', '.join(files) or f'{PROJECT}.conf',
-                                   ' '.join(str(error).split())) from None
-    return conf
-
-
-def look_at(conf: cfg.ConfigOpts, *groups: str) -> None:
-    """Read every option of these groups, so that a value that is not allowed is an error now.
-
-    oslo.config itself looks at a value when it is asked for, which may be hours later.
-
-    :raises oslo_config.cfg.Error: naming the option and the value
-    """
-    for group in groups:
-        for name in conf[group]:
-            conf[group][name]
-
-
-def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register oslo.db's options, with SQLite as default, and ours."""
-    oslo_options.set_defaults(conf, connection=options.CONNECTION)
-    options.register_opts(conf)
-
-
-def connect(conf: cfg.ConfigOpts) -> databases.Database:
-    """Return the database that is configured.
-
-    :raises tracon_watcher.errors.InvalidOption: when its address is not one
-    """
-    return databases.Database(conf.database.connection, **engine_options(conf))
-
-
-def inspect(database: databases.Database) -> None:
-    """See that a database answers and is as this release needs it.
-
-    :raises tracon_watcher.errors.TraconError: when it is not
-    """
-    schema.check(database)
-    wrong = schema.faults(database)
-    if wrong:
-        raise errors.InvalidDocument(database.where, 'the schema', '; '.join(wrong),
-                                     'restore a backup, or undo what was changed by hand')
-
-
-def engine_options(conf: cfg.ConfigOpts) -> dict[str, Any]:
-    """Return oslo.db's options as :class:`Storage` takes them."""
-    return {one.dest: conf.database[one.dest] for one in oslo_options.database_opts
-            if one.dest not in _UNUSED}
-
-
-def keep(conf: cfg.ConfigOpts) -> repository.Keep:
-    """Return for how long records are kept."""
-    return repository.Keep(conf.database.decisions_kept_days, conf.database.moves_kept_days)
 
 
 class _Command(command.Command):
@@ -126,11 +47,13 @@ class _Command(command.Command):
 
     def configuration(self, parsed_args: argparse.Namespace) -> Any:
         """Return the options."""
-        return read_configuration(parsed_args.config_file)
+        from tracon_watcher.cmd import database as configured
+        return configured.read_configuration(parsed_args.config_file)
 
     def database(self, parsed_args: argparse.Namespace) -> Any:
         """Return the database that is configured."""
-        return connect(self.configuration(parsed_args))
+        from tracon_watcher.cmd import database as configured
+        return configured.connect(self.configuration(parsed_args))
 
 
 class Upgrade(_Command):
@@ -168,10 +91,11 @@ class Check(_Command, show.ShowOne):
     """
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
+        from tracon_watcher.cmd import database as configured
         from tracon_watcher.engine.storage import repository
         from tracon_watcher.engine.storage import schema
         database = self.database(parsed_args)
-        inspect(database)
+        configured.inspect(database)
         sight = repository.Storage(database).lease.look()
         return (('database', 'revision', 'leader', 'epoch', 'snapshot_version'),
                 [database.where, schema.expected(), sight.holder, sight.epoch, sight.version])
@@ -210,13 +134,14 @@ class Purge(_Command, show.ShowOne):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
+        from tracon_watcher.cmd import database as configured
         from tracon_watcher.engine.storage import repository
         from tracon_watcher.engine.storage import schema
         conf = self.configuration(parsed_args)
         stated = {name: getattr(parsed_args, name) for name in ('decisions', 'moves')
                   if getattr(parsed_args, name) is not None}
-        database = connect(conf)
+        database = configured.connect(conf)
         schema.check(database)
         gone = repository.Storage(database).purge(
-            dataclasses.replace(keep(conf), **stated), time.time(), trusted=True)
+            dataclasses.replace(configured.keep(conf), **stated), time.time(), trusted=True)
         return tuple(gone), list(gone.values())

@@ -324,9 +324,9 @@ def _asked(conf: Any) -> dict[str, Any]:
 
 
 def _database(conf: Any) -> None:
-    from tracon_watcher.cmd import db as configured
+    from tracon_watcher.cmd import database
 
-    configured.inspect(configured.connect(conf))
+    database.inspect(database.connect(conf))
 
 
 def _broker(conf: Any) -> None:

@@ -34,7 +34,7 @@ import prometheus_client
 from tracon_watcher.api import application
 from tracon_watcher.api import faults
 from tracon_watcher.api import server
-from tracon_watcher.cmd import db as databases
+from tracon_watcher.cmd import database
 from tracon_watcher.conf import api as api_options
 from tracon_watcher.conf import engine as options
 from tracon_watcher.conf import telemetry as telemetry_options
@@ -221,7 +221,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     logging.register_options(conf)
     # It tells of each look at a schema.
     logging.set_defaults(default_log_levels=logging.get_default_log_levels() + ['alembic=WARN'])
-    databases.register_opts(conf)
+    database.register_opts(conf)
     options.register_opts(conf)
     telemetry_options.register_opts(conf)
     api_options.register_opts(conf)
@@ -247,9 +247,9 @@ def main(argv: list[str] | None = None) -> int:
     conf = cfg.CONF
     register_opts(conf)
     try:
-        conf(sys.argv[1:] if argv is None else argv, project=databases.PROJECT)
+        conf(sys.argv[1:] if argv is None else argv, project=database.PROJECT)
         logging.setup(conf, 'tracon')
-        databases.look_at(conf, 'database', *(group.name for group in (
+        database.look_at(conf, 'database', *(group.name for group in (
             options.GROUP, telemetry_options.GNOCCHI, telemetry_options.PROMETHEUS,
             api_options.GROUP)))
         return run(conf)
@@ -264,13 +264,13 @@ def run(conf: cfg.ConfigOpts) -> int:
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_unused: ended.set())
-    storage = storages.Storage.open(conf.database.connection, **databases.engine_options(conf))
+    storage = storages.Storage.open(conf.database.connection, **database.engine_options(conf))
     engine, after = build(conf, storage)
     servers = api_servers(conf, engine, storage, after)
     for one in servers:
         one.start()
     cleaning = periodic_task.Activity(
-        'Deleting old records', lambda: storage.purge(databases.keep(conf), time.time()), _HOUR)
+        'Deleting old records', lambda: storage.purge(database.keep(conf), time.time()), _HOUR)
     engine.start()
     cleaning.start()
     LOG.info('The engine has started')

@@ -25,6 +25,7 @@ import time
 from tests.unit.engine.storage import base
 from tests.unit import folder
 from tracon_watcher.cmd import app
+from tracon_watcher.cmd import database
 from tracon_watcher.cmd import db as configured
 from tracon_watcher.cmd import db
 from tracon_watcher.engine.storage import decisions
@@ -170,13 +171,13 @@ class TestCommands(folder.FolderCase):
 
     def test_defaults(self):
         conf = configured.cfg.ConfigOpts()
-        configured.register_opts(conf)
+        database.register_opts(conf)
         conf([], default_config_files=[])
         self.assertEqual('sqlite:////var/lib/tracon/tracon.db', conf.database.connection)
         self.assertEqual((14.0, 365.0), (
-            configured.keep(conf).decisions, configured.keep(conf).moves))
-        self.assertNotIn('connection', configured.engine_options(conf))
-        self.assertEqual(10, configured.engine_options(conf)['max_retries'])
+            database.keep(conf).decisions, database.keep(conf).moves))
+        self.assertNotIn('connection', database.engine_options(conf))
+        self.assertEqual(10, database.engine_options(conf)['max_retries'])
 
     def test_others_cannot_read_what_is_stored(self):
         self.succeed('upgrade')

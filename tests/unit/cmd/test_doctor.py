@@ -27,7 +27,7 @@ from oslo_config import cfg
 from tests.unit.doctor import cloud
 from tests.unit import folder
 from tracon_watcher.cmd import app
-from tracon_watcher.cmd import db
+from tracon_watcher.cmd import database
 from tracon_watcher.cmd import doctor
 from tracon_watcher.doctor import configuration
 from tracon_watcher.doctor.findings import Severity
@@ -198,7 +198,7 @@ class TestCommand(FilesCase):
         self.files = {'--nova-config': self.write('nova.conf', NOVA),
                       '--watcher-config': self.write('watcher.conf', WATCHER),
                       '--config-file': self.write('tracon.conf', text)}
-        connected = db.connect(db.read_configuration([self.files['--config-file']]))
+        connected = database.connect(database.read_configuration([self.files['--config-file']]))
         schema.upgrade(connected)
         connected.close()
 

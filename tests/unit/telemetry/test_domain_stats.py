@@ -15,7 +15,7 @@ import unittest
 
 from tests.unit.telemetry import replay
 from tracon_lab.testbed import observation
-from tracon_watcher.telemetry import libvirt
+from tracon_watcher.telemetry import domain_stats
 from tracon_watcher.telemetry import meters
 
 GUESTS = ('several', 'reads', 'paused')
@@ -23,7 +23,7 @@ GUESTS = ('several', 'reads', 'paused')
 
 def listed(key):
     """Return whether a field that libvirt reports is one of those that may be read."""
-    return re.sub(r'\.\d+\.', '.N.', key) in libvirt.FIELDS
+    return re.sub(r'\.\d+\.', '.N.', key) in domain_stats.FIELDS
 
 
 class Watched(dict):
@@ -51,7 +51,7 @@ class TestCounters(unittest.TestCase):
     def test_recorded_domains_have_all_that_is_everywhere(self):
         everywhere = {meter.name for meter in meters.VM_METERS if meter.everywhere}
         for name in GUESTS:
-            found = libvirt.counters(replay.stats(name))
+            found = domain_stats.counters(replay.stats(name))
             # The clock is that of the call, and this host counts no perf events.
             self.assertEqual(everywhere - {meters.CLOCK.name}, set(found), name)
             self.assertTrue(all(isinstance(value, int) and value >= 0
@@ -60,7 +60,7 @@ class TestCounters(unittest.TestCase):
     def test_as_the_lab_counts(self):
         for name in GUESTS:
             stats = replay.stats(name)
-            found, theirs = libvirt.counters(stats), observation.sample(stats)
+            found, theirs = domain_stats.counters(stats), observation.sample(stats)
             for meter, value in (
                     (meters.READ_REQUESTS, theirs.read_requests),
                     (meters.WRITE_REQUESTS, theirs.write_requests),
@@ -76,7 +76,7 @@ class TestCounters(unittest.TestCase):
         self.assertEqual((2, 4, 3),
                          tuple(stats[key] for key in ('vcpu.current', 'vcpu.maximum',
                                                       'block.count')))
-        found = libvirt.counters(stats)
+        found = domain_stats.counters(stats)
         self.assertEqual(stats['vcpu.0.time'] + stats['vcpu.1.time'],
                          found[meters.CPU_GUEST.name])
         self.assertEqual(stats['block.0.rd.reqs'] + stats['block.1.rd.reqs']
@@ -86,13 +86,13 @@ class TestCounters(unittest.TestCase):
 
     def test_a_hole_in_the_numbers_of_virtual_cpus(self):
         stats = replay.stats('several')
-        expected = libvirt.counters(stats)
+        expected = domain_stats.counters(stats)
         for field in ('state', 'time', 'wait', 'delay'):
             stats[f'vcpu.3.{field}'] = stats.pop(f'vcpu.1.{field}')
-        self.assertEqual(expected, libvirt.counters(stats))
+        self.assertEqual(expected, domain_stats.counters(stats))
 
     def test_a_missing_part_makes_the_sum_unknown_and_nothing_else(self):
-        whole = libvirt.counters(replay.stats('several'))
+        whole = domain_stats.counters(replay.stats('several'))
         for key, gone in (
                 ('vcpu.1.time', {meters.CPU_GUEST, meters.CPU_HOST}),
                 ('vcpu.0.delay', {meters.CPU_DELAY}), ('cpu.time', {meters.CPU_HOST}),
@@ -104,7 +104,7 @@ class TestCounters(unittest.TestCase):
                                  meters.WRITE_BYTES})):
             stats = replay.stats('several')
             del stats[key]
-            found = libvirt.counters(stats)
+            found = domain_stats.counters(stats)
             names = {meter.name for meter in gone}
             self.assertEqual({name: value for name, value in whole.items() if name not in names},
                              found, key)
@@ -112,23 +112,23 @@ class TestCounters(unittest.TestCase):
     def test_a_vm_without_disks_has_made_no_requests(self):
         stats = {key: value for key, value in replay.stats('reads').items()
                  if not key.startswith('block.')}
-        found = libvirt.counters({**stats, 'block.count': 0})
+        found = domain_stats.counters({**stats, 'block.count': 0})
         self.assertEqual(0, found[meters.READ_REQUESTS.name])
-        self.assertNotIn(meters.READ_REQUESTS.name, libvirt.counters(stats))
+        self.assertNotIn(meters.READ_REQUESTS.name, domain_stats.counters(stats))
 
     def test_perf_events_where_there_are(self):
         stats = {**replay.stats('reads'), 'perf.instructions': 7, 'perf.cpu_cycles': 9}
-        found = libvirt.counters(stats)
+        found = domain_stats.counters(stats)
         self.assertEqual((7, 9), (found[meters.INSTRUCTIONS.name], found[meters.CYCLES.name]))
         self.assertNotIn(meters.CACHE_MISSES.name, found)
 
     def test_an_empty_record(self):
-        self.assertEqual({}, libvirt.counters({}))
+        self.assertEqual({}, domain_stats.counters({}))
 
     def test_nothing_is_read_beside_the_list(self):
         for poll in (0, 1, 'occupied'):
             stats = Watched(replay.stats('several', poll))
-            libvirt.Domains().counted([('a', 1, stats)])
+            domain_stats.Domains().counted([('a', 1, stats)])
             self.assertTrue(stats.asked)
             self.assertEqual([], [key for key in stats.asked if not listed(key)])
         self.assertFalse(listed('block.0.path'))
@@ -139,7 +139,7 @@ class TestDomains(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.domains = libvirt.Domains()
+        self.domains = domain_stats.Domains()
 
     def poll(self, stats, clock=5):
         return self.domains.counted([('a', clock, stats)]).get('a')

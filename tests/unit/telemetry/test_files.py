@@ -23,7 +23,7 @@ from ceilometer.publisher import gnocchi
 import yaml
 
 from tests.unit.telemetry import test_ceilometer
-from tracon_watcher.telemetry import libvirt
+from tracon_watcher.telemetry import domain_stats
 from tracon_watcher.telemetry import meters
 
 TOP = pathlib.Path(__file__).parents[3]
@@ -147,4 +147,4 @@ class TestDocumentation(unittest.TestCase):
             self.assertIn(f'``{meter.name}``', text)
         fields = text[text.index('What is read of a VM'):text.index('The connection is read-only')]
         listed = fields.partition('::')[2].replace(',', ' ').split()
-        self.assertEqual(sorted(libvirt.FIELDS), sorted(listed))
+        self.assertEqual(sorted(domain_stats.FIELDS), sorted(listed))

@@ -121,6 +121,6 @@ class ProbePollsterTest(unittest.TestCase):
         self.assertEqual(2, len(found))
 
     def test_an_agent_gets_no_numpy_from_it(self):
-        script = ('import sys\nfrom tracon_watcher.telemetry import probes\n'
+        script = ('import sys\nfrom tracon_watcher.telemetry import ceilometer\n'
                   'assert "numpy" not in sys.modules')
         subprocess.run([sys.executable, '-c', script], check=True)
