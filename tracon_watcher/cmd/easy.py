@@ -142,13 +142,14 @@ def _observed(path: str, days: float) -> dict[str, tuple[np.ndarray, ...]]:
     segments: dict[tuple[str, str], tuple[int, float, float]] = {}
     parts: dict[tuple[int, int], float] = {}
     for row in csv_table.read(path, 'name a query log', LOG, LOG).rows:
-        key, facts = _named(row), (row.number('rows', 1.0), row.number('age_days', 1e-3))
+        key = _named(row)
+        facts = row.number('rows', 1.0, 1e15), row.number('age_days', 1e-3, 36500.0)
         segment, *before = segments.setdefault(key, (len(segments), *facts))
         if facts != tuple(before):
             row.refuse('segment', 'rows or age differ from those before; state the same in each')
         if not row.text('query'):
             continue
-        totals = row.number('cpu_seconds'), row.number('rows_scanned')
+        totals = row.number('cpu_seconds', 0.0, 1e12), row.number('rows_scanned', 0.0, 1e18)
         query, *before = queries.setdefault(row.text('query'), (len(queries), *totals))
         if totals != tuple(before) or (query, segment) in parts:
             row.refuse('query', 'stands there before with this segment, or with other totals; '
@@ -178,7 +179,7 @@ def _segments(path: str, workers: list[str], models: dict[str, Any]
             row.refuse('table', f'the model knows {", ".join(models)}; fit one that knows all')
         if worker and worker not in workers:
             row.refuse('worker', 'no such worker; add it, or leave this empty to place it again')
-        facts = table, row.number('rows', 1.0), row.number('age_days')
+        facts = table, row.number('rows', 1.0, 1e15), row.number('age_days', 0.0, 36500.0)
         there = places.setdefault(name, [])
         if found.setdefault(name, facts) != facts or (
                 there and (not worker or {'', worker} & set(there))):

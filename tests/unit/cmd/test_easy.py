@@ -100,6 +100,7 @@ class TestFit(EasyCase):
                 (one + one, "line 3, column query is 'q': stands there before"),
                 (one + 'q,2,100,views,t,1000,1,1\n', "line 3, column query is 'q'"),
                 ('q,1,100,views,s,1000,0,1\n', "column age_days is '0': expected a finite number"),
+                ('q,1e13,100,views,s,1000,1,1\n', "column cpu_seconds is '1e13'"),
                 ('q,x,100,views,s,1000,1,1\n', "column cpu_seconds is 'x'"),
                 ('q,1,100,,s,1000,1,1\n', "column table is ''"),
                 (',,,views,s,1000,1,\n', 'column query .*the log has no query'),
