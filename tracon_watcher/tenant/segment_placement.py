@@ -82,7 +82,7 @@ def spread(starts: FloatArray, ends: FloatArray, tables: IntArray,
     return cost
 
 
-def place(new: Sequence[int], held: Held, cost: Cost, replicas: int = 1) -> IntArray:
+def place(new: Sequence[int] | IntArray, held: Held, cost: Cost, replicas: int = 1) -> IntArray:
     """Put new segments one after the other on the workers of least cost (section 6.3.3).
 
     :param new: indices of the new segments, in the order in which they are placed
