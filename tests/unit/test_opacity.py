@@ -370,7 +370,6 @@ class HypervisorTestCase(unittest.TestCase):
     def test_libvirt(self):
         from tests.unit.telemetry import replay
         from tracon_watcher.telemetry import libvirt
-        from tracon_watcher.telemetry import libvirt
         calls, fields = opacity.Log(), opacity.Log()
 
         class Connection(replay.Connection):

@@ -170,7 +170,7 @@ class TestCommands(folder.FolderCase):
             self.assertNotIn('t1ger', out + err)
 
     def test_defaults(self):
-        conf = configured.cfg.ConfigOpts()
+        conf = database.cfg.ConfigOpts()
         database.register_opts(conf)
         conf([], default_config_files=[])
         self.assertEqual('sqlite:////var/lib/tracon/tracon.db', conf.database.connection)
