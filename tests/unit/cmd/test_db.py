@@ -26,7 +26,6 @@ from tests.unit.engine.storage import base
 from tests.unit import folder
 from tracon_watcher.cmd import app
 from tracon_watcher.cmd import database
-from tracon_watcher.cmd import db as configured
 from tracon_watcher.cmd import db
 from tracon_watcher.engine.storage import decisions
 from tracon_watcher.engine.storage import repository
