@@ -55,7 +55,7 @@ _REMEDY = 'run `tracon model calibrate` again'
 
 @dataclasses.dataclass(frozen=True)
 class Calibrated:
-    """What :mod:`.demand` needs to know of the world.
+    """What :mod:`.demand_estimator` needs to know of the world.
 
     :param curve: from the stretch of time to the slowdown, and its held-out relative error
     :param of_slowdown: (2,) relative standard error of a slowdown s: offset + slope × log s

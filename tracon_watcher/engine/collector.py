@@ -35,7 +35,8 @@ from tracon_watcher.telemetry import samples
 
 LOG = logging.getLogger(__name__)
 
-#: What samples have to have: the clock, then what :class:`.demand.Usage` begins with, in order.
+#: Required meters of a sample: the clock, then the first fields of
+#: :class:`.demand_estimator.Usage`, in order.
 METERS = (meters.CLOCK, meters.CPU_GUEST, meters.CPU_DELAY, meters.CPU_HOST,
           meters.READ_REQUESTS, meters.WRITE_REQUESTS, meters.READ_TIME, meters.WRITE_TIME)
 _CHARACTERISTICS = [METERS.index(one) for one in (

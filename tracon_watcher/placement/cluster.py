@@ -39,7 +39,7 @@ class Resident:
 
     :param profile: (4,) its uncontended demand, or None where unknown
     :param io_domain: storage backend, None for the host's own default
-    :param own_wait: see :mod:`.own_wait`
+    :param own_wait: see :mod:`.current_interference`
     :param vcpus: how many virtual CPUs it has
     :param storage_wait: part of its time alone that each of them waits for storage, NaN where
         unknown
@@ -100,7 +100,7 @@ class ClusterState:
     :param max_slowdown: (n,), infinity for none
     :param min_iops_ratio: (n,), 0 for none
     :param own_wait: (n,) share of time that each VM waits for its own limits, see
-        :mod:`.own_wait`; 0 for a VM that is at none
+        :mod:`.current_interference`; 0 for a VM that is at none
     :param vcpus: (n,) virtual CPUs of each
     :param storage_wait: (n,) part of its time alone that each of them waits for storage, NaN where
         unknown

@@ -39,7 +39,8 @@ class Profile:
     :param source: where it came from, for explanations
     :param apart: whether its storage is another than that of all hosts and residents, as that of
         a volume on a backend that is not known: with whom it meets it shares the CPU alone
-    :param own_wait: share of time that it waits for its own limits, see :mod:`.own_wait`
+    :param own_wait: share of time that it waits for its own limits, see
+        :mod:`.current_interference`
     :param vcpus: how many virtual CPUs it has
     :param storage_wait: part of its time alone that each of them waits for storage, NaN where
         unknown
