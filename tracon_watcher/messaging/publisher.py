@@ -58,7 +58,8 @@ class Publisher:
     :param log: logger
     :param threads: requests that are served at a time
     :param on_moves: given documents of live migrations that Watcher's strategy recommends
-    :param standing: returns what was learnt of moves, see :meth:`.engine_client.EngineClient.standing`
+    :param standing: returns what was learnt of moves, see
+        :meth:`.engine_client.EngineClient.standing`
     """
 
     def __init__(self, connect: protocol.Connect, server: str, on_decisions: Take,
