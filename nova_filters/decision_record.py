@@ -89,7 +89,7 @@ class Captured:
         return made
 
 
-#: Exponents of a host's residents before and after, by response and uuid.
+#: Log responses of a host's residents before and after, by response and uuid.
 _Residents = dict[tuple[int, str], tuple[float, float]]
 
 
@@ -106,7 +106,7 @@ def to_document(captured: Captured) -> dict[str, Any]:
     best = best[np.argsort(-judgements.as_weighed(weights[best]), kind='stable')][:HOSTS]
     worst = np.flatnonzero(out)
     if found is not None:
-        worst = worst[tie_breaking.argsort(-found.excess[judged.rows[worst]])]
+        worst = worst[tie_breaking.argsort(-found.overshoot[judged.rows[worst]])]
     worst = worst[:HOSTS]
     chosen = np.concatenate([best, worst])
     residents = _residents(captured, judged.rows[chosen])
@@ -155,10 +155,10 @@ def _host(captured: Captured, position: int, status: int, refused: bool, weight:
     assert judged.foreseen is not None
     said['score'] = _number(judged.foreseen.score[row])
     for response, name in enumerate(RESPONSES):
-        exponents = [float(one[response, row])
-                     for one in (found.lower, found.exponent, found.upper)]
-        if not math.isnan(exponents[1]):
-            values = [_response(response, value) for value in exponents]
+        log_responses = [float(one[response, row])
+                         for one in (found.lower, found.log_response, found.upper)]
+        if not math.isnan(log_responses[1]):
+            values = [_response(response, value) for value in log_responses]
             said[name] = values if response == 0 else values[::-1]
     said['worst'] = _worst(found, row, residents.get(row, {}))
     if found.refused[row]:
@@ -169,12 +169,12 @@ def _host(captured: Captured, position: int, status: int, refused: bool, weight:
 def _worst(found: assessment.Assessment, row: int, residents: _Residents) -> dict[str, Any]:
     """Return who is harmed most: on a host with a breach whose limit, on others in all."""
     all_vms = {**residents, **{
-        (response, assessment.NEWCOMER): (0.0, float(found.exponent[response, row]))
+        (response, assessment.NEWCOMER): (0.0, float(found.log_response[response, row]))
         for response in range(len(RESPONSES))}}
     breach = found.breach(row) if found.refused[row] else None
     if breach is None:
         response, uuid = max(
-            (one for one, exponents in all_vms.items() if not math.isnan(exponents[1])),
+            (one for one, log_responses in all_vms.items() if not math.isnan(log_responses[1])),
             key=lambda one: round(all_vms[one][1] - all_vms[one][0], _DIGITS))
     else:
         response, uuid = RESPONSES.index(breach.response), breach.vm
@@ -216,7 +216,7 @@ def _of_assessor(assessor: assessment.Assessor, wanted: dict[int, int],
     names = list(wanted.values())
     found: dict[int, _Residents] = {}
     law = part.law
-    for response, one in enumerate(np.stack([law.exponent, law.beside(coming)[1]], axis=-1)):
+    for response, one in enumerate(np.stack([law.log_response, law.beside(coming)[1]], axis=-1)):
         for row, (before, after) in zip(law.residents, one):
             if not math.isnan(after):
                 found.setdefault(names[part.cluster.host[row]], {})[
@@ -224,9 +224,9 @@ def _of_assessor(assessor: assessment.Assessor, wanted: dict[int, int],
     return found
 
 
-def _response(index: int, exponent: float) -> float | None:
-    """Return a slowdown or an IOPS ratio of an exponent."""
-    return _number(math.exp(exponent if index == 0 else -exponent))
+def _response(index: int, log_response: float) -> float | None:
+    """Return a slowdown or an IOPS ratio of a log response."""
+    return _number(math.exp(log_response if index == 0 else -log_response))
 
 
 def _number(value: float) -> float | None:

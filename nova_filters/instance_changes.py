@@ -170,18 +170,18 @@ class Surplus:
         # So it is on nearly every request, which should cost next to nothing.
         if self._all_usual and (surplus == before).all():
             return np.zeros(len(rows), dtype=np.intp)
-        excess = np.maximum(surplus, 0)
-        usual = np.where(before == _NEVER_SEEN, excess, np.minimum(before, excess))
+        positive = np.maximum(surplus, 0)
+        usual = np.where(before == _NEVER_SEEN, positive, np.minimum(before, positive))
         above = surplus > usual
         # The earlier of the two, should the clock be set back; fmin passes over NaN.
         since = np.where(above == self._above[rows], np.fmin(self._since[rows], now), now)
         since[surplus == usual] = np.nan
         lasting = above & (now - since > self._patience)
         if lasting.any():
-            usual[lasting], since[lasting], above[lasting] = excess[lasting], np.nan, False
+            usual[lasting], since[lasting], above[lasting] = positive[lasting], np.nan, False
         self._usual[rows], self._since[rows], self._above[rows] = usual, since, above
         self._all_usual = bool(np.isnan(self._since).all())
-        return np.asarray(excess - usual)
+        return np.asarray(positive - usual)
 
 
 _WINDOW = 128

@@ -138,7 +138,7 @@ def _replace(result: assessment.Assessment, assessor: assessment.Assessor,
     its_own = assessment.Assessor(part, assessor.settings)
     pool = storage_backends.pool_of(cluster, present, part)
     result.replace(np.array(chosen, dtype=np.intp),
-                   its_own.assess(profile, here, now, pool, elsewhere=False, felt=False))
+                   its_own.assess(profile, here, now, pool, remote=False, felt=False))
     return Part(chosen, its_own, pool)
 
 

@@ -42,7 +42,7 @@ def refusal_content(judged: SchedulingResult, hosts: BoolArray, outcome: str) ->
     positions = np.flatnonzero(hosts)
     rows = judged.rows[positions]
     worst = []
-    for place in _largest(found.excess[rows]):
+    for place in _largest(found.overshoot[rows]):
         breach = found.breach(int(rows[place]))
         worst.append({'host': judged.states[positions[place]].host, 'vm': breach.vm,
                       'response': breach.response, 'predicted_bound': round(breach.bound, 4),

@@ -227,7 +227,7 @@ class ReconcileTestCase(ReconcileCase):
         self.assertEqual((1, 256, 1), made.needs['a'])
         self.assertEqual({'a': 1600.0}, made.cooldown_until)
         self.assertEqual(placement_constraints.Policy.AFFINITY, made.groups[0].policy)
-        self.assertEqual(0, made.groups[0].elsewhere)
+        self.assertEqual(0, made.groups[0].outside)
 
     def test_services_that_stand_for_several_machines_are_left_alone(self):
         found = dataclasses.replace(self.found, several=frozenset(('h1', 'far')))

@@ -61,7 +61,7 @@ class ScoringTestCase(unittest.TestCase):
             self.assertEqual(f'tracon_{response}', engine.get_name())
             found = self.ask(engine, HEAVY, QUIET)
             bounds = sorted(np.exp(sign * law.bound(level)[index, 0]) for level in (0.2, 0.8))
-            for name, expected in (('score', np.exp(sign * law.exponent[index, 0])),
+            for name, expected in (('score', np.exp(sign * law.log_response[index, 0])),
                                    ('lower', bounds[0]), ('upper', bounds[1])):
                 self.assertAlmostEqual(expected, found[name], msg=f'{response} {name}')
             self.assertLess(found['lower'], found['score'])

@@ -83,7 +83,7 @@ def judged(world, where):
     state = clouds.state_of(world, where)
     found = assessment.Assessor(state)
     return ({uuid for uuid, bad in zip(state.uuids, found.breaches()) if bad},
-            float(np.nansum(found.exponents())))
+            float(np.nansum(found.log_responses())))
 
 
 class StepsTestCase(unittest.TestCase):

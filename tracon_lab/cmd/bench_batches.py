@@ -76,9 +76,9 @@ def _multi_create(arguments: argparse.Namespace, world: Any) -> Iterator[float]:
     """Yield how much less harm the exact optimum adds, as a share."""
     from tracon_lab.scheduling import matching
     space, predicted = world.configurations, world.predicted
-    exponents = np.nan_to_num(np.log(predicted.slowdown)) - np.nan_to_num(
+    log_responses = np.nan_to_num(np.log(predicted.slowdown)) - np.nan_to_num(
         np.log(predicted.iops_ratio))
-    harm = (space.residents * exponents).sum(axis=1)
+    harm = (space.residents * log_responses).sum(axis=1)
     for case in range(arguments.cases):
         rng = np.random.default_rng([arguments.seed, case])
         hosts = [_drawn(rng, world) for _host in range(arguments.hosts)]

@@ -89,16 +89,17 @@ def predictions(telemetry: telemetries.Telemetry) -> dict[str, dict[str, float]]
     """
     assessor = telemetry.assessor()
     now = current_interference.current_interference(assessor)
-    slow = {f'predicted_{name}': np.exp(exponent[0]) for name, exponent in (
-        ('slowdown', now.exponent), ('low', now.lower), ('high', now.upper))}
+    slow = {f'predicted_{name}': np.exp(log_response[0]) for name, log_response in (
+        ('slowdown', now.log_response), ('low', now.lower), ('high', now.upper))}
     result = {}
     for vm in telemetry.running.values():
         row = assessor.cluster.resident_index[vm.uuid]
         if not now.known[row]:
             continue
         result[vm.request.name] = {name: float(values[row]) for name, values in slow.items()}
-        if not np.isnan(now.exponent[1, row]):
-            result[vm.request.name]['predicted_iops_ratio'] = float(np.exp(-now.exponent[1, row]))
+        if not np.isnan(now.log_response[1, row]):
+            ratio = float(np.exp(-now.log_response[1, row]))
+            result[vm.request.name]['predicted_iops_ratio'] = ratio
     return result
 
 

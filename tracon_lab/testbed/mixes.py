@@ -250,12 +250,12 @@ def judge(rows: typing.Sequence[Row], cores: int) -> Judged:
     latency = np.array([(row.read_time + row.write_time) / max(row.reads + row.writes, 1e-9)
                         for row in shared])
     estimated = _assessor(shared, estimate.demand, requests * latency / vcpus, cores)
-    law = np.exp(judged.exponents()[0])
+    law = np.exp(judged.log_responses()[0])
     lower, upper = (np.exp(judged.law.bound(level)[0]) for level in (0.1, 0.9))
     used = profiles[:, 2] + profiles[:, 3]
     mixes = np.unique([row.mix for row in shared], return_inverse=True)[1]
     return Judged(shared, measured, _waits_alone(shared, quiet), {
-        LAW: law, ESTIMATED: np.exp(estimated.exponents()[0]), COUNTERS: estimate.slowdown,
+        LAW: law, ESTIMATED: np.exp(estimated.log_responses()[0]), COUNTERS: estimate.slowdown,
         CONSTANT: np.full(len(shared), np.exp(np.nanmean(np.log(measured))))}, lower, upper,
         np.bincount(mixes, used)[mixes] / cores)
 

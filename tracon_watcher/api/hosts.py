@@ -99,11 +99,11 @@ class _Summary:
         self.vms: IntArray = np.bincount(cluster.host, minlength=count).astype(np.intp)
         self.in_breach: IntArray = np.bincount(
             cluster.host, now.breached.any(axis=0), minlength=count).astype(np.intp)
-        self.harm = self._sums(np.nansum(now.exponent, axis=0), now.known)
+        self.harm = self._sums(np.nansum(now.log_response, axis=0), now.known)
         self.slow = state.slowdown()
         self.statuses = state.statuses()
         self.worst = self._most(self.slow)
-        self.predicted = self._most(np.exp(now.exponent[0]))
+        self.predicted = self._most(np.exp(now.log_response[0]))
         self.observed = self._most(state.view.observed)
 
     def _sums(self, values: FloatArray, known: np.ndarray) -> FloatArray:

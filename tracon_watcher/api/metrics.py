@@ -101,12 +101,12 @@ def _suffering(state: states.State,
                                  value=float((~known).sum()))
     yield core.GaugeMetricFamily(
         'tracon_harm', 'Sum over all VMs of log slowdown and -log IOPS ratio, as predicted.',
-        value=float(np.nansum(now.exponent)))
+        value=float(np.nansum(now.log_response)))
     slowest = core.GaugeMetricFamily('tracon_slowdown_worst', 'Largest slowdown of any VM.',
                                      labels=('source',))
     mean = core.GaugeMetricFamily('tracon_slowdown_mean', 'Mean slowdown of the VMs of which it '
                                   'is known.', labels=('source',))
-    for source, values in (('predicted', np.exp(now.exponent[0][known])),
+    for source, values in (('predicted', np.exp(now.log_response[0][known])),
                            ('observed', state.view.observed[~np.isnan(state.view.observed)])):
         if len(values):
             slowest.add_metric((source,), float(values.max()))

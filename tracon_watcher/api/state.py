@@ -210,12 +210,12 @@ class State:
         return np.asarray(self.statuses() == assessment.Status.KNOWN)
 
     def harm(self) -> FloatArray:
-        """Return the harm that each VM does to others, (n,) exponents; NaN where unknown."""
+        """Return the harm that each VM does to others, (n,) log responses; NaN where unknown."""
         return np.where(self.seen()[self.cluster.host], self.culprits().harm, np.nan)
 
     def slowdown(self) -> FloatArray:
         """Return the slowdown now, (n,): as observed, or else as predicted; NaN where unknown."""
-        predicted = np.exp(self.present().exponent[0])
+        predicted = np.exp(self.present().log_response[0])
         return np.where(np.isnan(self.view.observed), predicted, self.view.observed)
 
     def held_back(self) -> BoolArray:

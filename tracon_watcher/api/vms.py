@@ -109,11 +109,11 @@ def describe(state: states.State, rows: IntArray, open_to: bool, project: str | 
                 'now': states.number(slow[row]),
                 'observed': states.number(state.view.observed[row]),
                 'observed_error': error,
-                'predicted': states.number(math.exp(now.exponent[0, row])),
+                'predicted': states.number(math.exp(now.log_response[0, row])),
                 'lower': states.number(math.exp(now.lower[0, row])),
                 'upper': states.number(math.exp(now.upper[0, row]))},
             'iops_ratio': {
-                'predicted': states.number(math.exp(-now.exponent[1, row])),
+                'predicted': states.number(math.exp(-now.log_response[1, row])),
                 'lower': states.number(math.exp(-now.upper[1, row])),
                 'upper': states.number(math.exp(-now.lower[1, row]))},
             'limits': {'max_slowdown': states.number(cluster.max_slowdown[row]),
@@ -158,7 +158,7 @@ def _neighbours(state: states.State, gate: gates.Gate, row: int, open_to: bool,
 def _culprits(state: states.State, row: int, blamed: attribution.Attribution, open_to: bool,
               project: str | None) -> list[Document]:
     found: list[Document] = []
-    excess = max(float(state.view.observed[row]) - 1, 0.0)
+    slowdown_increase = max(float(state.view.observed[row]) - 1, 0.0)
     others = 0.0
     for place, other in enumerate(blamed.influence.rows.tolist()):
         share = float(blamed.share[place])
@@ -170,11 +170,12 @@ def _culprits(state: states.State, row: int, blamed: attribution.Attribution, op
                 'harm': states.number(blamed.influence.harm[0, place]),
                 'slowdown_without': states.number(
                     math.exp(blamed.influence.without[0, place])),
-                'observed_part': states.number(excess * share)})
+                'observed_part': states.number(slowdown_increase * share)})
     if others:
         # Neither how many they are nor what each does: only what they do together.
         found.append({'uuid': None, 'name': OTHERS, 'share': states.number(others), 'harm': None,
-                      'slowdown_without': None, 'observed_part': states.number(excess * others)})
+                      'slowdown_without': None,
+                      'observed_part': states.number(slowdown_increase * others)})
     return found
 
 
@@ -242,8 +243,8 @@ def _keys(state: states.State) -> parameters.Keys:
         'uuid': lambda: state.vm_order('uuid'), 'name': lambda: state.vm_order('name'),
         'project_id': lambda: state.vm_order('project'), 'host': lambda: state.vm_order('host'),
         'slowdown': state.slowdown, 'observed': lambda: state.view.observed,
-        'predicted': lambda: state.present().exponent[0],
-        'iops_ratio': lambda: -state.present().exponent[1],
+        'predicted': lambda: state.present().log_response[0],
+        'iops_ratio': lambda: -state.present().log_response[1],
         'share': lambda: state.culprits().share, 'harm_to_others': state.harm}
 
 

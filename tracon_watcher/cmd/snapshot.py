@@ -67,8 +67,8 @@ class Check(lister.Lister):
     def take_action(self, parsed_args: argparse.Namespace):  # type: ignore[no-untyped-def]
         read = snapshot.read(parsed_args.file)
         assessor = assessment.Assessor(read.cluster, read.settings())
-        slow, ratio = (np.exp(sign * exponent)
-                       for sign, exponent in zip((1, -1), assessor.exponents()))
+        slow, ratio = (np.exp(sign * log_response)
+                       for sign, log_response in zip((1, -1), assessor.log_responses()))
         breached = assessor.breaches()
         stale = assessor.stale(time.time())
         rows = []

@@ -175,14 +175,14 @@ def unbounded(count: int) -> Bounds:
 class Time:
     """How n VMs spend the time of their virtual CPUs, in shares of it; NaN where not counted.
 
-    :param excess: (n,) e, lost to others
+    :param lost_share: (n,) e, lost to others
     :param idle: (n,) I
     :param throttled: (n,) T, forbidden by quotas
     :param limited: (n,) L, waiting at the limits of own disks
     :param doubt: (n,) standard error of e that comes from that of latencies alone
     """
 
-    excess: FloatArray
+    lost_share: FloatArray
     idle: FloatArray
     throttled: FloatArray
     limited: FloatArray
@@ -202,7 +202,7 @@ class Estimate:
     :param growth: (n,) f, how much more a closed loop would do; 1 where unknown
     :param closed: (n,) φ by :data:`OWN_SLACK`, 1 for a closed loop, towards 0 the more idle time
         there is
-    :param excess: (n,) e, share of the time of its virtual CPUs that its owner leaves it
+    :param lost_share: (n,) e, share of the time of its virtual CPUs that its owner leaves it
     """
 
     demand: FloatArray
@@ -213,7 +213,7 @@ class Estimate:
     slowdown_deviation: FloatArray
     growth: FloatArray
     closed: FloatArray
-    excess: FloatArray
+    lost_share: FloatArray
 
 
 def uncontended(seen: Usage, baseline: Baseline, learnt: documents.Calibrated,
@@ -228,14 +228,14 @@ def uncontended(seen: Usage, baseline: Baseline, learnt: documents.Calibrated,
     """
     time = spent(seen, baseline, learnt, vcpus)
     allowed = np.maximum(1 - time.throttled - time.limited, _TINY)
-    excess, idle, doubt = (part / allowed for part in (time.excess, time.idle, time.doubt))
+    lost_share, idle, doubt = (part / allowed for part in (time.lost_share, time.idle, time.doubt))
     cores, requests = (unbounded(len(seen)) if bounds is None else bounds).room(seen)
-    needed = np.maximum(1 - idle - excess, _TINY)
-    stretch = np.where((1 - idle) * allowed >= _LEAST_BUSY, (needed + excess) / needed, np.nan)
-    counted = np.isfinite(excess)
+    needed = np.maximum(1 - idle - lost_share, _TINY)
+    stretch = np.where((1 - idle) * allowed >= _LEAST_BUSY, (needed + lost_share) / needed, np.nan)
+    counted = np.isfinite(lost_share)
     spare = idle + time.limited / allowed
-    power = np.where(counted, closedness(excess, spare, learnt.slack), 0.0)
-    closed = np.where(counted, closedness(excess, spare, OWN_SLACK), 0.0)
+    power = np.where(counted, closedness(lost_share, spare, learnt.slack), 0.0)
+    closed = np.where(counted, closedness(lost_share, spare, OWN_SLACK), 0.0)
     # What is forbidden to a closed loop it does not lose to others, be it at its quota or below.
     held = seen.throttled >= THROTTLED * (seen.running + seen.throttled)
     part = np.where(np.isfinite(cores), np.where(held, 1.0, closed), 0.0)
@@ -244,7 +244,7 @@ def uncontended(seen: Usage, baseline: Baseline, learnt: documents.Calibrated,
     # There is no more time than there is, however the difference was rounded.
     room = np.maximum(vcpus, seen.running) / np.maximum(seen.running, _TINY)
     growth = np.where(counted, np.minimum.reduce(
-        (1 / np.maximum(1 - excess, _TINY), cores, room)), 1.0)
+        (1 / np.maximum(1 - lost_share, _TINY), cores, room)), 1.0)
     # A loop without idle time left has f = τ, hence the curve of τ.
     by_units = np.minimum(learnt.curve.estimate(growth), requests)
     demand, most = (_scaled(seen, growth ** each, by_units ** each, learnt)
@@ -255,7 +255,7 @@ def uncontended(seen: Usage, baseline: Baseline, learnt: documents.Calibrated,
     slowdown = learnt.curve.estimate(stretch)
     return Estimate(demand, most, deviation, stretch, slowdown,
                     np.hypot(learnt.slowdown_width(slowdown), doubt / needed), growth, closed,
-                    excess)
+                    lost_share)
 
 
 def _scaled(seen: Usage, by_time: FloatArray, by_units: FloatArray,
@@ -289,10 +289,10 @@ def spent(seen: Usage, baseline: Baseline, learnt: documents.Calibrated,
     some = np.where(requests > 0, requests, 1.0)
     limited = waiting * np.minimum(seen.limited / some, 1.0)
     share = (waiting - limited) / some
-    excess = np.maximum(delay - expected + waiting - limited - share * (reads + writes), 0.0)
+    lost_share = np.maximum(delay - expected + waiting - limited - share * (reads + writes), 0.0)
     doubt = share * (np.where(reads > 0, reads * baseline.read_deviation, 0.0)
                      + np.where(writes > 0, writes * baseline.write_deviation, 0.0))
-    return Time(excess, left - waiting, throttled, limited, doubt)
+    return Time(lost_share, left - waiting, throttled, limited, doubt)
 
 
 def expected_delay(seen: Usage, learnt: documents.Calibrated) -> FloatArray:
@@ -305,9 +305,9 @@ def expected_delay(seen: Usage, learnt: documents.Calibrated) -> FloatArray:
     return expected
 
 
-def closedness(excess: FloatArray, idle: FloatArray, slack: float) -> FloatArray:
+def closedness(lost_share: FloatArray, idle: FloatArray, slack: float) -> FloatArray:
     """Return φ, (n,): 1 for a loop without idle time left, towards 0 the more there is of it."""
-    found: FloatArray = np.exp(-idle / np.maximum(idle + excess, _TINY) / slack)
+    found: FloatArray = np.exp(-idle / np.maximum(idle + lost_share, _TINY) / slack)
     return found
 
 

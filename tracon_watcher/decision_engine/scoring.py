@@ -89,7 +89,7 @@ class ResponseScorer(base.ScoringEngine):
                 'host_type', host.host_type, 'what is predicted and what is observed have parted '
                 'ways on hosts of this type; wait until they agree again, or name another one')
         now = current_interference.current_interference(judged)
-        found = np.array([now.exponent, now.lower, now.upper])[:, :, 0]
+        found = np.array([now.log_response, now.lower, now.upper])[:, :, 0]
         score, lower, upper = (np.exp(found[:, 0]) if self._response == 'slowdown'
                                else np.exp(-found[[0, 2, 1], 1])).tolist()
         return json.dumps({'score': _plain(score), 'lower': _plain(lower), 'upper': _plain(upper)})

@@ -230,7 +230,7 @@ class _Type:
         self._disk = _Scale(queues.DISKS, _nearest(queues.DISKS, learnt.disk))
         self._stepped_at = -math.inf
         self._hours = learnt.vm_hours
-        # Sums over VM hours: errors of the law and of a constant, what was covered, exponents.
+        # Sums over VM hours: errors of the law and of a constant, what was covered, log responses.
         known = self._hours if math.isfinite(learnt.error) else 0.0
         self._sums = known * np.nan_to_num(
             [learnt.error, learnt.constant_error, learnt.coverage, 0.0])
@@ -266,7 +266,7 @@ class _Type:
         """Add up how good predictions were.
 
         :param told: (n,) residents that were observed
-        :param deviation: of an observation, in exponents
+        :param deviation: of an observation, in log responses
         """
         self._sums *= fade
         self._squares *= fade
@@ -274,7 +274,7 @@ class _Type:
         self._hours = float(self._hours * fade + hours * len(observed))
         if not len(observed):
             return
-        predicted = law.exponent[0, told]
+        predicted = law.log_response[0, told]
         self._sums[3] += hours * observed.sum()
         mean = self._sums[3] / self._hours
         quantile = statistics.NormalDist().inv_cdf(0.5 + queues.COVERED / 2)
@@ -287,10 +287,10 @@ class _Type:
                                         np.abs(np.expm1(mean - observed)), covered)):
             self._sums[place] += hours * values.sum()
         # The less a VM is slowed down, the more of the difference is an error of the observation.
-        excess = np.maximum(np.expm1(predicted), 1e-6)
-        noise = np.nan_to_num(deviation) * (1.0 + excess) / excess
+        slowdown_increase = np.maximum(np.expm1(predicted), 1e-6)
+        noise = np.nan_to_num(deviation) * (1.0 + slowdown_increase) / slowdown_increase
         weight = hours / (1.0 + noise ** 2)
-        off = np.clip(np.expm1(observed) / excess - 1.0, -1.0, 1.0)
+        off = np.clip(np.expm1(observed) / slowdown_increase - 1.0, -1.0, 1.0)
         self._squares += float((weight * (off ** 2 - np.minimum(noise, 1.0) ** 2)).sum())
         self._slowed += float(weight.sum())
 

@@ -34,7 +34,7 @@ _ENOUGH = 20.0
 
 
 def gain(before: FloatArray, after: FloatArray) -> float:
-    """Return by how many exponents VMs became faster together: Σ log(before / after).
+    """Return the gain of VMs together as a log response: Σ log(before / after).
 
     :param before: (n,) slowdowns, NaN where unknown
     :param after: (n,) likewise; a VM that is unknown on either side does not count
@@ -49,8 +49,8 @@ def gain(before: FloatArray, after: FloatArray) -> float:
 def verdict(measured: float, cost: float) -> str:
     """Judge one move.
 
-    :param measured: its gain, in exponents; NaN where unknown
-    :param cost: what a move costs, in exponents
+    :param measured: its gain, in log responses; NaN where unknown
+    :param cost: what a move costs, in log responses
     """
     if math.isnan(measured):
         return UNKNOWN

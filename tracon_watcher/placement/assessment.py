@@ -32,7 +32,7 @@ from tracon_watcher import tie_breaking
 NEWCOMER = 'newcomer'
 
 # What a copy of an assessment has for itself.
-_CHANGING = ('status', 'exponent', 'score', 'excess', 'elsewhere', 'excess_elsewhere',
+_CHANGING = ('status', 'log_response', 'score', 'overshoot', 'remote', 'remote_overshoot',
              '_found', '_postponed', '_replaced')
 
 #: Fills in lower and upper confidence bounds, (2, h) each.
@@ -63,19 +63,19 @@ class Found:
     :param response: 0 for slowdown, 1 for IOPS ratio
     :param hosts: indices of hosts
     :param rows: indices of residents, -1 for the newcomer
-    :param excess: > 0, by how much the exponent rises beyond what the limit allows
-    :param bound: lower confidence bounds of the exponents
-    :param limit: the limits, as exponents
-    :param elsewhere: whether the residents are on other hosts, with which a pool is shared
+    :param overshoot: > 0, by how much the log response rises beyond what the limit allows
+    :param bound: lower confidence bounds of the log responses
+    :param limit: the limits, as log responses
+    :param remote: whether the residents are on other hosts, with which a pool is shared
     """
 
     response: int
     hosts: IntArray
     rows: IntArray
-    excess: FloatArray
+    overshoot: FloatArray
     bound: FloatArray
     limit: FloatArray
-    elsewhere: bool = False
+    remote: bool = False
 
 
 @dataclasses.dataclass
@@ -85,24 +85,24 @@ class Assessment:
     :param cluster: the state that was judged
     :param newcomer: the profile that was judged
     :param status: (h,) :class:`~tracon_watcher.placement.assessment.Status`
-    :param exponent: (2, h) the newcomer's log slowdown and −log IOPS ratio; NaN where unknown,
+    :param log_response: (2, h) the newcomer's log slowdown and −log IOPS ratio; NaN where unknown,
         and in the second where it does too little I/O to have a ratio
-    :param score: (h,) expected harm: the newcomer's exponents plus what it adds to residents';
+    :param score: (h,) expected harm: the newcomer's log responses plus what it adds to residents';
         NaN where unknown
-    :param excess: (h,) by how much the worst VM's exponent rises beyond what its limit allows;
-        > 0 is a breach
-    :param elsewhere: (h,) the part of the score that residents of other hosts have in it
-    :param excess_elsewhere: (h,) as ``excess``, of those residents alone
+    :param overshoot: (h,) by how much the worst VM's log response rises beyond what its limit
+        allows; > 0 is a breach
+    :param remote: (h,) the part of the score that residents of other hosts have in it
+    :param remote_overshoot: (h,) as ``overshoot``, of those residents alone
     """
 
     cluster: cluster_module.ClusterState
     newcomer: newcomers.Profile
     status: IntArray
-    exponent: FloatArray
+    log_response: FloatArray
     score: FloatArray
-    excess: FloatArray
-    elsewhere: FloatArray
-    excess_elsewhere: FloatArray
+    overshoot: FloatArray
+    remote: FloatArray
+    remote_overshoot: FloatArray
     _found: list[Found] = dataclasses.field(default_factory=list)
     _postponed: list[Filling] = dataclasses.field(default_factory=list)
     _bounds: tuple[FloatArray, FloatArray] | None = None
@@ -132,27 +132,27 @@ class Assessment:
     @property
     def refused(self) -> BoolArray:
         """(h,) hosts on which somebody's limit would be breached."""
-        return np.asarray(self.excess > 0)
+        return np.asarray(self.overshoot > 0)
 
     @property
     def lower(self) -> FloatArray:
-        """(2, h) lower confidence bounds of the newcomer's exponents, NaN where those are."""
+        """(2, h) lower confidence bounds of the newcomer's log responses, NaN where those are."""
         return self._filled()[0]
 
     @property
     def upper(self) -> FloatArray:
-        """(2, h) upper confidence bounds of the newcomer's exponents, NaN where those are."""
+        """(2, h) upper confidence bounds of the newcomer's log responses, NaN where those are."""
         return self._filled()[1]
 
     @property
     def slowdown(self) -> FloatArray:
         """(h,) the newcomer's predicted slowdown; NaN where unknown."""
-        return np.asarray(np.exp(self.exponent[0]))
+        return np.asarray(np.exp(self.log_response[0]))
 
     @property
     def iops_ratio(self) -> FloatArray:
         """(h,) the newcomer's predicted IOPS ratio; NaN where unknown or undefined."""
-        return np.asarray(np.exp(-self.exponent[1]))
+        return np.asarray(np.exp(-self.log_response[1]))
 
     def ranked(self, among: IntArray) -> FloatArray:
         """Return the scores with each unknown one replaced by the median of the known.
@@ -178,14 +178,14 @@ class Assessment:
 
         :raises ValueError: when the host is not refused
         """
-        if not self.excess[host] > 0:
+        if not self.overshoot[host] > 0:
             raise ValueError(f'host {self.cluster.hosts[host]} is not refused')
         if host in self._replaced:
             return self._replaced[host]
         for found in self._found:
             for entry in np.flatnonzero(found.hosts == host):
                 # The worst, or the first that is worse by rounding alone.
-                if not tie_breaking.less(found.excess[entry], self.excess[host]):
+                if not tie_breaking.less(found.overshoot[entry], self.overshoot[host]):
                     return self._breach(found, int(entry))
         raise ValueError(f'the breach on host {self.cluster.hosts[host]} was not noted')
 
@@ -196,7 +196,7 @@ class Assessment:
         if host in self._replaced:
             return [self._replaced[host]]
         return [self._breach(found, int(entry)) for found in self._found
-                for entry in np.flatnonzero((found.hosts == host) & (found.excess > 0))]
+                for entry in np.flatnonzero((found.hosts == host) & (found.overshoot > 0))]
 
     def reasons(self, hosts: IntArray) -> dict[str, int]:
         """Count refused hosts by what is breached worst on each, such as ``resident slowdown``.
@@ -204,9 +204,9 @@ class Assessment:
         :param hosts: indices
         """
         names = [f'{who} {response}' for who in (NEWCOMER, 'resident') for response in RESPONSES]
-        kind = np.full(len(self.excess), -1, dtype=np.intp)
+        kind = np.full(len(self.overshoot), -1, dtype=np.intp)
         for found in reversed(self._found):     # of equals the first, as breach() says
-            worst = ~tie_breaking.less(found.excess, self.excess[found.hosts])
+            worst = ~tie_breaking.less(found.overshoot, self.overshoot[found.hosts])
             kind[found.hosts[worst]] = (2 * (found.rows >= 0) + found.response)[worst]
         for host, breach in self._replaced.items():
             kind[host] = 2 * (breach.vm != NEWCOMER) + RESPONSES.index(breach.response)
@@ -223,23 +223,23 @@ class Assessment:
 
     def note(self, found: Found) -> None:
         """Remember breaches; each host keeps the worst."""
-        np.maximum.at(self.excess, found.hosts, found.excess)
-        if found.elsewhere:
-            np.maximum.at(self.excess_elsewhere, found.hosts, found.excess)
+        np.maximum.at(self.overshoot, found.hosts, found.overshoot)
+        if found.remote:
+            np.maximum.at(self.remote_overshoot, found.hosts, found.overshoot)
         self._found.append(found)
 
-    def add_elsewhere(self, hosts: BoolArray, score: FloatArray) -> None:
+    def add_remote(self, hosts: BoolArray, score: FloatArray) -> None:
         """Add harm to residents of other hosts, (m,), to the score of these hosts."""
         self.score[hosts] += score
-        self.elsewhere[hosts] += score
+        self.remote[hosts] += score
 
     def forget(self, hosts: BoolArray, reason: int | None = None) -> None:
         """Make these hosts unknown: no score, no refusal."""
         if reason is not None:
             self.status[hosts] = reason
         self.score[hosts] = np.nan
-        self.excess[hosts] = -np.inf
-        self.exponent[:, hosts] = np.nan
+        self.overshoot[hosts] = -np.inf
+        self.log_response[:, hosts] = np.nan
 
     def replace(self, hosts: IntArray, other: Assessment) -> None:
         """Put in another assessment's first hosts, in their order, for these.
@@ -248,20 +248,20 @@ class Assessment:
         """
         first = slice(0, len(hosts))
         self.status[hosts] = other.status[first]
-        self.exponent[:, hosts] = other.exponent[:, first]
+        self.log_response[:, hosts] = other.log_response[:, first]
 
         def fill(lower: FloatArray, upper: FloatArray) -> None:
             lower[:, hosts], upper[:, hosts] = other.lower[:, first], other.upper[:, first]
 
         self.postpone(fill)
-        self.score[hosts] = other.score[first] + self.elsewhere[hosts]
+        self.score[hosts] = other.score[first] + self.remote[hosts]
         known = other.known[first]
-        self.excess[hosts] = np.where(
-            known, np.maximum(other.excess[first], self.excess_elsewhere[hosts]), -np.inf)
+        self.overshoot[hosts] = np.where(
+            known, np.maximum(other.overshoot[first], self.remote_overshoot[hosts]), -np.inf)
         for place, host in enumerate(hosts):
             self._replaced.pop(int(host), None)
             if known[place] and other.refused[place] and not tie_breaking.less(
-                    other.excess[place], self.excess_elsewhere[host]):
+                    other.overshoot[place], self.remote_overshoot[host]):
                 self._replaced[int(host)] = other.breach(place)
 
     def postpone(self, filling: Filling) -> None:
@@ -273,17 +273,17 @@ class Assessment:
 
     def _filled(self) -> tuple[FloatArray, FloatArray]:
         if self._bounds is None:
-            self._bounds = (np.full(self.exponent.shape, np.nan),
-                            np.full(self.exponent.shape, np.nan))
+            self._bounds = (np.full(self.log_response.shape, np.nan),
+                            np.full(self.log_response.shape, np.nan))
         for filling in self._postponed:
             filling(*self._bounds)
         self._postponed.clear()
         for bound in self._bounds:
-            bound[np.isnan(self.exponent)] = np.nan
+            bound[np.isnan(self.log_response)] = np.nan
         return self._bounds
 
 
-#: Of a rise of an exponent, so much may be due to where the law's rounds end.
+#: Of a rise of a log response, so much may be due to where the law's rounds end.
 _ROUNDING = 5e-3
 #: Seconds by which a time may be ahead of a clock.
 AHEAD = 120.0
@@ -322,7 +322,7 @@ class Settings:
 
     @property
     def least_rise(self) -> float:
-        """By how much the exponent of a VM in breach must rise for it to count."""
+        """By how much the log response of a VM in breach must rise for it to count."""
         return max(math.log1p(self.margin), _ROUNDING)
 
 
@@ -344,7 +344,7 @@ class Assessor:
     def assess(self, newcomer: newcomers.Profile,
                limits: Sequence[limits_module.Limits] | limits_module.Limits = limits_module.NONE,
                now: float | None = None, pool: int = -1,
-               elsewhere: bool = True, felt: bool = True) -> Assessment:
+               remote: bool = True, felt: bool = True) -> Assessment:
         """Judge every host for one newcomer.
 
         On each host it shares all it does with those on the same storage backend, and the CPU
@@ -356,7 +356,7 @@ class Assessor:
         :param now: seconds since the epoch, for staleness; None: nothing is stale
         :param pool: index of a storage backend that it is on and stays on, whichever host it
             comes to, since it is a resident of one; -1 for none
-        :param elsewhere: whether residents of other hosts on the same storage count too
+        :param remote: whether residents of other hosts on the same storage count too
         :param felt: whether its I/O is among that of this state on the pool already
         :returns: arrays over the h hosts
         """
@@ -367,10 +367,10 @@ class Assessor:
             stale |= self.stale(now)
         if newcomer.known:
             # Where its I/O is felt already, it is so by the same VMs of other hosts.
-            elsewhere &= not newcomer.apart and (pool < 0 or not felt)
+            remote &= not newcomer.apart and (pool < 0 or not felt)
             coming = queues.Coming(newcomer, pool, pool >= 0 and felt)
             self._assess_hosts(coming, _limit_exponents(limits, count), result)
-            if elsewhere:
+            if remote:
                 self._assess_pools(coming, stale, result)
         else:
             result.forget(result.known, Status.UNKNOWN_PROFILE)
@@ -386,13 +386,13 @@ class Assessor:
         age = now - self.cluster.updated_at
         return np.asarray((age > self.settings.maximum_age) | (age < -AHEAD))
 
-    def exponents(self) -> FloatArray:
+    def log_responses(self) -> FloatArray:
         """Return what residents suffer now, (2, n): log slowdown and −log IOPS ratio.
 
         NaN where unknown, and in the second where the VM does too little I/O to have a ratio.
         """
         found = np.full((2, len(self.cluster.uuids)), np.nan)
-        found[:, self.law.residents] = self.law.exponent
+        found[:, self.law.residents] = self.law.log_response
         return found
 
     def breaches(self) -> BoolArray:
@@ -415,7 +415,7 @@ class Assessor:
         law = self.law
         confidence, newcomer = self.settings.confidence, coming.newcomer
         own, after = law.beside(coming)
-        rise = after - law.exponent
+        rise = after - law.log_response
         result.score[law.hosts] += law.harm(rise)
         spread = law.spread(coming, own)
 
@@ -425,7 +425,7 @@ class Assessor:
         if newcomer.mean[IO].sum() >= characteristics.MINIMUM_IOPS:
             responses.append(1)
         for index in responses:
-            result.exponent[index, law.hosts] = own[index]
+            result.log_response[index, law.hosts] = own[index]
             result.score[law.hosts] += own[index]
             lower = bounds(1 - confidence)[index]
             limit = limits[index][law.hosts]
@@ -444,7 +444,7 @@ class Assessor:
             # What is in breach is so beside the least that the newcomer may well demand.
             after = law.harmed_for_sure(
                 coming, confidence, np.flatnonzero((rise > allowance).any(axis=0)))
-            rise = after - law.exponent
+            rise = after - law.log_response
         bound = law.bound(1 - confidence, after)
         for index in range(2):
             rows = np.flatnonzero(rise[index] > allowance[index])
@@ -453,11 +453,11 @@ class Assessor:
                 bound[index, rows], law.limit[index, rows]))
 
     def _allowance(self) -> FloatArray:
-        """Return by how much exponents of residents may rise without a breach, (2, n)."""
+        """Return by how much log responses of residents may rise without a breach, (2, n)."""
         law = self.law
         found: FloatArray = np.where(
             self._breached(), self.settings.least_rise,
-            law.allowed(self.settings.confidence) - law.exponent)
+            law.allowed(self.settings.confidence) - law.log_response)
         return found
 
     def _assess_pools(self, coming: queues.Coming, stale: BoolArray,
@@ -480,17 +480,17 @@ class Assessor:
         # On the newcomer's own host they are its neighbours, and were counted as such.
         at_home = np.bincount(own, np.where(law.domain == storage[own], harm, 0.0),
                               len(cluster.hosts))
-        result.add_elsewhere(uses_pool, everywhere[storage[uses_pool]] - at_home[uses_pool])
+        result.add_remote(uses_pool, everywhere[storage[uses_pool]] - at_home[uses_pool])
         confidence, allowance = self.settings.confidence, self._allowance()
         if not (rise > allowance).any():
             return
         # What is in breach is so beside the least that the newcomer may well demand.
         rise = law.rise_on_pools(coming.least(confidence))
         rise[:, stale[cluster.host[law.residents]]] = 0.0
-        bound = law.bound(1 - confidence, law.exponent + rise)
+        bound = law.bound(1 - confidence, law.log_response + rise)
         for index in range(2):
             rows = np.flatnonzero(rise[index] > allowance[index])
-            self._note_elsewhere(index, storage, law.residents[rows], (
+            self._note_remote(index, storage, law.residents[rows], (
                 (rise - allowance)[index, rows], bound[index, rows], law.limit[index, rows]),
                 result)
 
@@ -507,29 +507,29 @@ class Assessor:
         status[gone & (status == Status.KNOWN)] = Status.DRIFTED
         return status
 
-    def _note_elsewhere(self, index: int, storage: IntArray, residents: IntArray,
-                        breach: tuple[FloatArray, FloatArray, FloatArray],
-                        result: Assessment) -> None:
+    def _note_remote(self, index: int, storage: IntArray, residents: IntArray,
+                     breach: tuple[FloatArray, FloatArray, FloatArray],
+                     result: Assessment) -> None:
         """Note for each host of a pool the worst breach on the pool's other hosts.
 
         :param storage: (h,) of the newcomer on each host
         :param residents: (m,) their rows
         :param breach: of each its excess, bound and limit
         """
-        cluster, (excess, bound, limit) = self.cluster, breach
+        cluster, (overshoot, bound, limit) = self.cluster, breach
         for domain in np.unique(cluster.io_domain[residents]):
             users = np.flatnonzero(storage == domain)
-            left = np.flatnonzero((cluster.io_domain[residents] == domain) & (excess > 0))
+            left = np.flatnonzero((cluster.io_domain[residents] == domain) & (overshoot > 0))
             # The worst counts for all hosts but its own; there, the worst of another host does.
             for _again in range(2):
                 if not len(left) or not len(users):
                     break
-                worst = left[tie_breaking.argmax(excess[left])]
+                worst = left[tie_breaking.argmax(overshoot[left])]
                 own = cluster.host[residents[worst]]
                 hosts = users[users != own]
                 same = np.ones(len(hosts))
                 result.note(Found(
-                    index, hosts, np.full(len(hosts), residents[worst]), excess[worst] * same,
+                    index, hosts, np.full(len(hosts), residents[worst]), overshoot[worst] * same,
                     bound[worst] * same, limit[worst] * same, True))
                 users = users[users == own]
                 left = left[cluster.host[residents[left]] != own]

@@ -77,13 +77,13 @@ def _named(backend: str, place: int) -> str:
     return f'{backend}-{place}'
 
 
-#: Less of an excess is rounding, which no VM causes.
+#: Less of an increase is rounding, which no VM causes.
 _NOTHING = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
 class Influence:
-    """Of k pairs of VMs, what one does to the other, as exponents.
+    """Of k pairs of VMs, what one does to the other, as log responses.
 
     The first row is of log slowdown, the second of −log IOPS ratio; NaN where unknown, and in the
     second where the VM that suffers does too little I/O to have a ratio.
@@ -112,13 +112,13 @@ class Influence:
 class Attribution:
     """The m VMs that do something to one VM, the worst first.
 
-    :param exponent: (2,) what it suffers: log slowdown and −log IOPS ratio; NaN where unknown
+    :param log_response: (2,) what it suffers: log slowdown and −log IOPS ratio; NaN where unknown
     :param influence: what each does to it
-    :param share: (m,) of the excess of its slowdown, 0 to 1
-    :param joint: the part of the excess that cannot be put down to one; 0 where there is none
+    :param share: (m,) of the increase of its slowdown, 0 to 1
+    :param joint: the part of the increase that cannot be put down to one; 0 where there is none
     """
 
-    exponent: FloatArray
+    log_response: FloatArray
     influence: Influence
     share: FloatArray
     joint: float
@@ -126,19 +126,20 @@ class Attribution:
     @property
     def known(self) -> bool:
         """Whether its slowdown is."""
-        return not bool(np.isnan(self.exponent[0]))
+        return not bool(np.isnan(self.log_response[0]))
 
 
-def shares(relief: FloatArray, excess: FloatArray) -> tuple[FloatArray, FloatArray]:
+def shares(relief: FloatArray, slowdown_increase: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return what reliefs are multiplied by to be shares, and the joint parts, (n,) each.
 
     :param relief: (n,) sums of the reliefs of all that do something to each VM
-    :param excess: (n,) of its slowdown
+    :param slowdown_increase: (n,) of its slowdown
     """
-    something = excess > _NOTHING
+    something = slowdown_increase > _NOTHING
     with np.errstate(divide='ignore', invalid='ignore'):
         # At most 100 % together: what is missing of, or counted twice in, the larger is joint.
-        least = np.where(something, np.minimum(relief, excess) / np.maximum(relief, excess), 1.0)
+        least = np.where(something, np.minimum(relief, slowdown_increase)
+                         / np.maximum(relief, slowdown_increase), 1.0)
         factor = np.where(something & (relief > 0), least / relief, 0.0)
     return factor, np.asarray(1.0 - least)
 
@@ -146,7 +147,7 @@ def shares(relief: FloatArray, excess: FloatArray) -> tuple[FloatArray, FloatArr
 def attribute(assessor: assessment.Assessor, row: int) -> Attribution:
     """Find all who do something to the VM in ``row``, on its host and on its pool.
 
-    :returns: with no VM in it and NaN exponents where what it suffers is unknown
+    :returns: with no VM in it and NaN log responses where what it suffers is unknown
     """
     cluster, law = assessor.cluster, assessor.law
     host = int(cluster.host[row])
@@ -159,7 +160,7 @@ def attribute(assessor: assessment.Assessor, row: int) -> Attribution:
     others = np.delete(np.arange(len(places)), target)
     far, rate = _on_pool(cluster, row)
     without = law.with_requests(np.full(len(far), places[target]), -rate)
-    return _attribution(law.exponent[:, places[[target]]],
+    return _attribution(law.log_response[:, places[[target]]],
                         np.concatenate([law.residents[places[others]], far]),
                         np.concatenate([near[:, others, target], without], axis=1))
 
@@ -175,19 +176,19 @@ def _on_pool(cluster: cluster_module.ClusterState, row: int) -> tuple[IntArray, 
     return rows, rate[rows]
 
 
-def _attribution(exponent: FloatArray, rows: IntArray, without: FloatArray) -> Attribution:
+def _attribution(log_response: FloatArray, rows: IntArray, without: FloatArray) -> Attribution:
     """Return what VMs do to one, the worst first.
 
-    :param exponent: (2, 1) of the one
+    :param log_response: (2, 1) of the one
     :param rows: (m,) the others
-    :param without: (2, m) exponents without each
+    :param without: (2, m) log responses without each
     """
-    influence = Influence(rows, np.broadcast_to(exponent, without.shape), without)
-    relief = np.maximum(np.exp(exponent[0]) - np.exp(without[0]), 0.0)
-    factor, joint = shares(relief.sum(keepdims=True), np.expm1(exponent[0]))
+    influence = Influence(rows, np.broadcast_to(log_response, without.shape), without)
+    relief = np.maximum(np.exp(log_response[0]) - np.exp(without[0]), 0.0)
+    factor, joint = shares(relief.sum(keepdims=True), np.expm1(log_response[0]))
     share = relief * factor
     order = tie_breaking.argsort(-influence.harm[0])
-    return Attribution(exponent[:, 0], _taken(influence, order), share[order], float(joint[0]))
+    return Attribution(log_response[:, 0], _taken(influence, order), share[order], float(joint[0]))
 
 
 def victims(assessor: assessment.Assessor, row: int) -> Influence:
@@ -210,7 +211,7 @@ def victims(assessor: assessment.Assessor, row: int) -> Influence:
         away &= ~storage_backends.is_local(cluster)[law.domain] & (law.domain >= 0)
         far = np.flatnonzero(away & (cluster.host[law.residents] != host))
     rows = np.concatenate([near, far])
-    all_of = Influence(law.residents[rows], law.exponent[:, rows],
+    all_of = Influence(law.residents[rows], law.log_response[:, rows],
                        np.concatenate([beside, law.with_requests(far, -rate)], axis=1))
     return _taken(all_of, tie_breaking.argsort(-all_of.total))
 
@@ -224,7 +225,7 @@ class Departures:
     """What the leaving of each of a host's m residents brings on that host.
 
     :param uuids: the m residents
-    :param relief: (m,) exponents, log slowdown and −log IOPS ratio together, that end: the
+    :param relief: (m,) log responses, log slowdown and −log IOPS ratio together, that end: the
         leaver's own and its part in those of all others
     :param ends: (m, m) whose breach ends, a line for each leaver; its own breach among them
     """
@@ -247,7 +248,7 @@ def departures(assessor: assessment.Assessor, host: int) -> Departures:
         return Departures(uuids, np.zeros(len(uuids)),
                           np.zeros((len(uuids), len(uuids)), dtype=bool))
     rows, after = law.without(host)
-    before = law.exponent[:, rows]
+    before = law.log_response[:, rows]
     relief = np.nansum(before, axis=(0, 1)) - np.nansum(after, axis=(0, 2))
     level, limit = 1 - assessor.settings.confidence, law.limit[:, rows]
     breached = law.bound(level, before, rows) > limit
@@ -263,9 +264,9 @@ class Culprits:
     """Arrays over the n residents of a cluster.
 
     :param culprit: (n,) row of the VM that does most to each; -1 for none or unknown
-    :param share: (n,) of the excess, that VM's; NaN where unknown
-    :param harm: (n,) exponents, log slowdown and −log IOPS ratio together, that each adds to what
-        others suffer, wherever they are; NaN where unknown
+    :param share: (n,) of the increase, that VM's; NaN where unknown
+    :param harm: (n,) log responses, log slowdown and −log IOPS ratio together, that each adds to
+        what others suffer, wherever they are; NaN where unknown
     """
 
     culprit: IntArray

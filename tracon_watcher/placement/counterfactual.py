@@ -71,7 +71,7 @@ class Absence:
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-    """What a newcomer does to one VM: exponents, NaN where unknown or undefined.
+    """What a newcomer does to one VM: log responses, NaN where unknown or undefined.
 
     :param before: (2,) log slowdown and −log IOPS ratio
     :param after: (2,)
@@ -168,13 +168,13 @@ class Trials:
                 [(0, assessment.NEWCOMER, self._profile, limits_module.NONE)],
                 {assessment.NEWCOMER: backend} if backend else None)
         uuids = [part.uuids[row] for row in range(part.first[0], part.first[1])]
-        exponents = []
+        log_responses = []
         for state in (part, after):
             self._left -= 1
-            both = assessment.Assessor(state, self._assessor.settings).exponents()
-            exponents.append(both[:, [state.resident_index[uuid] for uuid in uuids]])
-        rise = np.nansum(exponents[1] - exponents[0], axis=0)
-        return tuple(Effect(uuids[place], exponents[0][:, place], exponents[1][:, place])
+            both = assessment.Assessor(state, self._assessor.settings).log_responses()
+            log_responses.append(both[:, [state.resident_index[uuid] for uuid in uuids]])
+        rise = np.nansum(log_responses[1] - log_responses[0], axis=0)
+        return tuple(Effect(uuids[place], log_responses[0][:, place], log_responses[1][:, place])
                      for place in tie_breaking.argsort(-rise))
 
     def _part(self, host: int, others: Sequence[int]) -> cluster_module.ClusterState:
@@ -237,7 +237,7 @@ class Trials:
         here = self._judge(part, host, self._limits(host))
         own = [part.uuids[row] for row in range(part.first[0], part.first[1])]
         others = []
-        if here.excess_elsewhere[0] > 0:
+        if here.remote_overshoot[0] > 0:
             limited = np.isfinite(part.max_slowdown) | (part.min_iops_ratio > 0)
             others = [part.uuids[row] for row in np.flatnonzero(limited & (part.host > 0))]
         if len(part.hosts) == 1 and self._pool_seen_from(host, part) < 0:
@@ -284,9 +284,9 @@ class Trials:
         cluster, law = self._assessor.cluster, self._assessor.law
         rows = np.flatnonzero(law.domain == domain)
         after = law.with_requests(rows, float(self._profile.mean[IO].sum()))
-        excess = law.bound(1 - self._assessor.settings.confidence, after, rows
-                           ) - law.limit[:, rows]
-        most = np.nan_to_num(excess, nan=-np.inf).max(axis=0, initial=-np.inf)
+        bound = law.bound(1 - self._assessor.settings.confidence, after, rows)
+        overshoot = bound - law.limit[:, rows]
+        most = np.nan_to_num(overshoot, nan=-np.inf).max(axis=0, initial=-np.inf)
         worst: dict[int, float] = {}
         for place in np.flatnonzero(most > 0):
             where = int(cluster.host[law.residents[rows[place]]])
@@ -318,7 +318,7 @@ def _worst(assessor: assessment.Assessor, breach: assessment.Breach, index: int)
 def _absence(uuid: str, here: assessment.Assessment, without: assessment.Assessment, place: int,
              refused: bool) -> Absence:
     # What others on other hosts suffer is not part of what a resident here accounts for.
-    relief = (here.score[0] - here.elsewhere[0]) - (
-        without.score[place] - without.elsewhere[place])
+    relief = (here.score[0] - here.remote[0]) - (
+        without.score[place] - without.remote[place])
     return Absence(uuid, bool(without.known[place] and not without.refused[place]) if refused
                    else None, float(relief))

@@ -23,18 +23,18 @@ from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.placement import assessment
 
 
-def beyond_own_wait(exponent: FloatArray, own_wait: FloatArray | float | None) -> FloatArray:
-    """Return what is left of exponents, log S or −log R, in the shape of ``exponent``.
+def beyond_own_wait(log_response: FloatArray, own_wait: FloatArray | float | None) -> FloatArray:
+    """Return what is left of log responses, log S or −log R, in the shape of ``log_response``.
 
-    NaN stays NaN. Where w is 0 the exponents stay as they are, to the last bit.
+    NaN stays NaN. Where w is 0 the log responses stay as they are, to the last bit.
 
     :param own_wait: the shares w, from 0 to 1, in a shape that fits; None where all are 0
     """
     if own_wait is None:
-        return exponent
+        return log_response
     with np.errstate(over='ignore'):
-        left = np.log(np.maximum(np.exp(exponent) - own_wait, 1.0))
-    return np.asarray(np.where(np.asarray(own_wait) > 0, left, exponent))
+        left = np.log(np.maximum(np.exp(log_response) - own_wait, 1.0))
+    return np.asarray(np.where(np.asarray(own_wait) > 0, left, log_response))
 
 
 class Agreement(enum.IntEnum):
@@ -52,17 +52,17 @@ class Agreement(enum.IntEnum):
 class CurrentInterference:
     """Arrays over the n residents and h hosts of a cluster.
 
-    In exponents, the first row log slowdown and the second −log IOPS ratio; NaN where unknown, and
-    in the second where a VM does too little I/O to have a ratio.
+    In log responses, the first row log slowdown and the second −log IOPS ratio; NaN where unknown,
+    and in the second where a VM does too little I/O to have a ratio.
 
-    :param exponent: (2, n) expected
+    :param log_response: (2, n) expected
     :param lower: (2, n) one-sided lower confidence bounds
     :param upper: (2, n) one-sided upper confidence bounds
     :param breached: (2, n) limits of which the lower bound is beyond
     :param status: (h,) :class:`~tracon_watcher.placement.assessment.Status`, staleness included
     """
 
-    exponent: FloatArray
+    log_response: FloatArray
     lower: FloatArray
     upper: FloatArray
     breached: BoolArray
@@ -71,7 +71,7 @@ class CurrentInterference:
     @property
     def known(self) -> BoolArray:
         """(n,) residents whose slowdown is known."""
-        return np.asarray(~np.isnan(self.exponent[0]))
+        return np.asarray(~np.isnan(self.log_response[0]))
 
 
 def current_interference(assessor: assessment.Assessor,
@@ -87,13 +87,13 @@ def current_interference(assessor: assessment.Assessor,
     if now is not None:
         status[assessor.stale(now) & (status == assessment.Status.KNOWN)] = (
             assessment.Status.STALE)
-    exponent, lower, upper = np.full((3, 2, len(assessor.cluster.uuids)), np.nan)
-    for found, values in ((exponent, law.exponent), (lower, law.bound(1 - confidence)),
+    log_response, lower, upper = np.full((3, 2, len(assessor.cluster.uuids)), np.nan)
+    for found, values in ((log_response, law.log_response), (lower, law.bound(1 - confidence)),
                           (upper, law.bound(confidence))):
         found[:, law.residents] = values
         found[:, status[assessor.cluster.host] != assessment.Status.KNOWN] = np.nan
-    return CurrentInterference(exponent, lower, upper,
-                               assessor.breaches_by_response() & ~np.isnan(exponent),
+    return CurrentInterference(log_response, lower, upper,
+                               assessor.breaches_by_response() & ~np.isnan(log_response),
                                status)
 
 

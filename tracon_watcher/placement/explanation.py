@@ -175,8 +175,9 @@ def of_now(assessor: assessment.Assessor, uuid: str, now: float | None = None) -
              if not judged.refused[host]}
     best = [int(host) for host in order[:_LISTED] if int(host) in ranks]
     refused = [int(host)
-               for host in candidates[tie_breaking.argsort(-judged.excess[candidates])][:_LISTED]
-               if judged.refused[host]]
+               for host in
+               candidates[tie_breaking.argsort(-judged.overshoot[candidates])][:_LISTED] if
+               judged.refused[host]]
     shown = best + refused + ([own] if own not in (*best, *refused) else [])
     lower, upper = judged.lower, judged.upper
     return {
@@ -198,15 +199,15 @@ def of_now(assessor: assessment.Assessor, uuid: str, now: float | None = None) -
 
 def _judged(judged: assessment.Assessment, host: int, rank: int | None, lower: FloatArray,
             upper: FloatArray) -> Document:
-    exponents = np.array([lower[:, host], judged.exponent[:, host], upper[:, host]])
+    log_responses = np.array([lower[:, host], judged.log_response[:, host], upper[:, host]])
     refused = bool(judged.refused[host])
     worst = judged.breach(host) if refused else None
     return {
         'host': judged.cluster.hosts[host], 'mode': None,
         'status': assessment.Status(int(judged.status[host])).name.lower(), 'refused': refused,
         'weight': None, 'rank': rank, 'score': _number(judged.score[host]),
-        'slowdown': _interval(np.exp(exponents[:, 0])),
-        'iops_ratio': _interval(np.exp(-exponents[::-1, 1])),
+        'slowdown': _interval(np.exp(log_responses[:, 0])),
+        'iops_ratio': _interval(np.exp(-log_responses[::-1, 1])),
         'worst': None if worst is None else {
             'vm': worst.vm, 'response': worst.response, 'before': None, 'after': None,
             'bound': worst.bound, 'limit': worst.limit},

@@ -37,7 +37,7 @@ def destinations(assessor: assessment.Assessor, room: placement_constraints.Occu
 
     :param assessor: of the state before all moves
     :param room: of that state too
-    :param cost: of a migration, in exponents
+    :param cost: of a migration, in log responses
     """
     cluster = assessor.cluster
     without = assessment.Assessor(cluster.moved(dict.fromkeys(uuids)), assessor.settings)

@@ -72,14 +72,14 @@ class Group:
 
     :param members: uuids; those that are not in the cluster count nowhere
     :param maximum_per_host: members that anti-affinity allows on one host
-    :param elsewhere: members that run on hosts outside the cluster
+    :param outside: members that run on hosts outside the cluster
     """
 
     name: str
     policy: Policy
     members: frozenset[str]
     maximum_per_host: int = 1
-    elsewhere: int = 0
+    outside: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Occupancy:
         for index in self._groups.get(uuid, ()):
             group = self._rules.groups[index]
             if group.policy is Policy.AFFINITY and (
-                    group.elsewhere or self._members[index][self._host[uuid]] > 1):
+                    group.outside or self._members[index][self._host[uuid]] > 1):
                 return Obstacle(Against.GROUP, f'would leave its affinity group {group.name}')
         return None
 

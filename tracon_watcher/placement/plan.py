@@ -29,12 +29,12 @@ from tracon_watcher.placement import placement_constraints
 
 @dataclasses.dataclass(frozen=True)
 class Parameters:
-    """How bold a plan may be. Gains and costs are exponents: sums over VMs of log slowdown and
+    """How bold a plan may be. Gains and costs are log responses: sums over VMs of log slowdown and
     −log IOPS ratio; 0.05 is one VM becoming 5 % faster.
 
     The default cost is what a live migration itself does: about two minutes in which the VM and
-    two neighbours run at half their speed, 3 × log 2 × 120 s ≈ 250 exponent seconds, spread over
-    the hour that the default cooldown makes a VM stay where it was put.
+    two neighbours run at half their speed, 3 × log 2 × 120 s ≈ 250 log response seconds, spread
+    over the hour that the default cooldown makes a VM stay where it was put.
 
     :param max_migrations: moves in one plan at most
     :param min_gain: what a move must bring beyond its cost
@@ -85,7 +85,7 @@ class Change:
 
     @property
     def relief(self) -> float:
-        """By how many exponents its slowdown and IOPS ratio get better."""
+        """By how many log responses its slowdown and IOPS ratio get better."""
         relief = math.log(self.slowdown_before / self.slowdown_after)
         ratio = math.log(self.iops_ratio_after / self.iops_ratio_before)
         return relief if math.isnan(ratio) else relief + ratio
@@ -95,8 +95,8 @@ class Change:
 class Move:
     """One live migration.
 
-    :param gain: exponents by which the predicted harm of all VMs falls together; the cost is not
-        taken off yet
+    :param gain: log responses by which the predicted harm of all VMs falls together; the cost is
+        not taken off yet
     :param cost: of the migration itself
     :param ended: breaches that it ends
     :param relieves: uuids of the VMs whose breach it ends; if none, of the VM it helps most
@@ -151,7 +151,7 @@ class Option:
 class Remainder:
     """What is left on a host when a plan ends.
 
-    :param harm: of its VMs, in exponents
+    :param harm: of its VMs, in log responses
     :param options: to lessen it; empty where too little is known of the host
     """
 
@@ -189,7 +189,7 @@ class Plan:
 
 def outlook(assessor: assessment.Assessor, known: BoolArray) -> Outlook:
     """Sum up the residents of the hosts (h,) that are ``known``."""
-    slow, ratio = assessor.exponents()
+    slow, ratio = assessor.log_responses()
     chosen = known[assessor.cluster.host] & ~np.isnan(slow)
     slowdowns = np.exp(slow[chosen])
     return Outlook(

@@ -58,7 +58,7 @@ class PlanState:
         self._parameters = parameters
         self._now = now
         count = len(assessor.cluster.hosts)
-        #: (h,) exponents that the residents of each host suffer together.
+        #: (h,) log responses that the residents of each host suffer together.
         self.harm = np.zeros(count)
         #: (h,) residents of each host in breach.
         self.breaches: IntArray = np.zeros(count, dtype=np.intp)
@@ -152,7 +152,7 @@ class PlanState:
 
     def _sum_up(self, assessor: assessment.Assessor, hosts: IntArray) -> None:
         """Take down what the residents of ``hosts``, those of ``assessor``, suffer."""
-        slow, ratio = assessor.exponents()
+        slow, ratio = assessor.log_responses()
         count, host = len(hosts), assessor.cluster.host
         counted = ~np.isnan(slow)
         slowdown = np.where(counted, np.exp(np.nan_to_num(slow)), 0.0)
@@ -241,8 +241,8 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
     source, name = before.cluster.hosts
     place = after.cluster.resident_index
     order = np.array([place[one] for one in before.cluster.uuids], dtype=np.intp)
-    old = before.exponents()
-    new = after.exponents()[:, order]
+    old = before.log_responses()
+    new = after.log_responses()[:, order]
     # As assess() judges: each limit by itself, so that one that is breached already does not make
     # the other response's harmless rise a breach.
     was, becomes = before.breaches_by_response(), after.breaches_by_response()[:, order]
@@ -279,12 +279,12 @@ def _most_relieved(change: plan.Change) -> tuple[float, str]:
 
 
 def _exposed(old: FloatArray, new: FloatArray, mover: int) -> float:
-    """Return what noise in profiles is multiplied by in a gain, in exponents.
+    """Return what noise in profiles is multiplied by in a gain, in log responses.
 
     A VM that stays is seen wrongly before and after alike, so only its change counts. The one
     that moves meets others before and after, and is itself part of all changes.
 
-    :param old: (2, m) exponents before the move
+    :param old: (2, m) log responses before the move
     :param new: and after it
     """
     change = np.nan_to_num(new - old).sum(axis=0)

@@ -79,7 +79,7 @@ class Search:
         assessor, place = self._ahead.of(host)
         state = assessor.cluster
         rows = range(state.first[place], state.first[place + 1])
-        values = np.exp(assessor.exponents() * np.array([[1.0], [-1.0]]))
+        values = np.exp(assessor.log_responses() * np.array([[1.0], [-1.0]]))
         breached = assessor.breaches_by_response()
         for index, limit in enumerate((state.max_slowdown, state.min_iops_ratio)):
             for row in rows:
@@ -162,7 +162,7 @@ class Search:
 _BATCH = 16
 #: VMs that are tried of one host.
 _OF_ONE_HOST = 12
-#: By how much less harm, in exponents, destinations that are sought together must leave.
+#: By how much less harm, in log responses, destinations that are sought together must leave.
 _WORTH_A_CHANGE = 1e-6
 
 

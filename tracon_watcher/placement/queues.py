@@ -206,8 +206,8 @@ class Queues:
     :ivar place: (n,) index of each one's host in ``hosts``
     :ivar domain: (n,) index of each one's storage backend, -1 where unknown
     :ivar taken: (n,) cores that each would use alone
-    :ivar exponent: (2, n) what they suffer: log slowdown and −log IOPS ratio, NaN in the second
-        for a VM that does too little I/O to have a ratio
+    :ivar log_response: (2, n) what they suffer: log slowdown and −log IOPS ratio, NaN in the
+        second for a VM that does too little I/O to have a ratio
     :ivar law_spread: (g,) standard deviation of log(slowdown − 1) on each host
     """
 
@@ -239,7 +239,7 @@ class Queues:
         self._own_wait = cluster.own_wait[rows]
         self._does_io = self._rate >= characteristics.MINIMUM_IOPS
         with np.errstate(divide='ignore'):
-            #: (2, n) limits as exponents, infinite for none.
+            #: (2, n) limits as log responses, infinite for none.
             self.limit = np.stack([np.log(cluster.max_slowdown[rows]),
                                    -np.log(cluster.min_iops_ratio[rows])])
         waits = cluster.storage_waits[rows]
@@ -270,14 +270,14 @@ class Queues:
             self._contention, self._contention_spread))
         self._prepared = network.Prepared(self._on, self._vms, self._uses)
         self._whole = self._prepared.effects.slowdown
-        self.exponent = self._exponents(self._whole, self._longer)
+        self.log_response = self._exponents(self._whole, self._longer)
 
     def beside(self, coming: Coming) -> tuple[FloatArray, FloatArray]:
-        """Return exponents of a newcomer on each host, (2, g), and of the residents, (2, n)."""
+        """Return log responses of a newcomer, (2, g), and of the residents, (2, n)."""
         return self._beside(coming, coming.newcomer.mean)
 
     def harmed_for_sure(self, coming: Coming, confidence: float, rows: IntArray) -> FloatArray:
-        """Return the residents' exponents, (2, n), beside the least that it may well demand.
+        """Return the residents' log responses, (2, n), beside the least that it may well demand.
 
         :param rows: residents on whose hosts they are needed
         """
@@ -286,12 +286,12 @@ class Queues:
         return self._beside(coming, coming.least(confidence), hosts)[1]
 
     def rise_on_pools(self, demand: FloatArray) -> FloatArray:
-        """Return by how much exponents rise, (2, n), of residents whose pool gets more requests.
+        """Return the rise of log responses, (2, n), of residents whose pool gets more requests.
 
         :param demand: (4,) of whom they come from
         """
         rows = np.arange(len(self.residents))
-        return self.with_requests(rows, float(demand[IO].sum())) - self.exponent
+        return self.with_requests(rows, float(demand[IO].sum())) - self.log_response
 
     def with_requests(self, rows: IntArray, more: FloatArray | float) -> FloatArray:
         """Return what residents suffer, (2, m), when their pools get more requests.
@@ -309,8 +309,8 @@ class Queues:
         return 1.0 + self._pool_wait[rows] * (self._pools.stretch(
             self.domain[rows], self._rate[rows], more) - 1.0)
 
-    def spread(self, coming: Coming, exponent: FloatArray) -> FloatArray | float:
-        """Return the standard deviations, (2, g), that an uncertain demand gives its exponents.
+    def spread(self, coming: Coming, log_response: FloatArray) -> FloatArray | float:
+        """Return the standard deviations, (2, g), of its log responses by uncertain demand.
 
         That of CPU time alone: what a request takes is less certain than how many there are.
         """
@@ -318,17 +318,17 @@ class Queues:
         deviation = math.hypot(*newcomer.deviation[CPU])
         if not deviation:
             return 0.0
-        change = np.zeros(exponent.shape)
+        change = np.zeros(log_response.shape)
         for sign in (1.0, -1.0):
             # Both sorts of CPU time are one here.
             mean = newcomer.mean.copy()
             mean[CPU] = max(mean[CPU].sum() + sign * deviation, 0.0), 0.0
             own = self._beside(coming, mean, False)[0]
-            change = np.maximum(change, np.abs(own - exponent))
+            change = np.maximum(change, np.abs(own - log_response))
         return change
 
     def harm(self, rise: FloatArray) -> FloatArray:
-        """Return by how much exponents rise on each host, (g,).
+        """Return by how much log responses rise on each host, (g,).
 
         :param rise: (2, n) of the residents
         """
@@ -366,32 +366,32 @@ class Queues:
         stretches[again(self._uses.vm, count), 1] = found.resource_stretch
         return stretches.reshape(times, count, 2)
 
-    def bound(self, level: float, exponent: FloatArray | None = None,
+    def bound(self, level: float, log_response: FloatArray | None = None,
               rows: IntArray | slice = slice(None)) -> FloatArray:
-        """Return confidence bounds of residents' exponents, (2, …, m).
+        """Return confidence bounds of residents' log responses, (2, …, m).
 
-        :param exponent: (2, …, m), what they suffer now by default
+        :param log_response: (2, …, m), what they suffer now by default
         :param rows: (m,) places in ``residents``
         """
-        exponent = self.exponent[:, rows] if exponent is None else exponent
-        between = tuple(range(1, exponent.ndim - 1))
+        log_response = self.log_response[:, rows] if log_response is None else log_response
+        between = tuple(range(1, log_response.ndim - 1))
         return _with_contention(
-            exponent, level, self.law_spread[self.place[rows]], 0.0,
+            log_response, level, self.law_spread[self.place[rows]], 0.0,
             *(np.expand_dims(one[:, rows], between) for one in (self._felt, self._felt_spread)))
 
-    def newcomer_bound(self, level: float, coming: Coming, exponent: FloatArray,
+    def newcomer_bound(self, level: float, coming: Coming, log_response: FloatArray,
                        spread: FloatArray | float) -> FloatArray:
-        """Return confidence bounds of a newcomer's exponents on each host, (2, g).
+        """Return confidence bounds of a newcomer's log responses on each host, (2, g).
 
-        :param exponent: (2, g)
+        :param log_response: (2, g)
         :param spread: (2, g) standard deviation due to an uncertain profile
         """
         active = float(coming.newcomer.mean.any())
-        return _with_contention(exponent, level, self.law_spread, spread,
+        return _with_contention(log_response, level, self.law_spread, spread,
                                 active * self._contention, active * self._contention_spread)
 
     def allowed(self, confidence: float) -> FloatArray:
-        """Return the residents' exponents whose lower bounds are just their limits, (2, n)."""
+        """Return the residents' log responses whose lower bounds are just their limits, (2, n)."""
         quantile = statistics.NormalDist().inv_cdf(confidence)
         felt = np.maximum(self._felt - quantile * self._felt_spread, 0.0)
         return self._felt + allowed(np.maximum(self.limit - felt, 0.0), confidence,
@@ -400,15 +400,15 @@ class Queues:
     @property
     def by_neighbours(self) -> FloatArray:
         """Return what residents suffer without what probes feel, (2, n)."""
-        return self.exponent - self._felt
+        return self.log_response - self._felt
 
     def without(self, host: int, gone: bool = False) -> tuple[IntArray, FloatArray]:
         """Say what the residents of a host suffer without each one of them.
 
         :param host: one of ``hosts``
         :param gone: whether its requests to a pool are so too, or come from another host then
-        :returns: their m places in ``residents``, and their exponents, (2, m, m): who leaves, who
-            stays; 0 for who leaves
+        :returns: their m places in ``residents``, and their log responses, (2, m, m): who leaves,
+            who stays; 0 for who leaves
         """
         rows = np.flatnonzero(self.hosts[self.place] == host)
         whole = self._prepared.without(int(np.searchsorted(self.hosts, host)))
@@ -474,20 +474,20 @@ class Queues:
         guessed = np.full(len(own), rate >= characteristics.MINIMUM_IOPS and math.isnan(share))
         work = _of_work(whole, _busy(np.full(len(own), busy), waited, guessed))
         return (np.stack([work, whole]) + float(mean.any()) * self._contention,
-                np.fmax(self._exponents(others, residents_longer), self.exponent))
+                np.fmax(self._exponents(others, residents_longer), self.log_response))
 
     def _exponents(self, whole: FloatArray, longer: FloatArray,
                    rows: IntArray | slice = slice(None)) -> FloatArray:
-        """Return exponents of residents, (2, …, m).
+        """Return log responses of residents, (2, …, m).
 
         :param whole: (…, m) by how much what they do takes longer on account of their own hosts
         :param longer: (…, m) and on account of pools
         :param rows: (m,) places in ``residents``
         """
-        exponent = own_waits.beyond_own_wait(np.log(whole * longer), self._own_wait[rows])
+        log_response = own_waits.beyond_own_wait(np.log(whole * longer), self._own_wait[rows])
         felt = self._felt[:, rows]
-        return np.stack([_of_work(exponent, self._busy[rows]) + felt[0],
-                         np.where(self._does_io[rows], exponent + felt[1], np.nan)])
+        return np.stack([_of_work(log_response, self._busy[rows]) + felt[0],
+                         np.where(self._does_io[rows], log_response + felt[1], np.nan)])
 
 
 def _busy(used: FloatArray, waits: FloatArray, guessed: BoolArray) -> FloatArray:
@@ -502,44 +502,44 @@ def _busy(used: FloatArray, waits: FloatArray, guessed: BoolArray) -> FloatArray
     return found
 
 
-def _of_work(exponent: FloatArray, busy: FloatArray) -> FloatArray:
-    """Return by how much the time stretches in which VMs work, as exponents, (…, n).
+def _of_work(log_response: FloatArray, busy: FloatArray) -> FloatArray:
+    """Return by how much the time stretches in which VMs work, as log responses, (…, n).
 
-    :param exponent: (…, n) by how much all of their time does
+    :param log_response: (…, n) by how much all of their time does
     :param busy: (n,)
     """
-    found: FloatArray = np.log1p(np.expm1(exponent) / busy)
+    found: FloatArray = np.log1p(np.expm1(log_response) / busy)
     return found
 
 
-def bound(exponent: FloatArray, level: float, of_law: FloatArray | float,
+def bound(log_response: FloatArray, level: float, of_law: FloatArray | float,
           spread: FloatArray | float = 0.0) -> FloatArray:
-    """Return confidence bounds of exponents, (n,).
+    """Return confidence bounds of log responses, (n,).
 
     :param level: below which they are with this probability
     :param of_law: (n,) standard deviation of log(slowdown − 1)
-    :param spread: (n,) standard deviation due to an uncertain profile, in exponents
+    :param spread: (n,) standard deviation due to an uncertain profile, in log responses
     """
     quantile = statistics.NormalDist().inv_cdf(level)
-    off = np.log1p(np.expm1(exponent) * np.exp(quantile * of_law)) - exponent
+    off = np.log1p(np.expm1(log_response) * np.exp(quantile * of_law)) - log_response
     found: FloatArray = np.maximum(
-        exponent + math.copysign(1.0, quantile) * np.hypot(off, quantile * spread), 0.0)
+        log_response + math.copysign(1.0, quantile) * np.hypot(off, quantile * spread), 0.0)
     return found
 
 
-def _with_contention(exponent: FloatArray, level: float, of_law: FloatArray,
+def _with_contention(log_response: FloatArray, level: float, of_law: FloatArray,
                      spread: FloatArray | float, mean: FloatArray, deviation: FloatArray
                      ) -> FloatArray:
-    """Return the bounds of the law's part of exponents, plus those of the contention in them.
+    """Return the bounds of the law's part of log responses, plus those of the contention in them.
 
     :param mean: of the contention, and ``deviation``, its standard deviation
     """
     felt = np.maximum(mean + statistics.NormalDist().inv_cdf(level) * deviation, 0.0)
-    return bound(exponent - mean, level, of_law, spread) + felt
+    return bound(log_response - mean, level, of_law, spread) + felt
 
 
 def allowed(limit: FloatArray, confidence: float, of_law: FloatArray | float) -> FloatArray:
-    """Return the exponents whose lower bounds are just these limits, (n,)."""
+    """Return the log responses whose lower bounds are just these limits, (n,)."""
     with np.errstate(over='ignore'):
         found: FloatArray = np.log1p(np.expm1(limit) * np.exp(
             statistics.NormalDist().inv_cdf(confidence) * of_law))

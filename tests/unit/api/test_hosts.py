@@ -36,7 +36,7 @@ class Hosts(base.ApiCase):
         cluster = self.view.assessor.cluster
         own = slice(cluster.first[cluster.host_index['alpha']],
                     cluster.first[cluster.host_index['alpha'] + 1])
-        slow, ratio = (one[own] for one in self.view.assessor.exponents())
+        slow, ratio = (one[own] for one in self.view.assessor.log_responses())
         self.assertAlmostEqual(slow.sum() + ratio.sum(), alpha['harm'], places=3)
         self.assertAlmostEqual(np.exp(slow.max()), alpha['slowdown']['predicted'], places=3)
         self.assertEqual(1.4, alpha['slowdown']['observed'])

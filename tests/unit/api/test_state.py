@@ -74,7 +74,7 @@ class States(unittest.TestCase):
         state = self.states.now()
         row = state.cluster.resident_index[base.identity('web')]
         self.assertEqual(1.4, state.slowdown()[row])
-        predicted = np.exp(state.present().exponent[0])
+        predicted = np.exp(state.present().log_response[0])
         np.testing.assert_array_equal(np.delete(predicted, row),
                                       np.delete(state.slowdown(), row))
 

@@ -33,7 +33,7 @@ class Content(base.ApiCase):
     def test_as_predicted_observed_and_blamed(self):
         found = self.vm('web')
         row = self.view.assessor.cluster.resident_index[base.identity('web')]
-        slow, ratio = self.view.assessor.exponents()
+        slow, ratio = self.view.assessor.log_responses()
         self.assertAlmostEqual(np.exp(slow[row]), found['slowdown']['predicted'], places=3)
         self.assertAlmostEqual(np.exp(-ratio[row]), found['iops_ratio']['predicted'], places=3)
         self.assertEqual((1.4, 1.4), (found['slowdown']['observed'], found['slowdown']['now']))

@@ -205,11 +205,11 @@ class TestInvariants(unittest.TestCase):
         self.assertTrue((found.most[:, 2] <= budget * (1 + 1e-9)).all())
         self.assertFalse((found.slowdown < 1).any())
         self.assertTrue((found.deviation > 0).all() and np.isfinite(found.deviation).all())
-        self.assertTrue((found.excess >= 0).all() and (found.excess <= 1 + 1e-12).all())
+        self.assertTrue((found.lost_share >= 0).all() and (found.lost_share <= 1 + 1e-12).all())
 
     def test_what_hardly_runs_and_always_waits_demands_no_more_than_there_is(self):
         nothing = np.zeros(3)
-        # The share of the time that is not excess is lost in rounding.
+        # The share of the time that is not lost share is lost in rounding.
         usage = demand_estimator.Usage(np.array([1e-8, 1e-12, 0.0]), np.full(3, 2.0),
                                        *[nothing] * 7)
         found = estimate(usage, demand_estimator.Baseline(*[nothing] * 5), 2.0)

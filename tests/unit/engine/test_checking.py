@@ -49,7 +49,7 @@ def truly(judged, truth):
     state = judged.cluster
     law = queues.Queues(state, np.arange(len(state.hosts)),
                         {name or '': truth for name in state.host_type}, {})
-    return np.column_stack([np.exp(law.exponent[0]), law.stretches([truth])[0]])
+    return np.column_stack([np.exp(law.log_response[0]), law.stretches([truth])[0]])
 
 
 def observed(true, rng):

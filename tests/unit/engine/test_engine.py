@@ -258,7 +258,7 @@ class EngineTest(engines.EngineCase):
         felt = dict(zip(cluster.hosts, cluster.felt[:, 0]))
         self.assertEqual(0.0, felt['h2'])
         self.assertAlmostEqual(math.log(1.8) / 2, felt['h1'], delta=0.05)
-        slow = dict(zip(cluster.uuids, self.engine.view.assessor.exponents()[0]))
+        slow = dict(zip(cluster.uuids, self.engine.view.assessor.log_responses()[0]))
         self.assertGreater(slow['a'], slow['c'] + 0.2)
 
     def test_versions_rise_and_small_changes_are_not_told(self):

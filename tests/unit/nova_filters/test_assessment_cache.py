@@ -85,7 +85,7 @@ class TestRecall(unittest.TestCase):
         assessor = self.assessor()
         own = newcomer_profiles.expected(assessor.cluster.history, 'shop', 'small', 'linux')
         waits = dataclasses.replace(own, own_wait=0.9)
-        found = [self.recall.assess(assessor, profile, LIMITS, 0.0).exponent[0, 0]
+        found = [self.recall.assess(assessor, profile, LIMITS, 0.0).log_response[0, 0]
                  for profile in (own, waits, waits)]
         self.assertEqual(2, self.judged)
         self.assertGreater(found[0], found[1])

@@ -83,7 +83,7 @@ class DocumentTest(DecisionCase):
         before = time.time()
         request = context.RequestContext(overwrite=True)
         self.addCleanup(context._request_store.__dict__.clear)
-        self.ask(self.judge(), self.spec, 'a', 'b', 'c', 'elsewhere')
+        self.ask(self.judge(), self.spec, 'a', 'b', 'c', 'remote')
         said, = self.documents()
         self.assertEqual(said, json.loads(json.dumps(said, allow_nan=False)))
         self.assertEqual(
@@ -95,10 +95,10 @@ class DocumentTest(DecisionCase):
             {key: value for key, value in said.items() if key not in ('id', 'at', 'hosts')})
         self.assertTrue(before <= said['at'] <= time.time())
         hosts = {one['host']: one for one in said['hosts']}
-        self.assertEqual(['b', 'elsewhere', 'c', 'a'], [one['host'] for one in said['hosts']])
+        self.assertEqual(['b', 'remote', 'c', 'a'], [one['host'] for one in said['hosts']])
         self.assertEqual([1, 2, 3, None], [one['rank'] for one in said['hosts']])
-        self.assertEqual('unknown_host', hosts['elsewhere']['status'])
-        self.assertIsNone(hosts['elsewhere']['slowdown'])
+        self.assertEqual('unknown_host', hosts['remote']['status'])
+        self.assertIsNone(hosts['remote']['slowdown'])
         refused = hosts['a']
         self.assertEqual((True, 'enforce', 'known', {'resident slowdown': 1}),
                          (refused['refused'], refused['mode'], refused['status'],
@@ -139,7 +139,7 @@ class DocumentTest(DecisionCase):
             self.assertAlmostEqual(judged.foreseen.score[place], one['score'], 5)
             for name, sign, index in (('slowdown', 1, 0), ('iops_ratio', -1, 1)):
                 bounds = [np.exp(sign * part[index, place]) for part in (
-                    judged.assessment.lower, judged.assessment.exponent,
+                    judged.assessment.lower, judged.assessment.log_response,
                     judged.assessment.upper)]
                 np.testing.assert_allclose(sorted(bounds), one[name], rtol=1e-4)
 
@@ -241,8 +241,8 @@ class BoundTest(DecisionCase):
                                          len(said['hosts'])))
         refused = [one for one in said['hosts'] if one['refused']]
         self.assertEqual(25, len(refused))
-        excess = [judged.assessment.excess[names.index(one['host'])] for one in refused]
-        self.assertEqual(sorted(judged.assessment.excess, reverse=True)[:25], excess)
+        overshoot = [judged.assessment.overshoot[names.index(one['host'])] for one in refused]
+        self.assertEqual(sorted(judged.assessment.overshoot, reverse=True)[:25], overshoot)
         self.assertLess(len(json.dumps(said)), 50000)
 
 

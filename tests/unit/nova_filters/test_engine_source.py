@@ -103,13 +103,13 @@ class DriftedTest(base.JudgeCase):
     def test_nothing_is_said_of_them_nor_of_others_on_their_account(self):
         judged, passing = self.judged(0.8)
         self.assertEqual([], passing)
-        self.assertGreater(judged.assessment.elsewhere[1], 0.0)
+        self.assertGreater(judged.assessment.remote[1], 0.0)
         judged, passing = self.judged(0.3)
         self.assertEqual(['a', 'b'], passing)
         self.assertEqual([assessment.Status.DRIFTED, assessment.Status.KNOWN],
                          judged.assessment.status.tolist())
         # Such a host ranks as the others do, to which its pool does no harm.
-        self.assertEqual(0.0, judged.assessment.elsewhere[1])
+        self.assertEqual(0.0, judged.assessment.remote[1])
         self.assertEqual(1, len(set(judged.weights())))
 
 

@@ -63,7 +63,7 @@ class TestOverlay(unittest.TestCase):
 
     def assert_same(self, one, other):
         np.testing.assert_allclose(one.score, other.score, rtol=SOLVED, atol=SOLVED)
-        np.testing.assert_allclose(one.excess, other.excess, rtol=SOLVED, atol=SOLVED)
+        np.testing.assert_allclose(one.overshoot, other.overshoot, rtol=SOLVED, atol=SOLVED)
         for place in np.flatnonzero(one.refused & other.refused):
             np.testing.assert_allclose(one.breach(place).bound, other.breach(place).bound,
                                        rtol=10 * SOLVED)
@@ -90,8 +90,8 @@ class TestOverlay(unittest.TestCase):
         changed, _ = self.assess(assessor, changes={1: arrived('idle', IDLE)})
         self.assertEqual([True, True, True], plain.refused.tolist())
         self.assertEqual([True, True, True], changed.refused.tolist())
-        self.assertAlmostEqual(plain.elsewhere[1], changed.elsewhere[1])
-        self.assertGreaterEqual(changed.score[1], changed.elsewhere[1])
+        self.assertAlmostEqual(plain.remote[1], changed.remote[1])
+        self.assertGreaterEqual(changed.score[1], changed.remote[1])
         self.assertEqual('victim', changed.breach(1).vm)
         self.assertEqual({'resident slowdown': 3}, changed.reasons(np.arange(3)))
 
@@ -110,8 +110,8 @@ class TestOverlay(unittest.TestCase):
         assessor = self.pool(cluster.Resident('moving', VM))
         found, foreseen = self.assess(
             assessor, 'moving', expected={1: arrived('idle', IDLE).arrived})
-        self.assertAlmostEqual(0.0, found.exponent[0, 1])
-        self.assertAlmostEqual(0.0, foreseen.exponent[0, 1])
+        self.assertAlmostEqual(0.0, found.log_response[0, 1])
+        self.assertAlmostEqual(0.0, foreseen.log_response[0, 1])
 
     def test_a_moving_vm_keeps_its_pool_whatever_its_hosts_storage(self):
         assessor = self.pool(cluster.Resident('moving', VM, io_domain='pool'),
@@ -136,20 +136,20 @@ class TestOverlay(unittest.TestCase):
             after = state.moved({'moving': state.hosts[host]})
             if host in (home, changed):
                 after = after.with_resident(changed, 'early', early)
-            both = assessment.Assessor(after, settings).exponents()
+            both = assessment.Assessor(after, settings).log_responses()
             # What a newcomer suffers is found in one step from what is solved without it.
             np.testing.assert_allclose(
-                found.exponent[:, host], both[:, after.resident_index['moving']], atol=0.1)
+                found.log_response[:, host], both[:, after.resident_index['moving']], atol=0.1)
 
     def test_one_that_came_is_on_the_pool_it_was_on(self):
         assessor = self.pool(cluster.Resident('came', VM, io_domain='ceph'))
         told, _ = self.assess(assessor, changes={1: arrived('came', VM)})
         moved = assessment.Assessor(assessor.cluster.moved({'came': 'b'}), SETTINGS).assess(
             newcomer_profiles.own(VM))
-        np.testing.assert_allclose(moved.exponent[:, 1], told.exponent[:, 1])
+        np.testing.assert_allclose(moved.log_response[:, 1], told.log_response[:, 1])
         np.testing.assert_allclose(moved.score[1], told.score[1])
         own_disk, _ = self.assess(assessor, changes={1: arrived('new', VM)})
-        self.assertGreater(own_disk.exponent[0, 1], told.exponent[0, 1])
+        self.assertGreater(own_disk.log_response[0, 1], told.log_response[0, 1])
 
     def test_one_that_came_on_unknown_storage_makes_its_host_unknown(self):
         assessor = self.pool(cluster.Resident('came', VM, io_domain=cluster.UNKNOWN))
@@ -166,7 +166,7 @@ class TestOverlay(unittest.TestCase):
             cluster.Resident('x', VM, io_domain='ceph'),
             cluster.Resident('y', VM, io_domain='another')), synthetic.HOST_TYPE, 'pool',
             cores=1)]), SETTINGS).assess(newcomer_profiles.own(VM))
-        np.testing.assert_allclose(shown.exponent[:, 0], told.exponent[:, 1])
+        np.testing.assert_allclose(shown.log_response[:, 0], told.log_response[:, 1])
         np.testing.assert_allclose(shown.score[0], told.score[1])
 
     def test_one_that_came_from_elsewhere_counts_once(self):
@@ -174,7 +174,7 @@ class TestOverlay(unittest.TestCase):
         told, _ = self.assess(assessor, changes={1: arrived('came', VM)})
         moved = assessment.Assessor(assessor.cluster.moved({'came': 'b'}), SETTINGS).assess(
             newcomer_profiles.own(VM))
-        self.assertAlmostEqual(moved.exponent[0, 1], told.exponent[0, 1])
+        self.assertAlmostEqual(moved.log_response[0, 1], told.log_response[0, 1])
 
     def test_one_that_is_only_intended_for_a_host_stays_where_it_runs(self):
         assessor = assessment.Assessor(cluster.build([

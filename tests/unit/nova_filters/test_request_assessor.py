@@ -224,7 +224,8 @@ class BootFromVolumeTest(base.JudgeCase):
             cluster.Resident('vm', self.IO, storage_wait=0.6),
             cluster.Resident('new', self.IO * [1, 1, 6, 5], io_domain='ceph')),
             synthetic.HOST_TYPE, cores=1)]), judge.snapshots.current.assessor.settings)
-        np.testing.assert_allclose(found.assessment.exponent[:, 0], shown.exponents()[:, 1],
+        np.testing.assert_allclose(found.assessment.log_response[:, 0],
+                                   shown.log_responses()[:, 1],
                                    rtol=0.05)
 
     def test_a_moving_volume_stays_on_its_pool(self):
@@ -240,8 +241,8 @@ class BootFromVolumeTest(base.JudgeCase):
         moved = assessment.Assessor(judge.snapshots.current.cluster.moved({vm: 'a'}),
                                     judge.snapshots.current.assessor.settings)
         np.testing.assert_allclose(
-            found.assessment.exponent[:, 0],
-            moved.exponents()[:, moved.cluster.resident_index[vm]], rtol=0.05)
+            found.assessment.log_response[:, 0],
+            moved.log_responses()[:, moved.cluster.resident_index[vm]], rtol=0.05)
 
 
 class ExpectedTest(base.JudgeCase):

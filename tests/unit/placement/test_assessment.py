@@ -31,8 +31,9 @@ from tracon_watcher.placement import storage_backends
 
 STORAGE = (cluster.LOCAL, 'pool')
 SETTINGS = assessment.Settings(pools={'pool': queues.Pool(0.001, 8.0)})
-#: What one round of the law leaves of an exponent, which leads from the state without a newcomer
-#: to the one with it: rounds end at 1e-4 of a slowdown, whatever part of its time a VM works.
+#: What one round of the law leaves of a log response, which leads from the state without a
+#: newcomer to the one with it: rounds end at 1e-4 of a slowdown, whatever part of its time a VM
+#: works.
 ROUNDING = 0.01
 #: How far what is assessed is from what is predicted again: the round leaves up to a quarter of
 #: the rise of residents, and a twentieth of a slowdown, which is more where a VM works for a part
@@ -56,21 +57,21 @@ def told(hosts):
 def by_hand(state, profile, host, backend=None):
     """Judge one host the slow way: put the newcomer there and predict all VMs again.
 
-    Its storage is the host's own where none is given. Returns its exponents, the score, and by
-    how much the exponent of the resident hit worst rises beyond what its limit allows.
+    Its storage is the host's own where none is given. Returns its log responses, the score, and by
+    how much the log response of the resident hit worst rises beyond what its limit allows.
     """
     after = state.with_residents([(host, 'newcomer', profile, limits.NONE)],
                                  {'newcomer': backend} if backend else None)
     place = after.resident_index['newcomer']
-    before, found = judge(state), judge(after).exponents()
-    rise = np.delete(found, place, axis=1) - before.exponents()
+    before, found = judge(state), judge(after).log_responses()
+    rise = np.delete(found, place, axis=1) - before.log_responses()
     # What contention adds counts with its own uncertainty: test_contention has the bounds.
     room = np.full(rise.shape, np.inf)
     room[:, before.law.residents] = (
-        before.law.allowed(SETTINGS.confidence) - before.law.exponent)
+        before.law.allowed(SETTINGS.confidence) - before.law.log_response)
     allowance = np.where(before.breaches_by_response(), SETTINGS.least_rise, room)
-    excess = np.nan_to_num(rise - allowance, nan=-np.inf).max(initial=-np.inf)
-    return found[:, place], np.nansum(found[:, place]) + np.nansum(rise), excess
+    overshoot = np.nan_to_num(rise - allowance, nan=-np.inf).max(initial=-np.inf)
+    return found[:, place], np.nansum(found[:, place]) + np.nansum(rise), overshoot
 
 
 class AssessmentProperties(unittest.TestCase):
@@ -78,15 +79,15 @@ class AssessmentProperties(unittest.TestCase):
     def compare(self, state, profile, verdict, backend=None):
         """Compare what is assessed with what is predicted again."""
         for host in range(len(state.hosts)):
-            own, score, excess = by_hand(state, profile, host, backend)
-            np.testing.assert_allclose(verdict.exponent[0, host], own[0], atol=CLOSE)
+            own, score, overshoot = by_hand(state, profile, host, backend)
+            np.testing.assert_allclose(verdict.log_response[0, host], own[0], atol=CLOSE)
             does_io = profile.mean[:2].sum() >= characteristics.MINIMUM_IOPS
-            self.assertEqual(does_io, not np.isnan(verdict.exponent[1, host]))
+            self.assertEqual(does_io, not np.isnan(verdict.log_response[1, host]))
             if does_io:
-                np.testing.assert_allclose(verdict.exponent[1, host], own[1], atol=CLOSE)
+                np.testing.assert_allclose(verdict.log_response[1, host], own[1], atol=CLOSE)
             self.assertAlmostEqual(score, verdict.score[host], delta=CLOSE + PART * score)
-            if abs(excess) > CLOSE + PART * score:
-                self.assertEqual(excess > 0, bool(verdict.refused[host]))
+            if abs(overshoot) > CLOSE + PART * score:
+                self.assertEqual(overshoot > 0, bool(verdict.refused[host]))
 
     @hypothesis.given(synthetic.hosts(storage=STORAGE), synthetic.profiles(),
                       strategies.sampled_from((0.0, 0.1, 0.9)), strategies.floats(0.0, 0.9))
@@ -105,7 +106,7 @@ class AssessmentProperties(unittest.TestCase):
         profile = newcomer_profiles.own(vm, storage_wait=storage_wait).set_apart()
         verdict = judge(state).assess(profile)
         self.compare(state, profile, verdict, 'volume')
-        self.assertFalse(verdict.elsewhere.any())
+        self.assertFalse(verdict.remote.any())
 
     @hypothesis.given(synthetic.hosts(storage=STORAGE), strategies.data())
     @hypothesis.settings(deadline=None, max_examples=25)
@@ -117,7 +118,7 @@ class AssessmentProperties(unittest.TestCase):
         row = data.draw(strategies.sampled_from(list(rows)))
         assessor = judge(state)
         verdict = assessor.assess(state.resident_profile(row), pool=domain)
-        before = assessor.exponents()
+        before = assessor.log_responses()
         # Also on hosts whose own storage is another one.
         for host in np.flatnonzero(state.cores >= state.vcpus[row]):
             if host == state.host[row]:
@@ -126,7 +127,7 @@ class AssessmentProperties(unittest.TestCase):
             there = np.flatnonzero(after.host == host)
             old = before[:, [state.resident_index[after.uuids[place]] for place in there]]
             old[:, [after.uuids[place] == state.uuids[row] for place in there]] = 0.0
-            score = np.nansum(judge(after).exponents()[:, there] - old)
+            score = np.nansum(judge(after).log_responses()[:, there] - old)
             self.assertAlmostEqual(score, verdict.score[host], delta=CLOSE + PART * score)
 
     @hypothesis.given(synthetic.hosts(storage=STORAGE))
@@ -163,7 +164,7 @@ class AssessmentProperties(unittest.TestCase):
         other = judge(cluster.build(shuffled)).assess(newcomer_profiles.own(vm))
         place = [other.cluster.host_index[host.name] for host in hosts]
         np.testing.assert_allclose(one.score, other.score[place], atol=1e-3)
-        clear = np.abs(one.excess) > 1e-3
+        clear = np.abs(one.overshoot) > 1e-3
         np.testing.assert_array_equal(one.refused[clear], other.refused[place][clear])
 
     @hypothesis.given(synthetic.hosts(), synthetic.profiles())
@@ -174,7 +175,7 @@ class AssessmentProperties(unittest.TestCase):
         for index, host in enumerate(hosts):
             alone = judge(told([host])).assess(profile)
             self.assertAlmostEqual(batch.score[index], alone.score[0], delta=ROUNDING)
-            if abs(alone.excess[0]) > ROUNDING:
+            if abs(alone.overshoot[0]) > ROUNDING:
                 self.assertEqual(batch.refused[index], alone.refused[0])
 
     @hypothesis.given(synthetic.hosts(), synthetic.profiles(), strategies.integers(1, 4),
@@ -184,16 +185,16 @@ class AssessmentProperties(unittest.TestCase):
         state = told(hosts)
         profile = newcomer_profiles.own(vm, vcpus=vcpus, storage_wait=storage_wait)
         verdict = judge(state).assess(profile)
-        self.assertTrue((verdict.exponent[0] >= 0).all())
-        self.assertTrue((verdict.score >= np.nansum(verdict.exponent, axis=0)).all())
-        before = judge(state).exponents()
+        self.assertTrue((verdict.log_response[0] >= 0).all())
+        self.assertTrue((verdict.score >= np.nansum(verdict.log_response, axis=0)).all())
+        before = judge(state).log_responses()
         # The same when it is predicted again.
         for host in np.flatnonzero(state.cores >= vcpus):
             after = judge(state.with_residents(
                 [(host, 'more', newcomer_profiles.own(vm, vcpus=vcpus, storage_wait=storage_wait),
                   limits.NONE)]))
             rows = [after.cluster.resident_index[uuid] for uuid in state.uuids]
-            rise = np.nan_to_num(after.exponents()[:, rows] - before)
+            rise = np.nan_to_num(after.log_responses()[:, rows] - before)
             self.assertGreater(rise.min(initial=0.0), -1e-3)
 
     @hypothesis.given(synthetic.hosts(storage=STORAGE), synthetic.profiles())
@@ -251,7 +252,7 @@ class Unknown(unittest.TestCase):
         self.assertEqual([status, assessment.Status.KNOWN], verdict.status.tolist())
         self.assertTrue(np.isnan(verdict.score[0]))
         self.assertEqual([False, True], verdict.refused.tolist())
-        self.assertTrue(np.isnan(verdict.exponent[:, 0]).all())
+        self.assertTrue(np.isnan(verdict.log_response[:, 0]).all())
         self.assertTrue(np.isnan(verdict.upper[:, 0]).all())
         self.assertFalse(np.isnan(verdict.score[1]))
 
@@ -310,7 +311,7 @@ class Unknown(unittest.TestCase):
     def test_residents_of_hosts_that_are_unknown_have_no_exponents(self):
         state = cluster.build([self.host(self.resident('a'), self.resident('b'), cores=None)])
         assessor = judge(state)
-        self.assertTrue(np.isnan(assessor.exponents()).all())
+        self.assertTrue(np.isnan(assessor.log_responses()).all())
         self.assertFalse(assessor.breaches().any())
 
     def test_no_host_at_all_and_none_that_is_known(self):
@@ -320,7 +321,7 @@ class Unknown(unittest.TestCase):
             self.assertEqual(len(hosts), len(verdict.score))
             self.assertFalse(verdict.known.any() or verdict.refused.any())
             self.assertTrue(np.isnan(verdict.upper).all())
-            self.assertEqual(2, len(assessor.exponents()))
+            self.assertEqual(2, len(assessor.log_responses()))
             self.assertFalse(assessor.breaches().any())
 
     def ranks(self, *hosts):
@@ -346,10 +347,10 @@ class Unknown(unittest.TestCase):
                                cluster.Host('unknown')])
         for index in range(2):
             self.assertEqual([0.0, 0.0], [verdict.lower[index, 0], verdict.upper[index, 0]])
-            self.assertLess(verdict.lower[index, 1], verdict.exponent[index, 1])
-            self.assertGreater(verdict.upper[index, 1], verdict.exponent[index, 1])
+            self.assertLess(verdict.lower[index, 1], verdict.log_response[index, 1])
+            self.assertGreater(verdict.upper[index, 1], verdict.log_response[index, 1])
             self.assertAlmostEqual(verdict.upper[index, 1], float(queues.bound(
-                verdict.exponent[index, 1:2], 0.8, queues.SPREAD)[0]))
+                verdict.log_response[index, 1:2], 0.8, queues.SPREAD)[0]))
         self.assertTrue(np.isnan(verdict.upper[:, 2]).all())
 
 
@@ -366,7 +367,7 @@ class Breaches(unittest.TestCase):
     def test_breach_names_vm_prediction_and_limit(self):
         state = cluster.build([self.host(self.victim(1.1))])
         breach = judge(state).assess(newcomer_profiles.own(self.VM)).breach(0)
-        after = judge(state.with_resident(0, 'new', self.VM)).exponents()[0, :1]
+        after = judge(state.with_resident(0, 'new', self.VM)).log_responses()[0, :1]
         bound = math.exp(queues.bound(after, 0.2, queues.SPREAD)[0])
         self.assertEqual(('h', 'victim', 'slowdown'), (breach.host, breach.vm, breach.response))
         self.assertAlmostEqual(bound, breach.bound, delta=0.1 * (bound - 1))
@@ -415,10 +416,10 @@ class Breaches(unittest.TestCase):
             self.host(cluster.Resident(f'on-{name}', self.READER / 9, limits.Limits(limit),
                                        storage_wait=0.5), name=name, storage='pool', cores=16)
             for name, limit in (('a', 1.3), ('b', 1.4), ('c', 9.0))]))
-        elsewhere = verdict.excess_elsewhere
-        self.assertEqual(elsewhere[1], elsewhere[2])            # on-a, on both
-        self.assertGreater(elsewhere[0], 0)                     # on-b; on-a is a neighbour
-        self.assertLess(elsewhere[0], elsewhere[1])
+        remote = verdict.remote_overshoot
+        self.assertEqual(remote[1], remote[2])            # on-a, on both
+        self.assertGreater(remote[0], 0)                     # on-b; on-a is a neighbour
+        self.assertLess(remote[0], remote[1])
         self.assertEqual('on-a', verdict.breach(2).vm)
 
     def test_exponents_are_nan_where_unknown_or_undefined(self):
@@ -426,7 +427,7 @@ class Breaches(unittest.TestCase):
             self.host(cluster.Resident('busy', self.VM),
                       cluster.Resident('calc', self.VM * [0, 0, 1, 1])),
             cluster.Host('u', (cluster.Resident('lost', self.VM),))])
-        slow, ratio = judge(state).exponents()
+        slow, ratio = judge(state).log_responses()
         self.assertEqual([False, False, True], np.isnan(slow).tolist())
         self.assertEqual([False, True, True], np.isnan(ratio).tolist())
 
@@ -498,11 +499,11 @@ class MovedState(unittest.TestCase):
         one = state.with_resident(1, 'x', vm).with_resident(0, 'y', vm).with_resident(1, 'z', vm)
         came = [(host, name, newcomer_profiles.own(vm), limits.NONE)
                 for host, name in ((1, 'x'), (0, 'y'), (1, 'z'))]
-        elsewhere = state.with_residents(
+        remote = state.with_residents(
             came, {'x': 'ceph', 'y': cluster.UNKNOWN})
         self.assertEqual(['local:a', None, 'local:b', 'ceph', 'local:b'], [
-            None if domain < 0 else elsewhere.io_domains[domain]
-            for domain in elsewhere.io_domain])
+            None if domain < 0 else remote.io_domains[domain]
+            for domain in remote.io_domain])
         all_ = state.with_residents(came)
         self.assertEqual(('a', 'y', 'b', 'x', 'z'), all_.uuids)
         self.assertEqual(one.uuids, all_.uuids)

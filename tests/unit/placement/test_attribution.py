@@ -49,11 +49,11 @@ def judge(state):
 
 def without_each(state):
     """Predict all VMs without each one the slow way: (n, n, 2) harm of who leaves, to whom."""
-    now = judge(state).exponents()
+    now = judge(state).log_responses()
     n = len(state.uuids)
     harm = np.zeros((n, n, 2))
     for row, uuid in enumerate(state.uuids):
-        left = judge(state.moved({uuid: None})).exponents()
+        left = judge(state.moved({uuid: None})).log_responses()
         harm[row, np.arange(n) != row] = (now[:, np.arange(n) != row] - left).T
     return harm
 
@@ -105,7 +105,7 @@ class Shares(unittest.TestCase):
             self.assertTrue((found.share >= 0).all())
             self.assertTrue(0 <= found.joint <= 1)
             whole = found.share.sum() + found.joint
-            if found.exponent[0] > 1e-6:
+            if found.log_response[0] > 1e-6:
                 self.assertAlmostEqual(1.0, whole, places=9)
             self.assertLessEqual(whole, 1 + 1e-9)
             harm = found.influence.harm[0]

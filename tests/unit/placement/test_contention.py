@@ -45,7 +45,7 @@ class ContentionTest(unittest.TestCase):
         self.law = self.assessor.law
 
     def test_residents_are_slower_by_it(self):
-        slow, ratio = self.assessor.exponents()
+        slow, ratio = self.assessor.log_responses()
         np.testing.assert_allclose(FELT[0], slow[2:] - slow[:2])
         self.assertAlmostEqual(FELT[2], ratio[3] - ratio[1])
         self.assertTrue(np.isnan(ratio[[0, 2]]).all())
@@ -53,7 +53,7 @@ class ContentionTest(unittest.TestCase):
     def test_so_would_a_newcomer_be(self):
         found = self.assessor.assess(newcomer_profiles.own(READER, storage_wait=0.3))
         np.testing.assert_allclose([FELT[0], FELT[2]],
-                                   found.exponent[:, 1] - found.exponent[:, 0])
+                                   found.log_response[:, 1] - found.log_response[:, 0])
         # It hurts others as much on either, so that the quiet host is better by its own part.
         self.assertAlmostEqual(FELT[0] + FELT[2], found.score[1] - found.score[0], places=6)
 
@@ -81,10 +81,11 @@ class ContentionTest(unittest.TestCase):
     def test_an_idle_vm_suffers_nothing(self):
         idle = np.zeros(4)
         found = assessment.Assessor(self.assessor.cluster.with_resident(1, 'idle', idle))
-        self.assertAlmostEqual(0.0, found.exponents()[0, -1])
+        self.assertAlmostEqual(0.0, found.log_responses()[0, -1])
         self.assertAlmostEqual(0.0, found.law.bound(0.9)[0, -1])
         self.assertAlmostEqual(0.0,
-                               self.assessor.assess(newcomer_profiles.own(idle)).exponent[0, 1])
+                               self.assessor.assess(
+                                   newcomer_profiles.own(idle)).log_response[0, 1])
 
     def test_no_neighbour_is_blamed_for_it(self):
         bare = attribution.find_culprits(assessment.Assessor(state(None)))
@@ -96,7 +97,8 @@ class ContentionTest(unittest.TestCase):
         bare = assessment.Assessor(state(None))
         zero = assessment.Assessor(state(cluster.NO_CONTENTION))
         self.assertIsNone(bare.cluster.contention)
-        np.testing.assert_array_equal(bare.exponents(), zero.exponents())
+        np.testing.assert_array_equal(bare.log_responses(), zero.log_responses())
         np.testing.assert_array_equal(bare.law.bound(0.2), zero.law.bound(0.2))
         first = dataclasses.replace(self.assessor.cluster, contention=None)
-        np.testing.assert_array_equal(bare.exponents(), assessment.Assessor(first).exponents())
+        np.testing.assert_array_equal(bare.log_responses(),
+                                      assessment.Assessor(first).log_responses())

@@ -87,7 +87,7 @@ class AgainstTheWholeCluster(unittest.TestCase):
         if found.refused:
             changed, mine = relaxed(state, found.limits)
             self.assertLess(judge(changed).assess(
-                profile, dataclasses.replace(own, **mine)).excess[host], ROUNDING)
+                profile, dataclasses.replace(own, **mine)).overshoot[host], ROUNDING)
             # It passes just so.
             needed = {(one.vm, one.response): one.needed for one in found.limits}
             for breach in truth.breaches(host):
@@ -109,7 +109,7 @@ class AgainstTheWholeCluster(unittest.TestCase):
             truth = judge(state.moved({one.vm: None})).assess(profile, own)
             if not found.refused:
                 self.assertIsNone(one.passes)
-            elif abs(truth.excess[host]) > ROUNDING:
+            elif abs(truth.overshoot[host]) > ROUNDING:
                 self.assertEqual(not truth.refused[host], one.passes)
             if one.vm in here and not any(name == 'pool' for name in state.io_domains):
                 self.assertAlmostEqual(one.relief, found.score - truth.score[host],
@@ -166,8 +166,8 @@ class OnAPool(unittest.TestCase):
         for one in found.absences:
             left = judge(state.moved({one.vm: None}), settings).assess(profile)
             here = judge(state, settings).assess(profile)
-            self.assertAlmostEqual(one.relief, (here.score - here.elsewhere
-                                                - left.score + left.elsewhere)[0], places=3)
+            self.assertAlmostEqual(one.relief, (here.score - here.remote
+                                                - left.score + left.remote)[0], places=3)
             self.assertGreater(one.relief, 0.01)
 
 
@@ -188,14 +188,14 @@ class OnOtherStorageThanItsHosts(unittest.TestCase):
         return counterfactual.Trials(self.assessor, profile, lambda host: limits.NONE, vm)
 
     def shown(self, state, uuid):
-        return judge(state).exponents()[0][state.resident_index[uuid]]
+        return judge(state).log_responses()[0][state.resident_index[uuid]]
 
     def test_where_it_is_it_is_judged_as_the_state_shows_it(self):
         everywhere = self.trials(newcomer_profiles.own(VM), 'mover').everywhere
         for host in range(3):
             self.assertAlmostEqual(
                 self.shown(self.state.moved({'mover': 'abc'[host]}), 'mover'),
-                everywhere.exponent[0, host])
+                everywhere.log_response[0, host])
 
     def test_alone_a_host_is_judged_as_among_all(self):
         trials = self.trials(newcomer_profiles.own(VM), 'mover')

@@ -37,15 +37,16 @@ class TestDepartures(unittest.TestCase):
         before = judge(state)
         found = attribution.departures(before, 0)
         self.assertEqual(state.uuids[:len(found.uuids)], found.uuids)
-        breached, exponents = before.breaches_by_response(), np.nan_to_num(before.exponents())
+        breached, log_responses = before.breaches_by_response(
+            ), np.nan_to_num(before.log_responses())
         mine = np.flatnonzero(state.host == 0)
         for place, uuid in enumerate(found.uuids):
             state_after = state.moved({uuid: target})
             after = judge(state_after)
             rows = [state_after.uuids.index(state.uuids[row]) for row in mine]
-            left = np.nan_to_num(after.exponents()[:, rows])
+            left = np.nan_to_num(after.log_responses()[:, rows])
             left[:, place] = 0.0
-            expected = exponents[:, mine].sum() - left.sum()
+            expected = log_responses[:, mine].sum() - left.sum()
             # Who stays does what the linearizer says.
             self.assertAlmostEqual(expected, found.relief[place], delta=0.05 + 0.1 * expected)
             still = after.breaches_by_response()[:, rows]

@@ -42,7 +42,7 @@ class TestJointly(unittest.TestCase):
             learnt={synthetic.HOST_TYPE: queues.Learnt(disk=1.0)}))
         room = placement_constraints.Occupancy(state, placement_constraints.Constraints(), 0.0)
         left = {(first, second): float(np.nansum(assessment.Assessor(
-            state.moved({'cpu': first, 'disk': second}), judge.settings).exponents()))
+            state.moved({'cpu': first, 'disk': second}), judge.settings).log_responses()))
             for first, second in (('h2', 'h3'), ('h3', 'h2'))}
         first, second = min(left, key=left.get)
         self.assertGreater(max(left.values()), 1.05 * min(left.values()))

@@ -59,7 +59,7 @@ def hosts(*residents, storage=cluster.LOCAL):
 
 def harm(state):
     """Predict all VMs from nothing but who is where."""
-    return float(np.nansum(assessment.Assessor(state).exponents()))
+    return float(np.nansum(assessment.Assessor(state).log_responses()))
 
 
 @strategies.composite
@@ -313,9 +313,9 @@ class PlanTestCase(unittest.TestCase):
                 self.assertEqual(expected, len(made.moves))
 
     def test_members_of_an_affinity_group_elsewhere_hold_one_back(self):
-        for elsewhere, expected in ((0, 1), (1, 0)):
+        for outside, expected in ((0, 1), (1, 0)):
             group = placement_constraints.Group('g', placement_constraints.Policy.AFFINITY,
-                                                frozenset(('victim', 'far')), elsewhere=elsewhere)
+                                                frozenset(('victim', 'far')), outside=outside)
             rules = placement_constraints.Constraints(immovable={'culprit': 'stays'},
                                                       groups=(group,))
             made = planner.plan_moves(assess(self.crowded()), rules, now=NOW)

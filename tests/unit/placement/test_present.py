@@ -39,11 +39,11 @@ class Look(unittest.TestCase):
 
     def test_bounds_hold_what_is_expected(self):
         found = look([VM, VM], [VM], [QUIET, VM])
-        self.assertTrue((found.lower[0, :2] < found.exponent[0, :2]).all())
-        self.assertTrue((found.upper[0, :2] > found.exponent[0, :2]).all())
+        self.assertTrue((found.lower[0, :2] < found.log_response[0, :2]).all())
+        self.assertTrue((found.upper[0, :2] > found.log_response[0, :2]).all())
         # Alone is exactly alone.
         self.assertEqual([0.0] * 4, [*found.upper[:, 2], *found.lower[:, 2]])
-        self.assertTrue(np.isnan(found.exponent[1, 3]))
+        self.assertTrue(np.isnan(found.log_response[1, 3]))
         self.assertTrue(np.isnan(found.upper[1, 3]))
         self.assertEqual([True, True, False], found.breached[0, :3].tolist())
         self.assertFalse(found.breached[1, 3])
@@ -63,7 +63,7 @@ class Agreement(unittest.TestCase):
 
     def test_ranges_that_meet(self):
         found = look([VM, VM], [VM, VM], [VM, VM], [VM, None])
-        expected = np.exp(found.exponent[0])
+        expected = np.exp(found.log_response[0])
         low, high = np.exp(found.lower[0]), np.exp(found.upper[0])
         observed = expected.copy()
         observed[1] = high[1] * 1.09          # within ten per cent of error

@@ -71,7 +71,7 @@ class SilentTestCase(unittest.TestCase):
             judged = assessment.Assessor(
                 dataclasses.replace(state, storage_wait=waits), assessment.Settings(
                     pools={'ceph': queues.Pool(2.0 / demands[:, IO].sum(), 1.0)}))
-            suffered = judged.exponents()[0]
+            suffered = judged.log_responses()[0]
             self.assertEqual(felt, bool((suffered[hosts * VMS:] > 0.1).all()))
             self.assertEqual(not felt, bool((suffered[hosts * VMS:] < 0.01).all()))
 

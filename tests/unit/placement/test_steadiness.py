@@ -107,7 +107,7 @@ class BalancedTestCase(unittest.TestCase):
                 for name in ('blastn', 'dedup', 'web')), host_type, cores=1)
                 for host in range(self.hosts)])
             rng = np.random.default_rng(7)
-            self.assertGreater(assessment.Assessor(state).exponents()[0].min(),
+            self.assertGreater(assessment.Assessor(state).log_responses()[0].min(),
                                0.1, 'they do slow each other down')
             for _audit in range(self.audits):
                 drawn = ratios[rng.integers(len(ratios), size=len(state.uuids))]

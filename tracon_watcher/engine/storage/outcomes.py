@@ -34,7 +34,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """One measurement of a move, done or due. Gains are in exponents; NaN where unknown.
+    """One measurement of a move, done or due. Gains are in log responses; NaN where unknown.
 
     :param delay: seconds after the move's end
     :param due_at: seconds since the epoch, as is ``measured_at``
@@ -61,7 +61,7 @@ class Outcome:
 class Outcomes:
     """The outcomes in a database.
 
-    :param cost: gain, in exponents, from which on a move helped: what a move costs
+    :param cost: gain, in log responses, from which on a move helped: what a move costs
     :param backoff: for how long kinds are suspended whose moves do not help
     """
 

@@ -107,7 +107,7 @@ class Storage:
 
     :param cooldown_rule: how long a VM stays after a move
     :param backoff: how long a kind of moves that does not help is suspended
-    :param move_cost: gain, in exponents, from which on a move helped
+    :param move_cost: gain, in log responses, from which on a move helped
     """
 
     def __init__(self, database: databases.Database,

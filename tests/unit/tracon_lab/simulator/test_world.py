@@ -108,7 +108,7 @@ class TestWorld(unittest.TestCase):
                                                                         storage_wait=wait))
         at = self.index('calc', 'seqwrite', 'mixed')
         column = self.world.classes.index('mixed')
-        self.assertAlmostEqual(np.exp(found.exponent[0, 0]),
+        self.assertAlmostEqual(np.exp(found.log_response[0, 0]),
                                self.world.predicted.slowdown[at, column], places=3)
 
     def test_no_model_has_seen_the_pairs(self):
