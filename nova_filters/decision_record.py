@@ -60,7 +60,7 @@ class Circumstances:
     snapshot: tuple[int, int]
     newcomer: newcomers.Profile
     assessor: assessment.Assessor
-    part: reassessment.Part | None
+    part: reassessment.Reassessment | None
     pool: int
 
 
@@ -281,7 +281,7 @@ class DecisionQueue:
         self._settled.extend((one.uuid, (one.node, one.host), one.at) for one in found)
         self._settled.extend((uuid, (), now) for uuid in failed)
 
-    def tell(self, prepared: snapshot_client.Prepared | None) -> None:
+    def tell(self, prepared: snapshot_client.PreparedSnapshot | None) -> None:
         """Hand over all there is; in the background.
 
         :param prepared: the snapshot, by whose names hosts are called

@@ -207,7 +207,7 @@ Arrivals = dict[str, Arrival]
 
 
 @dataclasses.dataclass
-class Change:
+class HostChange:
     """How one host differs from the snapshot."""
 
     gone: set[str] = dataclasses.field(default_factory=set)
@@ -244,7 +244,7 @@ class InstanceChanges:
     def changes(self, assessor: assessment.Assessor, hosts: hosts_module.HostStates,
                 rows: IntArray,
                 pending: pending_module.AssumedPlacements, newcomer_uuid: str, now: float,
-                stale: BoolArray) -> dict[int, Change]:
+                stale: BoolArray) -> dict[int, HostChange]:
         """Return the changes of those of the hosts that have any, by the snapshot's index.
 
         :param rows: (n,) as :meth:`~nova_filters.request.HostStates.rows` gives
@@ -273,13 +273,13 @@ class InstanceChanges:
             return {}
         position = _positions(rows, len(assessor.cluster.hosts))
         position[stale] = -1
-        changes: dict[int, Change] = {}
+        changes: dict[int, HostChange] = {}
         for uuid, row in gone:
             if position[row] >= 0 and uuid != newcomer_uuid:
-                changes.setdefault(row, Change()).gone.add(uuid)
+                changes.setdefault(row, HostChange()).gone.add(uuid)
         for uuid, row in arrived:
             if position[row] >= 0 and uuid != newcomer_uuid:
-                changes.setdefault(row, Change()).arrived[uuid] = self._arrival(
+                changes.setdefault(row, HostChange()).arrived[uuid] = self._arrival(
                     assessor, uuid, states[position[row]], pending)
         explained = self._add_pending(assessor, states, position, changes, on_the_way,
                                       newcomer_uuid)
@@ -431,7 +431,7 @@ class InstanceChanges:
 
     @staticmethod
     def _add_pending(assessor: assessment.Assessor, states: list, position: IntArray,
-                     changes: dict[int, Change], on_the_way: list[pending_module.Placement],
+                     changes: dict[int, HostChange], on_the_way: list[pending_module.Placement],
                      newcomer_uuid: str) -> dict[int, set[str]]:
         """Add placements that are not visible.
 
@@ -449,7 +449,7 @@ class InstanceChanges:
             if one.uuid == newcomer_uuid:
                 continue
             shown = cluster.resident_index.get(one.uuid)
-            change = changes.setdefault(row, Change())
+            change = changes.setdefault(row, HostChange())
             if shown is not None and cluster.host[shown] == row:
                 # It runs there, though Nova has not been told yet.
                 change.gone.discard(one.uuid)
@@ -462,7 +462,7 @@ class InstanceChanges:
 
     @staticmethod
     def _add_unknown(assessor: assessment.Assessor, row: int, state, number: int,
-                     changes: dict[int, Change]) -> None:
+                     changes: dict[int, HostChange]) -> None:
         """Add VMs that a compute host counts already and of which nothing else is known.
 
         Somebody whom this worker does not hear of, such as a scheduler on another machine, has
@@ -472,7 +472,7 @@ class InstanceChanges:
         if profile.known:
             for index in range(number):
                 uuid = f'{state.nodename}/unknown-{index}'
-                changes.setdefault(row, Change()).arrived[uuid] = Arrival(uuid, profile)
+                changes.setdefault(row, HostChange()).arrived[uuid] = Arrival(uuid, profile)
 
 
 def _without_io(profile: newcomer_profiles.Profile) -> newcomer_profiles.Profile:

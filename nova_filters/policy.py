@@ -103,7 +103,7 @@ _NOTHING = Rules()
 
 
 @dataclasses.dataclass(frozen=True)
-class Policy:
+class HostModes:
     """What holds on the n hosts of a request.
 
     :param mode: the mode of hosts that ``special`` does not name
@@ -136,7 +136,7 @@ class Policy:
 
 
 def of_hosts(hosts: hosts_module.HostStates, default: Mode,
-             faults: faults_module.FaultLog) -> Policy:
+             faults: faults_module.FaultLog) -> HostModes:
     """Return what holds on these hosts.
 
     An invalid value counts as unset, with one log line.
@@ -154,7 +154,7 @@ def of_hosts(hosts: hosts_module.HostStates, default: Mode,
                 rules = stated.get(id(aggregate))
                 if rules is not None:
                     special[position] = special.get(position, _NOTHING).joined(rules)
-    return Policy(len(hosts.states), default, special)
+    return HostModes(len(hosts.states), default, special)
 
 
 def of_flavor(spec, faults: faults_module.FaultLog) -> limits_module.Limits:

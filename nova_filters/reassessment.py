@@ -29,7 +29,7 @@ from tracon_watcher.placement import storage_backends
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class Reassessment:
     """Hosts that were assessed on a state of their own.
 
     :param hosts: their indices in the snapshot, in the order of the state's first hosts
@@ -44,12 +44,12 @@ class Part:
 
 def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
              limits: limits_module.Limits | list[limits_module.Limits],
-             changes: dict[int, instance_changes.Change],
+             changes: dict[int, instance_changes.HostChange],
              expected: dict[int, instance_changes.Arrivals],
              now: float,
              recall: AssessmentCache | None = None,
-             parts: list[Part] | None = None) -> tuple[assessment.Assessment,
-                                                       assessment.Assessment]:
+             parts: list[Reassessment] | None = None) -> tuple[assessment.Assessment,
+                                                               assessment.Assessment]:
     """Assess a newcomer on the snapshot and on what is known beyond it.
 
     A VM that the snapshot shows is taken off the host where it is: it is never part of its own
@@ -70,8 +70,8 @@ def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profil
     pool = storage_backends.pool_of(cluster, present)
     if present is not None:
         host = int(cluster.host[present])
-        old = changes.get(host, instance_changes.Change())
-        changes[host] = instance_changes.Change(old.gone | {uuid}, old.arrived)
+        old = changes.get(host, instance_changes.HostChange())
+        changes[host] = instance_changes.HostChange(old.gone | {uuid}, old.arrived)
     if recall is not None and present is None:
         result = recall.assess(assessor, profile, limits, now)
     else:
@@ -82,9 +82,10 @@ def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profil
     if not expected:
         return result, result
     foreseen = result.copy()
-    nothing = instance_changes.Change()
-    again = {index: instance_changes.Change(changes.get(index, nothing).gone,
-                                            {**arrivals, **changes.get(index, nothing).arrived})
+    nothing = instance_changes.HostChange()
+    again = {index: instance_changes.HostChange(changes.get(index, nothing).gone,
+                                                {**arrivals,
+                                                 **changes.get(index, nothing).arrived})
              for index, arrivals in expected.items()}
     if present is not None:
         again.setdefault(host, changes[host])       # it is nowhere part of its own background
@@ -103,8 +104,8 @@ def outdated(assessor: assessment.Assessor, profile: newcomers.Profile) -> asses
 def _replace(result: assessment.Assessment, assessor: assessment.Assessor,
              profile: newcomers.Profile,
              limits: limits_module.Limits | list[limits_module.Limits],
-             changes: dict[int, instance_changes.Change], now: float,
-             present: int | None) -> Part | None:
+             changes: dict[int, instance_changes.HostChange], now: float,
+             present: int | None) -> Reassessment | None:
     """Assess the hosts that differ from the snapshot, on a state of their own.
 
     :param present: row of the newcomer in the snapshot, None where it is not there; the host that
@@ -139,7 +140,7 @@ def _replace(result: assessment.Assessment, assessor: assessment.Assessor,
     pool = storage_backends.pool_of(cluster, present, part)
     result.replace(np.array(chosen, dtype=np.intp),
                    its_own.assess(profile, here, now, pool, remote=False, felt=False))
-    return Part(chosen, its_own, pool)
+    return Reassessment(chosen, its_own, pool)
 
 
 #: Kinds that are remembered; each takes a few dozen bytes a host.

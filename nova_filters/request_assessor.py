@@ -173,7 +173,7 @@ class RequestAssessor:
         profile = self._profile(assessor, spec, uuid)
         limits, limits_at = self._limits(policy, spec, rows, len(cluster.hosts), options)
         found = foreseen = None
-        parts: list[reassessment.Part] = []
+        parts: list[reassessment.Reassessment] = []
         if profile.known:
             if stale.any() and stale[rows[rows >= 0]].all():
                 found = foreseen = reassessment.outdated(assessor, profile)
@@ -219,7 +219,7 @@ class RequestAssessor:
                                        cpu_weight=request.cpu_weight(spec.flavor))
         return storage_backends.felt(cluster, expected, request.boots_from_volume(spec))
 
-    def _limits(self, policy: policies.Policy, spec, rows, count: int,
+    def _limits(self, policy: policies.HostModes, spec, rows, count: int,
                 options: options_module.Options):
         """Return the newcomer's limits for the assessment, and a function of the position."""
         flavor = policies.of_flavor(spec, self.faults)
@@ -331,6 +331,6 @@ class RequestAssessor:
             self._decisions.tell(self.snapshots.current)
 
 
-def _wishes(options: options_module.Options) -> snapshot_client.Wishes:
-    return snapshot_client.Wishes(options.confidence, options.margin,
-                                  options.maximum_age_seconds)
+def _wishes(options: options_module.Options) -> snapshot_client.AssessmentOptions:
+    return snapshot_client.AssessmentOptions(options.confidence, options.margin,
+                                             options.maximum_age_seconds)

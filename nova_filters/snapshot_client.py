@@ -34,7 +34,7 @@ _KIND = 'snapshot'
 
 
 @dataclasses.dataclass(frozen=True)
-class Wishes:
+class AssessmentOptions:
     """What an operator has said of how to judge by snapshots.
 
     :param maximum_age: None for what the snapshot states
@@ -46,7 +46,7 @@ class Wishes:
 
 
 @dataclasses.dataclass(frozen=True)
-class Prepared:
+class PreparedSnapshot:
     """A snapshot, ready for requests."""
 
     content: snapshot.Snapshot
@@ -58,7 +58,7 @@ class Prepared:
         return self.assessor.cluster
 
 
-def prepare(content: snapshot.Snapshot, wishes: Wishes) -> Prepared:
+def prepare(content: snapshot.Snapshot, wishes: AssessmentOptions) -> PreparedSnapshot:
     """Prepare all that does not depend on a request."""
     age = content.maximum_age_seconds if wishes.maximum_age is None else wishes.maximum_age
     cluster = content.cluster
@@ -66,7 +66,7 @@ def prepare(content: snapshot.Snapshot, wishes: Wishes) -> Prepared:
         confidence=wishes.confidence, margin=wishes.margin, maximum_age=age))
     # Lazily made indices are made here, not on the first request.
     _ = (cluster.host_index, cluster.resident_index, cluster.request_rate)
-    return Prepared(content, assessor)
+    return PreparedSnapshot(content, assessor)
 
 
 class SnapshotClient:
@@ -76,9 +76,9 @@ class SnapshotClient:
     :param ready: called with each prepared snapshot before requests are
     """
 
-    def __init__(self, wishes: Wishes, faults: faults_module.FaultLog, log,
-                 ready: Callable[[Prepared], None] = lambda prepared: None) -> None:
-        self.current: Prepared | None = None
+    def __init__(self, wishes: AssessmentOptions, faults: faults_module.FaultLog, log,
+                 ready: Callable[[PreparedSnapshot], None] = lambda prepared: None) -> None:
+        self.current: PreparedSnapshot | None = None
         self._wishes = wishes
         self._prepared_for = wishes
         self._faults = faults
@@ -125,7 +125,7 @@ class SnapshotClient:
             'Snapshot %s read from %s: %d hosts, %d VMs', named(content), source,
             len(content.cluster.hosts), len(content.cluster.uuids))
 
-    def wish(self, wishes: Wishes) -> None:
+    def wish(self, wishes: AssessmentOptions) -> None:
         """Judge differently from now on, as soon as :meth:`renew` was called."""
         self._wishes = wishes
 
@@ -151,7 +151,7 @@ class SnapshotClient:
         prepared = periodic_worker.natively(self._finished, content)
         self.current = prepared
 
-    def _finished(self, content: snapshot.Snapshot) -> Prepared:
+    def _finished(self, content: snapshot.Snapshot) -> PreparedSnapshot:
         prepared = prepare(content, self._wishes)
         self._ready(prepared)
         return prepared

@@ -167,4 +167,6 @@ class TestGlossary(unittest.TestCase):
         self.assertTrue(self.renamed)
         self.assertEqual(set(), set(self.renamed) - set(classes()),
                          f'remove the rows of these classes from {PAGE.name}')
+        self.assertEqual([], [one for one in self.renamed if made_of(words(one[1]), self.known)],
+                         f'remove the rows of these classes from {PAGE.name}')
         self.assertEqual(set(), set(self.renamed.values()) - set(dict(self.terms)))

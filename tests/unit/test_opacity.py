@@ -319,7 +319,7 @@ class AnswersTestCase(unittest.TestCase):
         logs = {}
         connection = self.connection(answers(), logs)
         found = inventory.collect(connection, 0.0)
-        wishes = constraints_builder.Wishes(frozenset(), 'tracon:exclude', 60.0)
+        wishes = constraints_builder.ConstraintParameters(frozenset(), 'tracon:exclude', 60.0)
         for server in found.servers.values():
             constraints_builder.obstacle(found, server.uuid, 'host1', wishes)
         for path, log in logs.items():

@@ -27,7 +27,7 @@ from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import placement_constraints
 
-WISHES = constraints_builder.Wishes(frozenset(), 'tracon:exclude', 600)
+WISHES = constraints_builder.ConstraintParameters(frozenset(), 'tracon:exclude', 600)
 
 
 def server(uuid, host, **fields):
@@ -226,7 +226,7 @@ class ReconcileTestCase(ReconcileCase):
         self.assertIn('VM far-away is on its way to it', made.closed['h2'])
         self.assertEqual((1, 256, 1), made.needs['a'])
         self.assertEqual({'a': 1600.0}, made.cooldown_until)
-        self.assertEqual(placement_constraints.Policy.AFFINITY, made.groups[0].policy)
+        self.assertEqual(placement_constraints.GroupPolicy.AFFINITY, made.groups[0].policy)
         self.assertEqual(0, made.groups[0].outside)
 
     def test_services_that_stand_for_several_machines_are_left_alone(self):

@@ -115,14 +115,15 @@ async def _read(addresses: list[str], arguments: argparse.Namespace) -> tuple[An
             answered += found.answers * len(phases.PHASES[found.phase].work)
         return found
     original, generator.take = generator.take, take
-    known = {(_HOST_TYPE, name): detection.Baseline(
+    known = {(_HOST_TYPE, name): detection.SensorBaseline(
         _HOST_TYPE, name, setting, 1.0, 10.0, 0.0, 5, 0.0)
         for name, setting in phases.DEFAULT.items()}
     sensors = {str(index): controller.Sensor(str(index), _HOST_TYPE, address)
                for index, address in enumerate(addresses)}
     async with generator.session() as client:
-        one = controller.Controller(client, _SECRET, lambda: sensors, known, arguments.interval,
-                                    seed=1)
+        one = controller.ManagementController(client, _SECRET, lambda: sensors, known,
+                                              arguments.interval,
+                                              seed=1)
         task = asyncio.create_task(one.run())
         await asyncio.sleep(arguments.interval / 10)
         cpu = time.process_time()

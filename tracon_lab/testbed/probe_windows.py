@@ -225,13 +225,13 @@ def share(hits: int, count: int) -> tuple[float, float]:
     return float(found.low), float(found.high)
 
 
-def _baseline(windows: Sequence[Window]) -> detection.Baseline:
+def _baseline(windows: Sequence[Window]) -> detection.SensorBaseline:
     setting = phases.Setting(1.0, 1.0, 1)
     return detection.learn(_HOST_TYPE, [
         readings.Reading(one.phase, setting, 0.0, one.mean, one.half, (), 0)
         for one in windows if not one.reason])
 
 
-def _felt(one: Window, baseline: detection.Baseline) -> detection.Felt:
+def _felt(one: Window, baseline: detection.SensorBaseline) -> detection.RelativeReading:
     return detection.ratio(readings.Reading(
         one.phase, baseline.setting, 0.0, one.mean, one.half, (), 0), baseline)

@@ -305,7 +305,7 @@ class CannotServe(errors.TraconError):
         super().__init__(f'cannot serve on {host}:{port}: {why}; name another address or port')
 
 
-class Server:
+class HTTPServer:
     """One application on one address.
 
     :param port: 0 for any that is free

@@ -152,7 +152,7 @@ class Daemon:
         """Write the safest limits, as at the end."""
         self._carry_out(self.regulator.safest, '')
 
-    def _carry_out(self, decision: regulator.Decision, why: str) -> None:
+    def _carry_out(self, decision: regulator.Allowance, why: str) -> None:
         self.decision = decision
         for note in decision.notes:
             LOG.info('%s%s%s', 'dry run: ' if self._dry_run else '', note, why)

@@ -165,7 +165,7 @@ class Records:
             raise faults.Unavailable('The database of audits cannot be read now.') from None
 
 
-def _document(move: moves.Move, measured: Sequence[outcomes.Outcome]) -> dict[str, Any]:
+def _document(move: moves.MoveRecord, measured: Sequence[outcomes.Outcome]) -> dict[str, Any]:
     relieved = {one.vm for one in move.relieved}
     return {
         'id': move.id, 'vm': move.own.vm, 'audit': move.audit,
@@ -179,7 +179,7 @@ def _document(move: moves.Move, measured: Sequence[outcomes.Outcome]) -> dict[st
 
 def api_servers(conf: cfg.ConfigOpts, engine: engines.Engine,
                 storage: storages.Storage,
-                after: migration_tracker.MigrationTracker) -> list[server.Server]:
+                after: migration_tracker.MigrationTracker) -> list[server.HTTPServer]:
     """Return what is to be started beside the engine."""
     registry = prometheus_client.CollectorRegistry()
     registry.register(metrics.EngineCollector(engine, after, lambda: _published(engine)))
@@ -196,10 +196,11 @@ def api_servers(conf: cfg.ConfigOpts, engine: engines.Engine,
             counting.take(state.view.epoch, state.in_breach(), state.now)
 
     engine.after_view = after_view
-    found = [server.Server(built.application, conf.api.host, conf.api.port, conf.api.threads,
-                           certificate=conf.api.certificate_file, key=conf.api.key_file)]
+    found = [server.HTTPServer(built.application, conf.api.host, conf.api.port, conf.api.threads,
+                               certificate=conf.api.certificate_file, key=conf.api.key_file)]
     if conf.api.metrics_port:
-        found.append(server.Server(built.metrics, conf.api.metrics_host, conf.api.metrics_port, 2))
+        found.append(server.HTTPServer(built.metrics, conf.api.metrics_host, conf.api.metrics_port,
+                                       2))
     return found
 
 
@@ -269,7 +270,7 @@ def run(conf: cfg.ConfigOpts) -> int:
     servers = api_servers(conf, engine, storage, after)
     for one in servers:
         one.start()
-    cleaning = periodic_task.Activity(
+    cleaning = periodic_task.PeriodicTask(
         'Deleting old records', lambda: storage.purge(database.keep(conf), time.time()), _HOUR)
     engine.start()
     cleaning.start()
@@ -333,7 +334,7 @@ def build(conf: cfg.ConfigOpts,
                 error)), wanted.nova_exchange)
 
     of_volumes = volume_limits.VolumeLimits()
-    parts = engines.Parts(
+    parts = engines.Components(
         lead, storage.lease, storage.learnt,
         lambda: cloud.collect(sdk, volume_limits=of_volumes), residents, make_collector,
         make_publisher,
@@ -348,7 +349,7 @@ def build(conf: cfg.ConfigOpts,
         state.Defaults(wanted.default_host_type, wanted.default_storage, limits.Limits(
             math.inf if wanted.max_slowdown is None else wanted.max_slowdown,
             0.0 if wanted.min_iops_ratio is None else wanted.min_iops_ratio))))
-    engine.activities['measure'] = periodic_task.Activity(
+    engine.activities['measure'] = periodic_task.PeriodicTask(
         'Measuring what moves have brought', after.measure, _MINUTE)
     return engine, after
 

@@ -340,9 +340,10 @@ class Deploy(_Command):
         secret = deployment.make_secret(parsed_args.secret_file)
         made = deployment.Deployment(
             connect(parsed_args.os_cloud),
-            deployment.Wishes(parsed_args.network, generators, secret, parsed_args.headroom_mb,
-                              tuple(parsed_args.host), parsed_args.aggregate,
-                              parsed_args.host_type), build)
+            deployment.DeploymentOptions(parsed_args.network, generators, secret,
+                                         parsed_args.headroom_mb,
+                                         tuple(parsed_args.host), parsed_args.aggregate,
+                                         parsed_args.host_type), build)
         bar = progress.Progress(max(len(made.hosts), 1))
         rows = made.deploy(bar.report)
         controller.save(made.sensors(parsed_args.host_type), parsed_args.output)

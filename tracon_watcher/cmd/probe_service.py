@@ -61,8 +61,9 @@ async def run(conf: cfg.ConfigOpts) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     async with generator.session() as client:
-        one = controller.Controller(client, secret, sensors, known, wanted.interval_seconds,
-                                    wanted.deadline_seconds, at_once=wanted.at_once)
+        one = controller.ManagementController(client, secret, sensors, known,
+                                              wanted.interval_seconds,
+                                              wanted.deadline_seconds, at_once=wanted.at_once)
         runner = web.AppRunner(application(one), access_log=None)
         await runner.setup()
         await web.TCPSite(runner, str(wanted.listen_host), wanted.listen_port).start()
@@ -79,7 +80,7 @@ async def run(conf: cfg.ConfigOpts) -> int:
     return 0
 
 
-def application(one: controller.Controller) -> web.Application:
+def application(one: controller.ManagementController) -> web.Application:
     """Return what answers GET /v1/states."""
     async def states(request: web.Request) -> web.Response:
         return web.json_response(one.states())

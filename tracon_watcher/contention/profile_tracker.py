@@ -63,7 +63,7 @@ class Profiles:
     :param at: (n,) seconds since the epoch: the end of the last interval
     :param seconds: (n,) how long that was, by which the slowdown is told
     :param reached: (n, 7) share of the window in which the VM was at each of its own limits, by
-        the columns of :class:`.own_limits.Limits`; older intervals count less
+        the columns of :class:`.own_limits.OwnLimits`; older intervals count less
     :param at_limit: (n, 2) whether it was at its CPU quota, and at a limit of its disks, in the
         last interval
     :param unsure: (n,) whether it is not known how much of its waiting then was the owner's
@@ -131,7 +131,7 @@ class ProfileTracker:
 
     def update(self, vms: Sequence[str], row: IntArray, start: FloatArray, end: FloatArray,
                usage: demand_estimator.Usage, vcpus: FloatArray | None = None,
-               pools: IntArray | None = None, limits: own_limits.Limits | None = None,
+               pools: IntArray | None = None, limits: own_limits.OwnLimits | None = None,
                size: FloatArray | None = None) -> int:
         """Learn from m intervals of n VMs, in any order.
 
@@ -246,7 +246,7 @@ class ProfileTracker:
                         np.where((expired | last['unsure'])[:, None], np.nan, _stretches(last)))
 
     def _learn(self, rows: IntArray, start: FloatArray, end: FloatArray,
-               told: own_limits.Attribution, pools: IntArray) -> None:
+               told: own_limits.OwnLimitShare, pools: IntArray) -> None:
         """Learn from one interval each of different VMs."""
         seconds, usage = end - start, told.usage
         self._state['bounds'][rows] = told.bounds.columns
@@ -262,7 +262,7 @@ class ProfileTracker:
         for chunk in _chunks(len(rows)):
             self._judge(rows[chunk], end[chunk], told.take(chunk), values[chunk])
 
-    def _judge(self, rows: IntArray, end: FloatArray, told: own_limits.Attribution,
+    def _judge(self, rows: IntArray, end: FloatArray, told: own_limits.OwnLimitShare,
                values: FloatArray) -> None:
         """See whether demands are other ones than before, and take the interval down."""
         last, usage = self._state[rows], told.usage
@@ -297,7 +297,7 @@ class ProfileTracker:
         self._state[rows] = last
 
     @staticmethod
-    def _learn_own_wait(last: npt.NDArray[np.void], told: own_limits.Attribution,
+    def _learn_own_wait(last: npt.NDArray[np.void], told: own_limits.OwnLimitShare,
                         found: demand_estimator.Estimate, changed: BoolArray, fade: FloatArray,
                         seconds: FloatArray) -> None:
         """Add an interval to what is known of waiting for own limits, in ``last``.
@@ -315,7 +315,7 @@ class ProfileTracker:
         last['own_waited'] = kept * last['own_waited'] + took * told.wait(
             last['vcpus'], found.closed)
 
-    def _signal(self, found: demand_estimator.Estimate, told: own_limits.Attribution,
+    def _signal(self, found: demand_estimator.Estimate, told: own_limits.OwnLimitShare,
                 baseline: demand_estimator.Baseline,
                 vcpus: FloatArray) -> tuple[FloatArray, BoolArray]:
         """Return slowdown, deviation and stretch, (m, 3), and where it is not sure, (m,), how much

@@ -24,7 +24,7 @@ from tracon_watcher.decision_engine import records
 from tracon_watcher.placement import cooldown
 from tracon_watcher.placement import placement_constraints
 
-_POLICIES = frozenset(one.value for one in placement_constraints.Policy)
+_POLICIES = frozenset(one.value for one in placement_constraints.GroupPolicy)
 _PINNING = ('dedicated', 'mixed')
 #: Metadata of a sensor, as `tracon probe deploy` makes it.
 PROBE = 'tracon:probe'
@@ -34,7 +34,7 @@ _DEVICE_CLASSES = ('VGPU', 'PCPU', 'PCI_DEVICE', 'SRIOV_NET_VF', 'FPGA', 'PGPU')
 
 
 @dataclasses.dataclass(frozen=True)
-class Wishes:
+class ConstraintParameters:
     """What the audit's parameters say of who must stay.
 
     :param excluded_projects: ids of projects whose VMs stay
@@ -48,7 +48,8 @@ class Wishes:
     cooldown_seconds: float
 
 
-def build(found: inventory.Inventory, model: Any, wishes: Wishes, hosts: Collection[str],
+def build(found: inventory.Inventory, model: Any, wishes: ConstraintParameters,
+          hosts: Collection[str],
           recorded: records.Records = records.Records()) -> placement_constraints.Constraints:
     """Collect what forbids VMs to move.
 
@@ -115,7 +116,7 @@ def build(found: inventory.Inventory, model: Any, wishes: Wishes, hosts: Collect
 
 
 def _cooldowns(found: inventory.Inventory, recorded: records.Records,
-               wishes: Wishes) -> dict[str, float]:
+               wishes: ConstraintParameters) -> dict[str, float]:
     """Return until when VMs stay where they are, seconds since the epoch, by uuid.
 
     Nova refuses some migrations without a record; Watcher has one.
@@ -141,7 +142,8 @@ def _free(model: Any, node: Any, found: inventory.Inventory) -> placement_constr
     return vcpus, memory, disk
 
 
-def obstacle(found: inventory.Inventory, uuid: str, host: str, wishes: Wishes) -> str | None:
+def obstacle(found: inventory.Inventory, uuid: str, host: str,
+             wishes: ConstraintParameters) -> str | None:
     """Return why a VM must stay where it is, or None.
 
     :param host: where Watcher's model has it
@@ -219,5 +221,5 @@ def _group(one: inventory.ServerGroup, found: inventory.Inventory,
            hosts: Collection[str]) -> placement_constraints.Group:
     placed = [found.servers[uuid].host for uuid in one.members if uuid in found.servers]
     return placement_constraints.Group(
-        one.name, placement_constraints.Policy(one.policy), one.members, one.maximum_per_host,
+        one.name, placement_constraints.GroupPolicy(one.policy), one.members, one.maximum_per_host,
         sum(1 for host in placed if host is not None and host not in hosts))

@@ -109,7 +109,7 @@ def documents(made: plan.Plan, state: cluster_module.ClusterState, audit: str | 
                'decided_at': now, **({'audit': audit} if audit else {})}
 
 
-def _change(change: plan.Change) -> dict[str, Any]:
+def _change(change: plan.PredictedEffect) -> dict[str, Any]:
     return {'vm': change.uuid,
             **{name: {'predicted': value, **{bound: number for bound, number in zip(
                 ('lower', 'upper'), bounds) if math.isfinite(number)}, 'in_breach': breached}
@@ -118,5 +118,5 @@ def _change(change: plan.Change) -> dict[str, Any]:
                    ('after', change.slowdown_after, change.bounds_after, change.breach_after))}}
 
 
-def _effect(change: plan.Change) -> dict[str, Any]:
+def _effect(change: plan.PredictedEffect) -> dict[str, Any]:
     return {'vm': change.uuid, 'before': change.slowdown_before, 'after': change.slowdown_after}

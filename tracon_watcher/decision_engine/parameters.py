@@ -211,7 +211,7 @@ class Audit:
     """The parameters, each where it belongs."""
 
     planning: plan.Parameters
-    wishes: constraints_builder.Wishes
+    wishes: constraints_builder.ConstraintParameters
     confidence: float
     snapshot_file: str
 
@@ -227,6 +227,7 @@ class Audit:
             plan.Parameters(given['max_migrations'], given['min_gain'], given['migration_cost'],
                             noise=given['noise'], explained=_EXPLAINED,
                             standstill=standstill(windows, now)),
-            constraints_builder.Wishes(frozenset(given['excluded_projects']), given['opt_out_key'],
-                                       given['cooldown_seconds']),
+            constraints_builder.ConstraintParameters(frozenset(given['excluded_projects']),
+                                                     given['opt_out_key'],
+                                                     given['cooldown_seconds']),
             given['confidence'], given['snapshot_file'])

@@ -75,7 +75,7 @@ class Collected:
     samples: int
     learnt: int
     lost: Mapping[str, int]
-    limits: limits_module.Limits
+    limits: limits_module.OwnLimits
     silence: telemetry_health.Silence = telemetry_health.Silence()
     skews: Mapping[str, float] = dataclasses.field(default_factory=dict)
     clocks: tuple[str, ...] = ()
@@ -151,8 +151,9 @@ class Collector:
         # another clock than this host.
         self._until = now
         profiles = self._demands.profiles(now)
-        lost = {outcome.name.lower(): between.count(outcome) for outcome in intervals.Outcome
-                if outcome > intervals.Outcome.TIMED and between.count(outcome)}
+        lost = {outcome.name.lower(
+            ): between.count(outcome) for outcome in intervals.IntervalStatus
+            if outcome > intervals.IntervalStatus.TIMED and between.count(outcome)}
         LOG.debug('Read %d samples of %d VMs: %d new intervals; without rates: %s',
                   len(found.at), len(found.resources), learnt, lost or 'none')
         return Collected(

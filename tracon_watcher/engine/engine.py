@@ -78,7 +78,7 @@ class Standby(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Parts:
+class Components:
     """What an engine is made of.
 
     :param list_cloud: returns a full listing
@@ -127,7 +127,7 @@ class Engine:
     :param clock: seconds since the epoch
     """
 
-    def __init__(self, parts: Parts, settings: Settings,
+    def __init__(self, parts: Components, settings: Settings,
                  clock: Callable[[], float] = time.time) -> None:
         self.view: view_module.View | None = None
         self.collected: collectors.Collected | None = None
@@ -147,22 +147,22 @@ class Engine:
         # Beginning and ending to lead exclude a cycle.
         self._lock = threading.Lock()
         self.activities = {
-            'lead': periodic_task.Activity('Leading', self.lead, parts.leadership.interval),
-            'list': periodic_task.Activity(
+            'lead': periodic_task.PeriodicTask('Leading', self.lead, parts.leadership.interval),
+            'list': periodic_task.PeriodicTask(
                 'Listing the cloud', self.repair, settings.repair_interval,
                 parts.residency.repair_wanted,
                 shortest=min(_SHORTEST_REPAIR, settings.repair_interval),
                 overdue=_OVERDUE * settings.repair_interval + _LONGEST_WORK),
-            'collect': periodic_task.Activity(
+            'collect': periodic_task.PeriodicTask(
                 'Collecting', self.collect, settings.collection_interval,
                 longest=max(settings.collection_interval, settings.polling_interval),
                 overdue=_OVERDUE * settings.polling_interval + _LONGEST_WORK)}
         if parts.volumes_of is not None:
-            self.activities['look up'] = periodic_task.Activity(
+            self.activities['look up'] = periodic_task.PeriodicTask(
                 'Looking up volumes', self.look_up, settings.repair_interval,
                 parts.residency.lookup_wanted, shortest=_SHORTEST_LOOKUP)
         if parts.make_listener is not None:
-            self.activities['listen'] = periodic_task.Activity(
+            self.activities['listen'] = periodic_task.PeriodicTask(
                 'Listening to Nova', self.listen, listener.PATIENCE)
 
     def start(self) -> None:

@@ -113,10 +113,10 @@ class MigrationTracker:
         return dict(zip(view.assessor.cluster.uuids, view.observed.tolist()))
 
 
-def _move(content: Any, observed: Mapping[str, float]) -> moves.Move:
+def _move(content: Any, observed: Mapping[str, float]) -> moves.MoveRecord:
     fields = document.Fields('a move', content)
     fields.string('schema', (SCHEMA,))
-    return moves.Move(
+    return moves.MoveRecord(
         fields.string('id'), fields.string('kind'), _effect(fields.section('own'), observed),
         tuple(_effect(one, observed) for one in fields.sections('relieved')),
         fields.string('source'), fields.string('destination'), fields.string('reason'),
@@ -137,7 +137,7 @@ def _prediction(fields: document.Fields) -> dict[str, Any]:
             'in_breach': fields.raw('in_breach') is True}
 
 
-def _effect(fields: document.Fields, observed: Mapping[str, float]) -> moves.Effect:
+def _effect(fields: document.Fields, observed: Mapping[str, float]) -> moves.MoveEffect:
     vm = fields.string('vm')
-    return moves.Effect(vm, fields.number('before', 1), fields.number('after', 1),
-                        observed.get(vm, math.nan))
+    return moves.MoveEffect(vm, fields.number('before', 1), fields.number('after', 1),
+                            observed.get(vm, math.nan))

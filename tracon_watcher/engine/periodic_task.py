@@ -69,7 +69,7 @@ class Reported(errors.TraconError):
     """A failure that was reported where it was found, so that it is not logged once more."""
 
 
-class Activity:
+class PeriodicTask:
     """Calls ``work`` at an interval, in a thread.
 
     An error is logged when it first happens and when it is over, not each time. What fails is

@@ -221,7 +221,7 @@ def _taken(influence: Influence, order: IntArray) -> Influence:
 
 
 @dataclasses.dataclass(frozen=True)
-class Departures:
+class LeaveOneOut:
     """What the leaving of each of a host's m residents brings on that host.
 
     :param uuids: the m residents
@@ -240,13 +240,13 @@ class Departures:
         return np.asarray(self.ends.sum(axis=1), dtype=np.intp)
 
 
-def departures(assessor: assessment.Assessor, host: int) -> Departures:
+def leave_one_out(assessor: assessment.Assessor, host: int) -> LeaveOneOut:
     """Predict a host's residents without each one of them; who leaves stays on its pool."""
     cluster, law = assessor.cluster, assessor.law
     if host not in law.hosts:
         uuids = cluster.uuids[cluster.first[host]:cluster.first[host + 1]]
-        return Departures(uuids, np.zeros(len(uuids)),
-                          np.zeros((len(uuids), len(uuids)), dtype=bool))
+        return LeaveOneOut(uuids, np.zeros(len(uuids)),
+                           np.zeros((len(uuids), len(uuids)), dtype=bool))
     rows, after = law.without(host)
     before = law.log_response[:, rows]
     relief = np.nansum(before, axis=(0, 1)) - np.nansum(after, axis=(0, 2))
@@ -255,8 +255,8 @@ def departures(assessor: assessment.Assessor, host: int) -> Departures:
     still = law.bound(level, after, rows) > limit[:, np.newaxis, :]
     for one in still:
         np.fill_diagonal(one, False)
-    return Departures(tuple(cluster.uuids[row] for row in law.residents[rows]), relief,
-                      np.asarray(breached.any(axis=0) & ~still.any(axis=0)))
+    return LeaveOneOut(tuple(cluster.uuids[row] for row in law.residents[rows]), relief,
+                       np.asarray(breached.any(axis=0) & ~still.any(axis=0)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -313,7 +313,7 @@ def _of_law(law: queues.Queues) -> tuple[IntArray, FloatArray, FloatArray]:
     return culprit, np.minimum(most, 1.0), harm
 
 
-def _largest_other(part: queues.Part) -> IntArray:
+def _largest_other(part: queues.WaitShare) -> IntArray:
     """Return who else takes most of what each one uses, (n,); -1 for no other."""
     count = len(part.key)
     order = np.lexsort((np.arange(count), -part.amount, part.key))

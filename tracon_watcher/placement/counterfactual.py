@@ -102,7 +102,7 @@ class Counterfactual:
     complete: bool = True
 
 
-class Trials:
+class CounterfactualSearch:
     """Judges hosts again.
 
     :param assessor: of the state in which the decision was made

@@ -166,7 +166,7 @@ def of_now(assessor: assessment.Assessor, uuid: str, now: float | None = None) -
     own = int(cluster.host[row])
     limits = cluster.resident_limits(row)
     profile = cluster.resident_profile(row)
-    trials = counterfactual.Trials(assessor, profile, lambda host: limits, uuid, now)
+    trials = counterfactual.CounterfactualSearch(assessor, profile, lambda host: limits, uuid, now)
     judged = trials.everywhere
     candidates = np.flatnonzero(storage_backends.reachable(cluster, row))
     order = candidates[np.lexsort((tie_breaking.ranks(judged.ranked(candidates)),
@@ -216,7 +216,8 @@ def _judged(judged: assessment.Assessment, host: int, rank: int | None, lower: F
 
 def _trials(decision: Mapping[str, Any], listed: list[Mapping[str, Any]],
             assessor: assessment.Assessor | None, identity: tuple[int, int] | None,
-            now: float | None, most: int) -> tuple[counterfactual.Trials | None, str]:
+            now: float | None,
+            most: int) -> tuple[counterfactual.CounterfactualSearch | None, str]:
     """Return trials on the state of the decision, and why there are none, or that there are."""
     if assessor is None:
         return None, 'no: no state of the cloud is at hand'
@@ -230,13 +231,13 @@ def _trials(decision: Mapping[str, Any], listed: list[Mapping[str, Any]],
     index = assessor.cluster.host_index
     limits = {index[one['host']]: _limits(decision, one) for one in listed
               if one.get('host') in index}
-    return counterfactual.Trials(
+    return counterfactual.CounterfactualSearch(
         assessor, profile, lambda host: limits.get(host, limits_module.NONE), decision.get('vm'),
         now if made_on is None else None, most), 'yes'
 
 
 def _host(entry: Mapping[str, Any], chosen: Mapping[str, Any] | None,
-          trials: counterfactual.Trials | None,
+          trials: counterfactual.CounterfactualSearch | None,
           assessor: assessment.Assessor | None) -> Document:
     found: Document = {name: entry.get(name) for name in _OF_HOST}
     found['chosen'] = entry is chosen

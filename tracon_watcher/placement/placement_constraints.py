@@ -57,7 +57,7 @@ class Obstacle(NamedTuple):
     why: str
 
 
-class Policy(enum.Enum):
+class GroupPolicy(enum.Enum):
     """What a server group asks of its members' hosts."""
 
     AFFINITY = 'affinity'
@@ -76,7 +76,7 @@ class Group:
     """
 
     name: str
-    policy: Policy
+    policy: GroupPolicy
     members: frozenset[str]
     maximum_per_host: int = 1
     outside: int = 0
@@ -109,7 +109,7 @@ class Constraints:
     largest: Mapping[str, Room] | None = None
 
 
-_HARD = (Policy.AFFINITY, Policy.ANTI_AFFINITY)
+_HARD = (GroupPolicy.AFFINITY, GroupPolicy.ANTI_AFFINITY)
 
 
 class Occupancy:
@@ -161,7 +161,7 @@ class Occupancy:
             return Obstacle(Against.UNKNOWN, 'its flavor is not known')
         for index in self._groups.get(uuid, ()):
             group = self._rules.groups[index]
-            if group.policy is Policy.AFFINITY and (
+            if group.policy is GroupPolicy.AFFINITY and (
                     group.outside or self._members[index][self._host[uuid]] > 1):
                 return Obstacle(Against.GROUP, f'would leave its affinity group {group.name}')
         return None
@@ -191,9 +191,9 @@ class Occupancy:
         broken = np.zeros(len(self._open), dtype=bool)
         for index in self._groups.get(uuid, ()):
             group, others = self._rules.groups[index], self._others(index, uuid)
-            if group.policy is Policy.AFFINITY:
+            if group.policy is GroupPolicy.AFFINITY:
                 broken |= others != others.sum()
-            elif group.policy is Policy.ANTI_AFFINITY:
+            elif group.policy is GroupPolicy.ANTI_AFFINITY:
                 broken |= others >= group.maximum_per_host
         return {**found, Against.GROUP: broken}
 
@@ -202,9 +202,9 @@ class Occupancy:
         worse = np.zeros(len(self._open), dtype=bool)
         for index in self._groups.get(uuid, ()):
             policy, others = self._rules.groups[index].policy, self._others(index, uuid)
-            if policy is Policy.SOFT_AFFINITY:
+            if policy is GroupPolicy.SOFT_AFFINITY:
                 worse |= others < others[source]
-            elif policy is Policy.SOFT_ANTI_AFFINITY:
+            elif policy is GroupPolicy.SOFT_ANTI_AFFINITY:
                 worse |= others > others[source]
         return worse
 

@@ -67,7 +67,7 @@ class Parameters:
 
 
 @dataclasses.dataclass(frozen=True)
-class Change:
+class PredictedEffect:
     """What a move is predicted to do to one VM. An IOPS ratio is NaN where it is undefined.
 
     :param bounds_before: one-sided confidence bounds of its slowdown, the lower one first
@@ -111,7 +111,7 @@ class Move:
     cost: float
     ended: int
     relieves: tuple[str, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[PredictedEffect, ...]
     after: tuple[int, ...] = ()
 
 

@@ -70,7 +70,7 @@ class PlanState:
         self._host: dict[str, int] = {}
         self._touched: set[int] = set()
         self._parts: dict[tuple[int, ...], assessment.Assessor] = {}
-        self._departures: dict[int, attribution.Departures] = {}
+        self._departures: dict[int, attribution.LeaveOneOut] = {}
         self._arrivals: dict[str, _Arrival] = {}
         self._trials: dict[tuple[str, int], MoveEvaluation | placement_constraints.Obstacle] = {}
 
@@ -85,11 +85,11 @@ class PlanState:
         return (int(self.cluster.host[self.cluster.resident_index[uuid]]) if moved is None
                 else moved)
 
-    def departures(self, host: int) -> attribution.Departures:
+    def departures(self, host: int) -> attribution.LeaveOneOut:
         """Return what it brings that a host's residents leave it."""
         found = self._departures.get(host)
         if found is None:
-            found = self._departures[host] = attribution.departures(*self.of(host))
+            found = self._departures[host] = attribution.leave_one_out(*self.of(host))
         return found
 
     def of(self, host: int) -> tuple[assessment.Assessor, int]:
@@ -255,9 +255,10 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
     gain = float(np.nansum(old) - np.nansum(new))
     bounds = [_bounds(before), _bounds(after)[:, order]]
     changes = tuple(
-        plan.Change(one, math.exp(old[0, row]), math.exp(new[0, row]), math.exp(-old[1, row]),
-                    math.exp(-new[1, row]), bool(was[row]), bool(becomes[row]),
-                    *((float(each[0, row]), float(each[1, row])) for each in bounds))
+        plan.PredictedEffect(one, math.exp(old[0, row]), math.exp(new[0, row]),
+                             math.exp(-old[1, row]),
+                             math.exp(-new[1, row]), bool(was[row]), bool(becomes[row]),
+                             *((float(each[0, row]), float(each[1, row])) for each in bounds))
         for row, one in enumerate(before.cluster.uuids)
         if not np.isnan(old[0, row]) and not np.isnan(new[0, row]))
     ended = [change.uuid for change in changes if change.breach_before and not change.breach_after]
@@ -274,7 +275,7 @@ def _bounds(assessor: assessment.Assessor) -> FloatArray:
     return np.asarray(np.exp(np.stack([seen.lower[0], seen.upper[0]])))
 
 
-def _most_relieved(change: plan.Change) -> tuple[float, str]:
+def _most_relieved(change: plan.PredictedEffect) -> tuple[float, str]:
     return -round(change.relief, 9), change.uuid
 
 

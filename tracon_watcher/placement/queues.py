@@ -185,7 +185,7 @@ class Coming:
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class WaitShare:
     """Waits for one kind of resource.
 
     :param share: (n,) of each resident's slowdown
@@ -268,7 +268,7 @@ class Queues:
         active = (busy > 0.0) | (self._rate > 0.0)
         self._felt, self._felt_spread = (one[:, self.place] * active for one in (
             self._contention, self._contention_spread))
-        self._prepared = network.Prepared(self._on, self._vms, self._uses)
+        self._prepared = network.SolvedNetwork(self._on, self._vms, self._uses)
         self._whole = self._prepared.effects.slowdown
         self.log_response = self._exponents(self._whole, self._longer)
 
@@ -422,7 +422,7 @@ class Queues:
             np.fill_diagonal(one, 0.0)
         return rows, found
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[WaitShare]:
         """Say of which waits residents' slowdowns are made: cores, own disks, pools."""
         effects, uses = self._prepared.effects, self._uses
         waits = np.zeros((3, len(self.residents)))
@@ -434,7 +434,7 @@ class Queues:
         waits = np.maximum(waits, 0.0)
         share = waits / np.maximum(waits.sum(axis=0), 1e-12)
         rate = np.where(self._pools.listed[self.domain], self._rate, 0.0)
-        return [Part(*of_one) for of_one in zip(
+        return [WaitShare(*of_one) for of_one in zip(
             share, (self.place, self.place, self.domain), (self.taken, disk, rate))]
 
     def _beside(self, coming: Coming, mean: FloatArray,

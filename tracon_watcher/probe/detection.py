@@ -35,7 +35,7 @@ _FIELDS = ('host_type', 'phase', 'rate', 'seconds', 'amount', 'mean', 'half', 'd
 
 
 @dataclasses.dataclass(frozen=True)
-class Baseline:
+class SensorBaseline:
     """Of one type of host, one phase and one setting.
 
     :param mean: seconds
@@ -64,10 +64,10 @@ class Baseline:
 
 
 #: Baselines by type of host and phase.
-Baselines = Mapping[tuple[str, str], Baseline]
+Baselines = Mapping[tuple[str, str], SensorBaseline]
 
 
-def learn(host_type: str, found: Sequence[readings.Reading]) -> Baseline:
+def learn(host_type: str, found: Sequence[readings.Reading]) -> SensorBaseline:
     """Return the baseline that readings of one phase and setting make.
 
     :raises tracon_watcher.errors.NotEnoughData: with too few of them
@@ -77,11 +77,11 @@ def learn(host_type: str, found: Sequence[readings.Reading]) -> Baseline:
     (phase, setting), = {(one.phase, one.setting) for one in found}
     means = [one.mean for one in found]
     mean, half = readings.interval(means)
-    return Baseline(host_type, phase, setting, mean, half, float(np.std(means, ddof=1)),
-                    len(found), max(one.at for one in found))
+    return SensorBaseline(host_type, phase, setting, mean, half, float(np.std(means, ddof=1)),
+                          len(found), max(one.at for one in found))
 
 
-def load(path: str | os.PathLike[str]) -> dict[tuple[str, str], Baseline]:
+def load(path: str | os.PathLike[str]) -> dict[tuple[str, str], SensorBaseline]:
     """Read baselines from a JSON file.
 
     :raises tracon_watcher.errors.InvalidDocument: naming file, field and value
@@ -89,7 +89,7 @@ def load(path: str | os.PathLike[str]) -> dict[tuple[str, str], Baseline]:
     fields = document.read(path, _COMMAND)
     fields.only(('schema', 'baselines', 'checksum'))
     fields.string('schema', (SCHEMA,))
-    found: dict[tuple[str, str], Baseline] = {}
+    found: dict[tuple[str, str], SensorBaseline] = {}
     for one in fields.sections('baselines'):
         baseline = _read(one)
         key = baseline.host_type, baseline.phase
@@ -100,7 +100,7 @@ def load(path: str | os.PathLike[str]) -> dict[tuple[str, str], Baseline]:
     return found
 
 
-def _read(fields: document.Fields) -> Baseline:
+def _read(fields: document.Fields) -> SensorBaseline:
     fields.only(_FIELDS)
     phase = phases.PHASES[fields.string('phase', tuple(phases.PHASES))]
     setting = phases.Setting(fields.number('rate'), fields.number('seconds'),
@@ -113,9 +113,9 @@ def _read(fields: document.Fields) -> Baseline:
     deviation = fields.number('deviation', minimum=0.0)
     if deviation and count < 2:
         fields.refuse('readings', count, 'a deviation needs two at least')
-    return Baseline(fields.string('host_type'), phase.name, setting,
-                    fields.number('mean', minimum=1e-9), fields.number('half', minimum=0.0),
-                    deviation, count, fields.number('at'))
+    return SensorBaseline(fields.string('host_type'), phase.name, setting,
+                          fields.number('mean', minimum=1e-9), fields.number('half', minimum=0.0),
+                          deviation, count, fields.number('at'))
 
 
 def save(found: Baselines, path: str | os.PathLike[str]) -> None:
@@ -143,7 +143,7 @@ class State(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Felt:
+class RelativeReading:
     """A reading beside its baseline, as a ratio: 1 is undisturbed.
 
     :param ratio: mean of the reading over the mean of the baseline
@@ -161,7 +161,7 @@ class Felt:
         return self.low > 1.0 + _ROUNDING
 
 
-def compare(reading: readings.Reading, baseline: Baseline) -> Felt:
+def compare(reading: readings.Reading, baseline: SensorBaseline) -> RelativeReading:
     """Return what a sensor felt.
 
     :raises tracon_watcher.probe.readings.NoReading: where the two do not belong together
@@ -179,12 +179,12 @@ def compare(reading: readings.Reading, baseline: Baseline) -> Felt:
     return felt
 
 
-def ratio(reading: readings.Reading, baseline: Baseline) -> Felt:
+def ratio(reading: readings.Reading, baseline: SensorBaseline) -> RelativeReading:
     """Return a reading over its baseline, with the interval that both of theirs make."""
     half = 0.0 if math.isnan(reading.half) else reading.half
     below, above = baseline.mean - baseline.reach, baseline.mean + baseline.reach
-    return Felt(reading.mean / baseline.mean, max(reading.mean - half, 0.0) / above,
-                (reading.mean + half) / below if below > 0 else math.inf)
+    return RelativeReading(reading.mean / baseline.mean, max(reading.mean - half, 0.0) / above,
+                           (reading.mean + half) / below if below > 0 else math.inf)
 
 
 class Detector:
@@ -195,11 +195,11 @@ class Detector:
         #: Why it is unknown.
         self.reason = 'no reading yet'
         #: The last one; None without.
-        self.felt: Felt | None = None
+        self.felt: RelativeReading | None = None
         self._flagged = False
         self._alike = 0
 
-    def update(self, felt: Felt) -> State:
+    def update(self, felt: RelativeReading) -> State:
         """Take a reading into account."""
         self._alike = self._alike + 1 if felt.flagged == self._flagged else 1
         self._flagged, self.felt = felt.flagged, felt

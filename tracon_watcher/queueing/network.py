@@ -165,7 +165,7 @@ class Effects:
     by_itself: FloatArray
 
 
-class Prepared:
+class SolvedNetwork:
     """Hosts and their VMs, ready for one more VM.
 
     :ivar effects: how much the VMs slow each other down now
@@ -301,7 +301,7 @@ def effects(hosts: Hosts, vms: VMs, uses: Uses | None = None) -> Effects:
 
     :raises ValueError: on a number that is none, or out of its range
     """
-    return Prepared(hosts, vms, uses).effects
+    return SolvedNetwork(hosts, vms, uses).effects
 
 
 def with_newcomer(hosts: Hosts, vms: VMs, newcomer: Newcomer,

@@ -163,7 +163,7 @@ _PATIENCE = 3
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class Collection:
     """What came of one round.
 
     :param resources: that were to be read
@@ -207,10 +207,10 @@ class Round:
         self._in_a_row = 0
         self._lock = threading.Lock()
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> Collection:
         """Return what came of it so far."""
-        return Outcome(self.resources, self._pages, self._failed, self.unread,
-                       self._clock() - self._started, self._first)
+        return Collection(self.resources, self._pages, self._failed, self.unread,
+                          self._clock() - self._started, self._first)
 
     def fail(self, error: samples.TelemetryUnavailable) -> None:
         """Take note of something that went wrong."""
@@ -337,7 +337,7 @@ class GnocchiReader:
         #: Ceilometer gives a sample the time of the compute host.
         self.ahead = 3600.0
         #: What came of the last round.
-        self.last: Outcome | None = None
+        self.last: Collection | None = None
         self._service = service
         self._clock = clock
         #: What is listed, by scope.

@@ -96,7 +96,7 @@ class Server(unittest.TestCase):
 
     def serve(self, of=application, **options):
         """Have a server whose patience ends when ``self.now`` is past it, and not before."""
-        made = server.Server(of, '127.0.0.1', 0, **{'timeout': 600.0, **options})
+        made = server.HTTPServer(of, '127.0.0.1', 0, **{'timeout': 600.0, **options})
         made.start()
         made._server._gathering._clock = lambda: self.now
         self.addCleanup(made.stop)
@@ -115,7 +115,7 @@ class Server(unittest.TestCase):
                 if head is not None]
 
     def test_answers_and_stops(self):
-        made = server.Server(application, '127.0.0.1', 0, threads=2, timeout=600.0)
+        made = server.HTTPServer(application, '127.0.0.1', 0, threads=2, timeout=600.0)
         made.start()
         url = f'http://127.0.0.1:{made.port}/v1'
         with request.urlopen(url, timeout=120) as response:
@@ -312,14 +312,15 @@ class Server(unittest.TestCase):
 
     def test_address_that_is_taken_is_named(self):
         made = self.serve()
-        other = server.Server(application, '127.0.0.1', made.port)
+        other = server.HTTPServer(application, '127.0.0.1', made.port)
         with self.assertRaises(server.CannotServe) as caught:
             other.start()
         self.assertIn(f'127.0.0.1:{made.port}', str(caught.exception))
 
     def test_certificate_that_is_missing_is_named(self):
         with self.assertRaises(server.CannotServe) as caught:
-            server.Server(application, '127.0.0.1', 0, certificate='/missing.pem', key='/k.pem')
+            server.HTTPServer(application, '127.0.0.1', 0, certificate='/missing.pem',
+                              key='/k.pem')
         self.assertIn('/missing.pem', str(caught.exception))
 
     def test_tls(self):

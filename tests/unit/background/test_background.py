@@ -45,9 +45,9 @@ FILES = {2: {'': ('cgroup.freeze', 'cgroup.kill', 'cpu.max', 'cpuset.cpus', 'mem
              'blkio': tuple(f'blkio.throttle.{way}_{unit}_device' for way in ('read', 'write')
                             for unit in ('bps', 'iops'))}}
 STAT = {2: 'anon 1048576\nfile 9\nshmem 0\n', 1: 'rss 1\ntotal_rss 1048576\ntotal_shmem 0\n'}
-LOOSE = regulator.Limits(False, 1.5, frozenset({0, 1, 3}), 2**30 + 7,
-                         {regulator.BYTES: 1e6, regulator.REQUESTS: 50.0})
-SAFE = regulator.Limits(True, 0.01, rates={regulator.BYTES: 1e3, regulator.REQUESTS: 1.0})
+LOOSE = regulator.GroupLimits(False, 1.5, frozenset({0, 1, 3}), 2**30 + 7,
+                              {regulator.BYTES: 1e6, regulator.REQUESTS: 50.0})
+SAFE = regulator.GroupLimits(True, 0.01, rates={regulator.BYTES: 1e3, regulator.REQUESTS: 1.0})
 
 
 class Host:

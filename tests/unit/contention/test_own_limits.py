@@ -41,7 +41,7 @@ def limits(light=False, smallest=None, unknown=False, **stated):
     least = total.copy()
     for name, value in (smallest or {}).items():
         least[0, getattr(own_limits, name.upper())] = value
-    return own_limits.Limits(total, least, np.array([light]), np.array([unknown]))
+    return own_limits.OwnLimits(total, least, np.array([light]), np.array([unknown]))
 
 
 def attribute(seen, stated, read=NAN, written=NAN, vcpus=1.0):

@@ -165,7 +165,7 @@ class InventoryTestCase(unittest.TestCase):
             {'device_id': 'vm2', 'binding:vnic_type': 'normal'}], 0)
         found = inventory.collect(made, 0.0)
         self.assertEqual({'vm0'}, set(found.direct_ports))
-        wishes = constraints_builder.Wishes(frozenset(), 'tracon:exclude', 60.0)
+        wishes = constraints_builder.ConstraintParameters(frozenset(), 'tracon:exclude', 60.0)
         self.assertIn('type unknown, since Neutron does not tell', constraints_builder.obstacle(
             found, 'vm0', 'host1', wishes))
 
@@ -213,7 +213,7 @@ class VolumesTestCase(unittest.TestCase):
         with self.assertLogs('tracon_watcher.decision_engine.inventory', 'WARNING'):
             found = inventory.collect(self.connection(status=403), 0.0)
         self.assertIsNone(found.servers['vm0'].image_properties)
-        wishes = constraints_builder.Wishes(frozenset(), 'tracon:exclude', 60.0)
+        wishes = constraints_builder.ConstraintParameters(frozenset(), 'tracon:exclude', 60.0)
         found = dataclasses.replace(found, direct_ports={})
         self.assertIn('volume that it boots from, are not', constraints_builder.obstacle(
             found, 'vm0', 'host1', wishes))
@@ -286,7 +286,7 @@ class TiedTestCase(unittest.TestCase):
         made = Connection()
         server, = made.compute.answers['/servers/detail'][1]
         server['image'] = {'id': 'i1', 'properties': {}}
-        wishes = constraints_builder.Wishes(frozenset(), 'tracon:exclude', 60.0)
+        wishes = constraints_builder.ConstraintParameters(frozenset(), 'tracon:exclude', 60.0)
 
         def obstacle():
             found = dataclasses.replace(inventory.collect(made, 0.0), direct_ports={})

@@ -24,7 +24,6 @@ from tracon_watcher.doctor import checks
 from tracon_watcher.doctor import configuration
 from tracon_watcher.doctor import findings
 
-
 UNREAD = findings.Unread('it does not answer', 'start it')
 
 #: What is broken; the facts that change; severity, subject, words of the finding, of the remedy.

@@ -73,7 +73,7 @@ class EngineCase(base.StorageCase):
         self.engine = self.make()
 
     def make(self, make_standby=None, probes=None):
-        parts = engine.Parts(
+        parts = engine.Components(
             leadership.Leadership(self.storage.lease, str(uuid.uuid4()), LEASE,
                                   lambda: self.monotonic),
             repository.Storage(self.database).lease, self.storage.learnt, self.inventory,

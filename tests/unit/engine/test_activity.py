@@ -31,7 +31,8 @@ class ActivityTest(unittest.TestCase):
             raise outcome
 
     def activity(self, interval=60.0):
-        return periodic_task.Activity('Collecting', self.work, interval, clock=lambda: self.now)
+        return periodic_task.PeriodicTask('Collecting', self.work, interval,
+                                          clock=lambda: self.now)
 
     def test_the_interval_is_from_beginning_to_beginning(self):
         one = self.activity()
@@ -42,8 +43,9 @@ class ActivityTest(unittest.TestCase):
         self.assertEqual(0.0, self.activity(1.0).once())
 
     def test_work_that_lasts_long_is_done_less_often(self):
-        pauses = [periodic_task.Activity('Collecting', self.work, interval, clock=lambda: self.now,
-                                         longest=longest).once()
+        pauses = [periodic_task.PeriodicTask('Collecting', self.work, interval,
+                                             clock=lambda: self.now,
+                                             longest=longest).once()
                   for interval, longest in ((30.0, 60.0), (3.0, 6.0), (2.5, 3.5), (1.0, 2.0),
                                             (1.0, 1.5))]
         # It takes two seconds.
@@ -74,14 +76,14 @@ class ActivityTest(unittest.TestCase):
     def test_a_failure_that_was_reported_is_not_logged_again(self):
         def work():
             raise periodic_task.Reported('nothing came')
-        one = periodic_task.Activity('Work', work, 30.0)
+        one = periodic_task.PeriodicTask('Work', work, 30.0)
         with self.assertNoLogs(periodic_task.LOG):
             one.once()
         self.assertEqual((False, 'nothing came'), (one.works(), one.failure))
 
     def test_what_never_comes_back_does_not_work_whatever_came_before(self):
-        one = periodic_task.Activity('Listing', self.work, 60.0, clock=lambda: self.now,
-                                     overdue=300.0)
+        one = periodic_task.PeriodicTask('Listing', self.work, 60.0, clock=lambda: self.now,
+                                         overdue=300.0)
         self.assertTrue(one.works())
         self.now = 301.0
         self.assertFalse(one.works())
@@ -103,8 +105,8 @@ class ActivityTest(unittest.TestCase):
                 self.seconds.append(seconds)
                 return False
 
-        one = periodic_task.Activity('Listing', self.work, 300.0, clock=lambda: self.now,
-                                     shortest=30.0)
+        one = periodic_task.PeriodicTask('Listing', self.work, 300.0, clock=lambda: self.now,
+                                         shortest=30.0)
         one._at_once, one._woken = Waited(), Waited()
         one.wait(one.once())
         self.assertEqual(([30.0], [268.0]), (one._at_once.seconds, one._woken.seconds))
@@ -118,7 +120,7 @@ class ActivityTest(unittest.TestCase):
 
     def test_the_thread_works_when_woken_and_ends(self):
         done = threading.Semaphore(0)
-        one = periodic_task.Activity('Collecting', done.release, 3600.0)
+        one = periodic_task.PeriodicTask('Collecting', done.release, 3600.0)
         one.start()
         self.addCleanup(one.stop)
         self.assertTrue(done.acquire(timeout=120))

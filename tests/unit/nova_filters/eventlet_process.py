@@ -70,7 +70,7 @@ def contend():
         remembered.prepare(prepared.assessor, limits.NONE, time.time())
 
     client = snapshot_client.SnapshotClient(
-        snapshot_client.Wishes(), log_once.FaultLog(log), log, ready)
+        snapshot_client.AssessmentOptions(), log_once.FaultLog(log), log, ready)
     taken = threading.Thread(target=client.take, args=(test_delta.state(), 'it'), daemon=True)
     # As if the system had stopped the request's thread while it holds the lock.
     lock = remembered._lock

@@ -149,7 +149,7 @@ class TestOrder(unittest.TestCase):
             self.assertEqual([], cloud.unknown())
         changes = cloud.look()
         for place, (name, vms) in enumerate(running.items()):
-            found = changes.get(place, instance_changes.Change())
+            found = changes.get(place, instance_changes.HostChange())
             listed = cloud.states[place].instances.keys()
             self.assertEqual(listed - set(vms), found.arrived.keys())
             # An empty list beside a count is one that Nova could not load.

@@ -37,7 +37,7 @@ SOLVED = 1e-3
 
 
 def arrived(uuid, profile, tolerated=limits.NONE):
-    return instance_changes.Change(arrived={
+    return instance_changes.HostChange(arrived={
         uuid: instance_changes.Arrival(uuid, newcomer_profiles.own(profile), tolerated)})
 
 
@@ -99,7 +99,7 @@ class TestOverlay(unittest.TestCase):
         loop = np.array([0.0, 0.0, 0.5, 0.1])
         assessor = self.pool()
         for own_wait, refused in ((0.0, True), (0.95, False)):
-            came = instance_changes.Change(frozenset(), {'early': instance_changes.Arrival(
+            came = instance_changes.HostChange(frozenset(), {'early': instance_changes.Arrival(
                 'early', newcomer_profiles.own(loop, own_wait), limits.Limits(1.05))})
             found, _ = reassessment.reassess(assessor, 'vm', newcomer_profiles.own(loop),
                                              limits.NONE, {1: came},
@@ -161,7 +161,7 @@ class TestOverlay(unittest.TestCase):
         assessor = self.pool()
         volumes = {name: instance_changes.Arrival(
             name, newcomer_profiles.own(VM).set_apart()) for name in 'xy'}
-        told, _ = self.assess(assessor, changes={1: instance_changes.Change(arrived=volumes)})
+        told, _ = self.assess(assessor, changes={1: instance_changes.HostChange(arrived=volumes)})
         shown = assessment.Assessor(cluster.build([cluster.Host('b', (
             cluster.Resident('x', VM, io_domain='ceph'),
             cluster.Resident('y', VM, io_domain='another')), synthetic.HOST_TYPE, 'pool',
@@ -184,11 +184,11 @@ class TestOverlay(unittest.TestCase):
         vm = instance_changes.Arrival('moving', newcomer_profiles.own(VM), limits.Limits(1.1),
                                       intended=True)
         told, _ = self.assess(assessor,
-                              changes={1: instance_changes.Change(arrived={'moving': vm})})
+                              changes={1: instance_changes.HostChange(arrived={'moving': vm})})
         self.assertEqual([True, True], told.refused.tolist())
         # So it is where the host differs from the snapshot in another way as well.
         told, _ = self.assess(assessor, changes={0: arrived('idle', IDLE),
-                                                 1: instance_changes.Change(
+                                                 1: instance_changes.HostChange(
                                                      arrived={'moving': vm})})
         self.assertEqual([True, True], told.refused.tolist())
 
@@ -201,5 +201,6 @@ class TestOverlay(unittest.TestCase):
         plain, _ = reassessment.reassess(assessor, 'new', waiting(vm), limits.Limits(1.5), {}, {},
                                          0)
         told, _ = reassessment.reassess(assessor, 'new', waiting(vm), limits.Limits(1.5),
-                                        {host: instance_changes.Change(gone={'missing'})}, {}, 0)
+                                        {host: instance_changes.HostChange(gone={'missing'})}, {},
+                                        0)
         self.assert_same(plain, told)

@@ -32,7 +32,8 @@ class FileTest(base.JudgeCase):
     def setUp(self):
         super().setUp()
         self.client = snapshot_client.SnapshotClient(
-            snapshot_client.Wishes(), log_once.FaultLog(logging.getLogger('nova_filters')),
+            snapshot_client.AssessmentOptions(),
+            log_once.FaultLog(logging.getLogger('nova_filters')),
             base.LOG)
         self.files = snapshot_client.FileSource(self.snapshot_file, self.client)
 
@@ -94,7 +95,7 @@ class WaitTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.client = snapshot_client.SnapshotClient(
-            snapshot_client.Wishes(), log_once.FaultLog(base.LOG), base.LOG)
+            snapshot_client.AssessmentOptions(), log_once.FaultLog(base.LOG), base.LOG)
         self.waited = []
         self.now = 100.0
         self.useFixture(fixtures.MockPatchObject(
@@ -125,7 +126,8 @@ class PreparedTest(base.JudgeCase):
 
     def client(self, **options):
         return snapshot_client.SnapshotClient(
-            snapshot_client.Wishes(), log_once.FaultLog(logging.getLogger('nova_filters')),
+            snapshot_client.AssessmentOptions(),
+            log_once.FaultLog(logging.getLogger('nova_filters')),
             base.LOG, **options)
 
     def test_other_wishes_are_met_by_the_same_snapshot(self):
@@ -134,7 +136,7 @@ class PreparedTest(base.JudgeCase):
         first = client.current
         client.renew()
         self.assertIs(first, client.current)
-        client.wish(snapshot_client.Wishes(0.9, 0.1, 77.0))
+        client.wish(snapshot_client.AssessmentOptions(0.9, 0.1, 77.0))
         self.assertIs(first, client.current)
         client.renew()
         settings = client.current.assessor.settings

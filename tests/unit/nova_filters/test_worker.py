@@ -23,7 +23,6 @@ from nova_filters import policy
 from nova_filters import worker
 from tests.unit import folder
 
-
 #: What Nova registers, and we read.
 _NOVA = [cfg.StrOpt('state_path', default='/var/lib/nova'), cfg.StrOpt('host', default='here')]
 

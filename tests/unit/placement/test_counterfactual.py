@@ -72,7 +72,7 @@ class AgainstTheWholeCluster(unittest.TestCase):
         own = limits.Limits(tolerated, 0.3)
         profile = newcomer_profiles.Profile(vm, vm * doubt, storage_wait=0.2)
         assessor = judge(state)
-        trials = counterfactual.Trials(assessor, profile, lambda host: own)
+        trials = counterfactual.CounterfactualSearch(assessor, profile, lambda host: own)
         truth = assessor.assess(profile, own)
         for host in range(len(hosts)):
             found = trials.of(host)
@@ -128,9 +128,9 @@ class OfOneThatIsThereAlready(unittest.TestCase):
         self.assessor = judge(self.state)
 
     def test_it_is_no_neighbour_of_itself(self):
-        trials = counterfactual.Trials(self.assessor, newcomer_profiles.own(VM),
-                                       lambda host: limits.NONE,
-                                       'mover')
+        trials = counterfactual.CounterfactualSearch(self.assessor, newcomer_profiles.own(VM),
+                                                     lambda host: limits.NONE,
+                                                     'mover')
         found = trials.of(0)
         self.assertEqual(['left'], [one.vm for one in found.absences])
         part = self.state.restricted([0]).moved({'mover': None})
@@ -138,9 +138,9 @@ class OfOneThatIsThereAlready(unittest.TestCase):
         self.assertAlmostEqual(truth.score[0], found.score)
 
     def test_on_its_pool_it_is_felt_already(self):
-        trials = counterfactual.Trials(self.assessor, newcomer_profiles.own(VM),
-                                       lambda host: limits.NONE,
-                                       'mover')
+        trials = counterfactual.CounterfactualSearch(self.assessor, newcomer_profiles.own(VM),
+                                                     lambda host: limits.NONE,
+                                                     'mover')
         found = trials.of(1)
         truth = self.assessor.assess(newcomer_profiles.own(VM), pool=self.state.io_domain[0])
         self.assertAlmostEqual(truth.score[1], found.score)
@@ -159,7 +159,8 @@ class OnAPool(unittest.TestCase):
                                             cores=16) for name, of in zip('ab', vms)])
         profile, own = newcomer_profiles.own(reader, storage_wait=0.5), limits.Limits(1.05)
         settings = assessment.Settings(pools={'pool': queues.Pool(0.001, 2.0)})
-        found = counterfactual.Trials(judge(state, settings), profile, lambda host: own).of(0)
+        found = counterfactual.CounterfactualSearch(judge(state, settings), profile,
+                                                    lambda host: own).of(0)
         self.assertTrue(found.refused)
         self.assertEqual({'a0': False, 'a1': False},
                          {one.vm: one.passes for one in found.absences})
@@ -185,7 +186,8 @@ class OnOtherStorageThanItsHosts(unittest.TestCase):
         self.assessor = judge(self.state)
 
     def trials(self, profile, vm=None):
-        return counterfactual.Trials(self.assessor, profile, lambda host: limits.NONE, vm)
+        return counterfactual.CounterfactualSearch(self.assessor, profile,
+                                                   lambda host: limits.NONE, vm)
 
     def shown(self, state, uuid):
         return judge(state).log_responses()[0][state.resident_index[uuid]]
@@ -227,8 +229,8 @@ class Bounds(unittest.TestCase):
         self.assessor = judge(self.state)
 
     def trials(self, **options):
-        return counterfactual.Trials(self.assessor, newcomer_profiles.own(VM),
-                                     lambda host: limits.Limits(1.01), **options)
+        return counterfactual.CounterfactualSearch(self.assessor, newcomer_profiles.own(VM),
+                                                   lambda host: limits.Limits(1.01), **options)
 
     def test_unknown_stays_unknown(self):
         self.assertIsNone(self.trials().of(1))

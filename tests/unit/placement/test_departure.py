@@ -35,7 +35,7 @@ class TestDepartures(unittest.TestCase):
     def check(self, hosts, target):
         state = cluster.build(hosts)
         before = judge(state)
-        found = attribution.departures(before, 0)
+        found = attribution.leave_one_out(before, 0)
         self.assertEqual(state.uuids[:len(found.uuids)], found.uuids)
         breached, log_responses = before.breaches_by_response(
             ), np.nan_to_num(before.log_responses())
@@ -85,7 +85,7 @@ class TestDepartures(unittest.TestCase):
         state = cluster.build([cluster.Host('a', (cluster.Resident('x', vm),
                                                   cluster.Resident('y', vm))),
                                cluster.Host('b')])
-        found = attribution.departures(judge(state), 0)
+        found = attribution.leave_one_out(judge(state), 0)
         self.assertEqual((('x', 'y'), [0.0, 0.0], [0, 0]),
                          (found.uuids, found.relief.tolist(), found.ended.tolist()))
-        self.assertEqual((), attribution.departures(judge(state), 1).uuids)
+        self.assertEqual((), attribution.leave_one_out(judge(state), 1).uuids)

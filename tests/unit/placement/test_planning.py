@@ -70,7 +70,8 @@ def situations(draw, drawn=CLUSTERS):
     some = strategies.sets(strategies.sampled_from(uuids), max_size=4) if uuids else (
         strategies.just(set()))
     groups = draw(strategies.lists(strategies.tuples(
-        strategies.sampled_from(placement_constraints.Policy), some, strategies.integers(1, 2)),
+        strategies.sampled_from(placement_constraints.GroupPolicy), some,
+        strategies.integers(1, 2)),
         max_size=3))
     room = strategies.tuples(*[strategies.integers(0, 3)] * 3)
     zones = strategies.sampled_from(('north', 'south'))
@@ -93,9 +94,9 @@ def broken(group, where):
     for uuid in group.members:
         if uuid in where:
             counts[where[uuid]] = counts.get(where[uuid], 0) + 1
-    if group.policy is placement_constraints.Policy.AFFINITY:
+    if group.policy is placement_constraints.GroupPolicy.AFFINITY:
         return max(len(counts) - 1, 0)
-    if group.policy is placement_constraints.Policy.ANTI_AFFINITY:
+    if group.policy is placement_constraints.GroupPolicy.ANTI_AFFINITY:
         return sum(max(count - group.maximum_per_host, 0) for count in counts.values())
     return 0
 
@@ -306,7 +307,7 @@ class PlanTestCase(unittest.TestCase):
             with self.subTest(expected=expected):
                 state = hosts([resident('a', 0.1, tolerance), resident('b', 0.5)], [])
                 soft = placement_constraints.Group('soft',
-                                                   placement_constraints.Policy.SOFT_AFFINITY,
+                                                   placement_constraints.GroupPolicy.SOFT_AFFINITY,
                                                    frozenset(('a', 'b')))
                 made = planner.plan_moves(
                     assess(state), placement_constraints.Constraints(groups=(soft,)), now=NOW)
@@ -314,7 +315,7 @@ class PlanTestCase(unittest.TestCase):
 
     def test_members_of_an_affinity_group_elsewhere_hold_one_back(self):
         for outside, expected in ((0, 1), (1, 0)):
-            group = placement_constraints.Group('g', placement_constraints.Policy.AFFINITY,
+            group = placement_constraints.Group('g', placement_constraints.GroupPolicy.AFFINITY,
                                                 frozenset(('victim', 'far')), outside=outside)
             rules = placement_constraints.Constraints(immovable={'culprit': 'stays'},
                                                       groups=(group,))

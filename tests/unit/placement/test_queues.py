@@ -405,14 +405,14 @@ class AuditTest(unittest.TestCase):
         self.assessor = assessment.Assessor(self.state)
 
     def test_what_leaving_brings(self):
-        found = attribution.departures(self.assessor, 0)
+        found = attribution.leave_one_out(self.assessor, 0)
         self.assertEqual(('a', 'b', 'c', 'd'), found.uuids)
         self.assertTrue((found.relief > 0.5).all())
         without = assessment.Assessor(self.state.moved({'b': None}))
         expected = (np.nansum(self.assessor.log_responses()[0][:4])
                     - np.nansum(without.log_responses()[0][:3]))
         self.assertAlmostEqual(1.0, found.relief[1] / expected, delta=0.02)
-        self.assertEqual(0, attribution.departures(assessment.Assessor(
+        self.assertEqual(0, attribution.leave_one_out(assessment.Assessor(
             cluster.build([host('none', 2)])), 0).relief.size)
 
     def test_a_move_is_planned(self):

@@ -97,7 +97,8 @@ class TestRemainders(unittest.TestCase):
             free={f'h{place}': (0 if place == 2 else 9,) * 3 for place in range(6)},
             zones={f'h{place}': 'north' for place in range(6)},
             bound_to_zone={'culprit': 'north'},
-            groups=(placement_constraints.Group('g', placement_constraints.Policy.ANTI_AFFINITY,
+            groups=(placement_constraints.Group('g',
+                                                placement_constraints.GroupPolicy.ANTI_AFFINITY,
                                                 frozenset(('culprit', 'other'))),))
         _made, remainders = left(dataclasses.replace(found, cores=cores), rules)
         self.assertEqual({
@@ -158,7 +159,8 @@ class TestRemainders(unittest.TestCase):
         harmed = cluster.build([
             cluster.Host('h0', tuple(crowd), synthetic.HOST_TYPE, 'pool', NOW, 1),
             cluster.Host('h1', (resident('other', 0.01),), synthetic.HOST_TYPE, 'pool', NOW, 1)])
-        soft = placement_constraints.Group('g', placement_constraints.Policy.SOFT_ANTI_AFFINITY,
+        soft = placement_constraints.Group('g',
+                                           placement_constraints.GroupPolicy.SOFT_ANTI_AFFINITY,
                                            frozenset(('culprit', 'other')))
         _made, found = left(harmed, placement_constraints.Constraints(
             immovable={'quiet': 'is locked'}, groups=(soft,)),
@@ -192,5 +194,5 @@ def strict_again():
 
 
 def group(policy):
-    return placement_constraints.Group('g', placement_constraints.Policy(policy),
+    return placement_constraints.Group('g', placement_constraints.GroupPolicy(policy),
                                        frozenset(('victim', 'culprit')))

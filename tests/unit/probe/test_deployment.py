@@ -284,7 +284,8 @@ class DeploymentTestCase(unittest.TestCase):
         """Deploy, and return state and reason by host."""
         wishes = {'network': 'probes', 'generators': ('198.51.100.7/32',), 'secret': b'\7' * 32,
                   **wishes}
-        made = deployment.Deployment(self.cloud, deployment.Wishes(**wishes), self.build)
+        made = deployment.Deployment(self.cloud, deployment.DeploymentOptions(**wishes),
+                                     self.build)
         reported = {}
         self.rows = made.deploy(reported.__setitem__)
         self.assertEqual({host: 1.0 for host in made.hosts}, reported)

@@ -40,15 +40,16 @@ def quiet(count=10, seed=1):
             for index, one in enumerate(random.normal(0.5, 0.005, count))]
 
 
-FLAGGED, CALM = detection.Felt(1.5, 1.3, 1.7), detection.Felt(1.0, 0.9, 1.1)
+FLAGGED, CALM = detection.RelativeReading(1.5, 1.3, 1.7), detection.RelativeReading(1.0, 0.9, 1.1)
 
 
 class DetectorTest(unittest.TestCase):
 
     def states(self, *sequence):
         one = detection.Detector()
-        return [(one.update(item) if isinstance(item, detection.Felt) else one.lose(item)).value[0]
-                for item in sequence]
+        return [(one.update(
+            item) if isinstance(item, detection.RelativeReading) else one.lose(item)).value[0]
+            for item in sequence]
 
     def test_two_in_a_row(self):
         self.assertEqual(list('uqqqqcccq'), self.states(

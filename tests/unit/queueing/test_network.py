@@ -209,7 +209,7 @@ class NewcomerTest(unittest.TestCase):
 
     def test_residents_are_worked_out_where_they_are_wanted(self):
         host = np.repeat(np.arange(3000), 2)
-        prepared = network.Prepared(network.Hosts(np.ones(3000)), network.VMs(
+        prepared = network.SolvedNetwork(network.Hosts(np.ones(3000)), network.VMs(
             host, np.ones(6000, dtype=int), np.full(6000, 0.6)))
         newcomer = network.Newcomer(2, 0.5)
         own, others = prepared.with_newcomer(newcomer)
@@ -226,7 +226,7 @@ class NewcomerTest(unittest.TestCase):
 
     def test_a_disk_counts_by_the_requests_that_a_newcomer_sends(self):
         vms = network.VMs(np.zeros(2, dtype=int), np.ones(2, dtype=int), np.full(2, 0.1))
-        prepared = network.Prepared(network.Hosts(np.array([64.0])), vms, network.Uses(
+        prepared = network.SolvedNetwork(network.Hosts(np.array([64.0])), vms, network.Uses(
             np.arange(2), np.zeros(2, dtype=int), np.full(2, 0.3),
             capacity.table([capacity.servers(4)])))
         place = np.array([[0]])
@@ -241,7 +241,7 @@ class NewcomerTest(unittest.TestCase):
             host = np.repeat(np.arange(3), [int(load * 3), int(load * 12), int(load * 40)])
             vms = network.VMs(host, rng.choice([1, 2], len(host)), rng.beta(1, 2, len(host)))
             hosts = network.Hosts(np.array([1.0, 4.0, 16.0]))
-            prepared = network.Prepared(hosts, vms)
+            prepared = network.SolvedNetwork(hosts, vms)
             for newcomer in (network.Newcomer(1, 0.5), network.Newcomer(4, 0.9)):
                 for one, other in zip(prepared.with_newcomer(newcomer),
                                       network.with_newcomer(hosts, vms, newcomer)):
@@ -254,7 +254,7 @@ class NewcomerTest(unittest.TestCase):
             shares = rng.uniform(0.02, 4.0 / count, count)
             vms = network.VMs(np.zeros(count - 1, dtype=int), np.ones(count - 1, dtype=int),
                               np.full(count - 1, 0.01))
-            prepared = network.Prepared(network.Hosts(np.array([64.0])), vms, network.Uses(
+            prepared = network.SolvedNetwork(network.Hosts(np.array([64.0])), vms, network.Uses(
                 np.arange(count - 1), np.zeros(count - 1, dtype=int), shares[:-1],
                 capacity.table([capacity.servers(servers)])))
             own, others = prepared.with_newcomer(network.Newcomer(
@@ -270,7 +270,8 @@ class NewcomerTest(unittest.TestCase):
             network.Newcomer(4, 0.9))
         np.testing.assert_allclose(own, 1.0, rtol=1e-12)
         self.assertEqual(0, len(others))
-        own = network.Prepared(self.hosts, self.vms).with_newcomer(network.Newcomer(4, 0.9))[0]
+        own = network.SolvedNetwork(self.hosts,
+                                    self.vms).with_newcomer(network.Newcomer(4, 0.9))[0]
         self.assertEqual([False, True, False], (own < 1.0 + 1e-12).tolist())
 
     def test_one_that_weighs_more_than_all_is_served_like_a_resident_of_that_weight(self):
@@ -287,7 +288,7 @@ class NewcomerTest(unittest.TestCase):
             self.assertAlmostEqual(1.0, own[0] / solved, delta=0.02, msg=(cores, weight, heavier))
 
     def test_without_the_only_one(self):
-        prepared = network.Prepared(self.hosts, self.vms, self.uses)
+        prepared = network.SolvedNetwork(self.hosts, self.vms, self.uses)
         found = prepared.without(0)
         # Its own vCPUs wait at the disk for each other, nearly as often as before.
         np.testing.assert_allclose(found, 1.0, atol=0.05)
@@ -305,7 +306,7 @@ class NewcomerTest(unittest.TestCase):
                                 (1.0 - used[on]) * rng.uniform(0.2, 0.8, len(on)),
                                 *capacity.disks(np.array([2.0])))
             hosts = network.Hosts(np.array([float(cores)]))
-            prepared = network.Prepared(hosts, network.VMs(
+            prepared = network.SolvedNetwork(hosts, network.VMs(
                 np.zeros(count, dtype=int), vcpus, used), uses)
             found = prepared.without(0)
             for one in rng.choice(count, min(count, 5), replace=False):

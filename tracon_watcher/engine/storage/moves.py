@@ -116,7 +116,7 @@ PAGE = 1000
 
 
 @dataclasses.dataclass(frozen=True)
-class Effect:
+class MoveEffect:
     """Slowdowns of a VM; NaN where unknown.
 
     :param before: predicted where it was, beside whom it was
@@ -131,7 +131,7 @@ class Effect:
 
 
 @dataclasses.dataclass(frozen=True)
-class Move:
+class MoveRecord:
     """One live migration.
 
     :param id: as the engine chose it
@@ -147,8 +147,8 @@ class Move:
 
     id: str
     kind: str
-    own: Effect
-    relieved: tuple[Effect, ...]
+    own: MoveEffect
+    relieved: tuple[MoveEffect, ...]
     source: str
     destination: str
     reason: str
@@ -161,7 +161,7 @@ class Move:
     changes: tuple[Mapping[str, Any], ...] = ()
 
     @property
-    def effects(self) -> tuple[Effect, ...]:
+    def effects(self) -> tuple[MoveEffect, ...]:
         """All VMs that are concerned, the one that moves first."""
         return (self.own, *self.relieved)
 
@@ -173,7 +173,7 @@ class Moves:
         self._database = database
         self._rule = rule
 
-    def add(self, moves: Sequence[Move]) -> int:
+    def add(self, moves: Sequence[MoveRecord]) -> int:
         """Store moves that are recommended, and return how many were new.
 
         :raises tracon_watcher.errors.InvalidDocument: when one of them cannot be stored; then none
@@ -222,18 +222,19 @@ class Moves:
 
         return self._database.write(work)
 
-    def get(self, number: str) -> Move | None:
+    def get(self, number: str) -> MoveRecord | None:
         """Return a move by its id, None for none."""
         found = self._select(tables.MOVES.c.id == number, limit=1)
         return found[0] if found else None
 
-    def of_action(self, action: str) -> Move | None:
+    def of_action(self, action: str) -> MoveRecord | None:
         """Return the move that one of Watcher's actions carries out, None for none."""
         found = self._select(tables.MOVES.c.action == action, limit=1)
         return found[0] if found else None
 
     def find(self, *, vm: str | None = None, state: str | None = None, audit: str | None = None,
-             since: float = 0.0, before: Move | None = None, limit: int = 100) -> list[Move]:
+             since: float = 0.0, before: MoveRecord | None = None,
+             limit: int = 100) -> list[MoveRecord]:
         """Return the latest moves, newest first.
 
         :param since: seconds since the epoch at which they were decided on at the earliest
@@ -275,7 +276,7 @@ class Moves:
             records.note(connection, self._rule, vm, at if math.isnan(started) else started)
         return bool(changed)
 
-    def _select(self, *conditions: sa.ColumnElement[bool], limit: int) -> list[Move]:
+    def _select(self, *conditions: sa.ColumnElement[bool], limit: int) -> list[MoveRecord]:
         columns = tables.MOVES.c
         statement = sa.select(tables.MOVES).where(*conditions).order_by(
             columns.decided_at.desc(), columns.id.desc()).limit(limit)
@@ -283,7 +284,7 @@ class Moves:
             lambda connection: connection.execute(statement).all())]
 
 
-def _row(move: Move) -> dict[str, Any]:
+def _row(move: MoveRecord) -> dict[str, Any]:
     source = f'move {move.id[:tables.ID]}'
     for name, value, longest in (
             ('id', move.id, tables.ID), ('kind', move.kind, tables.NAME),
@@ -306,14 +307,15 @@ def _row(move: Move) -> dict[str, Any]:
         'changes': tables.encode(list(move.changes), source) if move.changes else None}
 
 
-def _move(row: Any) -> Move:
+def _move(row: Any) -> MoveRecord:
     relieved = tuple(
-        Effect(one['vm'], *(math.nan if one[name] is None else one[name]
-                            for name in ('before', 'after', 'observed')))
+        MoveEffect(one['vm'], *(math.nan if one[name] is None else one[name]
+                                for name in ('before', 'after', 'observed')))
         for one in tables.decode(row.relieved, f'move {row.id}: relieved'))
-    return Move(
+    return MoveRecord(
         row.id, row.kind,
-        Effect(row.vm, row.slowdown_before, row.slowdown_after, row.slowdown_observed), relieved,
+        MoveEffect(row.vm, row.slowdown_before, row.slowdown_after, row.slowdown_observed),
+        relieved,
         row.source, row.destination, row.reason, row.decided_at, row.audit, row.action, row.state,
         row.started_at, row.ended_at,
         tuple(tables.decode(row.changes, f'move {row.id}: changes') if row.changes else ()))

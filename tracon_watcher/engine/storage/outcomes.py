@@ -105,7 +105,7 @@ class Outcomes:
         found = self._database.read(lambda connection: connection.execute(counted).all())
         return dict.fromkeys(judgement.VERDICTS, 0) | {verdict: count for verdict, count in found}
 
-    def record(self, term: lease.Term, outcome: Outcome, move: moves.Move,
+    def record(self, term: lease.Term, outcome: Outcome, move: moves.MoveRecord,
                slowdowns: Mapping[str, float], now: float) -> moves.Suspension | None:
         """Take down what was measured, and judge the move by it, and its kind.
 
@@ -154,7 +154,7 @@ class Outcomes:
                     timespec='seconds'), suspension.level)
         return suspension
 
-    def _judged(self, move: moves.Move, seen: Mapping[str, float]) -> dict[str, Any]:
+    def _judged(self, move: moves.MoveRecord, seen: Mapping[str, float]) -> dict[str, Any]:
         now = np.array([seen[one.vm] for one in move.effects])
         observed, before, after = np.array(
             [(one.observed, one.before, one.after) for one in move.effects]).T
@@ -172,7 +172,7 @@ class Outcomes:
             lambda connection: connection.execute(statement).all())]
 
 
-def _moved_on(connection: sa.Connection, move: moves.Move) -> bool:
+def _moved_on(connection: sa.Connection, move: moves.MoveRecord) -> bool:
     """Say whether the VM was moved again after this move."""
     columns = tables.MOVES.c
     return bool(connection.scalar(sa.select(sa.func.count()).where(
