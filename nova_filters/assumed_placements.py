@@ -68,7 +68,7 @@ class PlacementExchange:
     def __init__(self, directory: str, expiry: float, faults: faults_module.FaultLog) -> None:
         self._directory = pathlib.Path(directory)
         self._expiry = expiry
-        self._faults = faults_module.HeldFaults(faults)
+        self._faults = faults_module.PostponedFaults(faults)
         self._own = self._new_name()
         self._begun = False
         self._heard = True

@@ -65,7 +65,7 @@ class Circumstances:
 
 
 @dataclasses.dataclass(frozen=True)
-class Captured:
+class CapturedDecision:
     """What is kept of a judgement until its document is made.
 
     :param id: of the decision
@@ -93,7 +93,7 @@ class Captured:
 _Residents = dict[tuple[int, str], tuple[float, float]]
 
 
-def to_document(captured: Captured) -> dict[str, Any]:
+def to_document(captured: CapturedDecision) -> dict[str, Any]:
     """Return the document, in a form that JSON can hold."""
     judged, found = captured.judged, captured.judged.assessment
     known = judged.rows >= 0
@@ -139,7 +139,7 @@ def settled(uuid: str, chosen: str | None, at: float, decision: str | None) -> d
     return {'schema': SETTLED, 'id': decision, 'vm': uuid, 'chosen': chosen, 'at': at}
 
 
-def _host(captured: Captured, position: int, status: int, refused: bool, weight: float,
+def _host(captured: CapturedDecision, position: int, status: int, refused: bool, weight: float,
           rank: int | None, residents: dict[int, _Residents]) -> dict[str, Any]:
     judged, found = captured.judged, captured.judged.assessment
     row = int(judged.rows[position])
@@ -186,7 +186,7 @@ def _worst(found: assessment.Assessment, row: int, residents: _Residents) -> dic
             'limit': None if breach is None else _number(breach.limit)}
 
 
-def _residents(captured: Captured, rows: IntArray) -> dict[int, _Residents]:
+def _residents(captured: CapturedDecision, rows: IntArray) -> dict[int, _Residents]:
     """Predict once more what the residents of some hosts of the snapshot suffer."""
     if captured.judged.assessment is None:
         return {}
@@ -195,14 +195,14 @@ def _residents(captured: Captured, rows: IntArray) -> dict[int, _Residents]:
     changed = {} if made.part is None else {
         place: row for place, row in enumerate(made.part.hosts) if row in wanted}
     found = {} if made.part is None else _of_assessor(
-        made.part.assessor, changed, queues.Coming(made.newcomer, made.part.pool, False))
+        made.part.assessor, changed, queues.Newcomer(made.newcomer, made.part.pool, False))
     rest = {row: row for row in wanted.difference(changed.values())}
     return {**found, **_of_assessor(
-        made.assessor, rest, queues.Coming(made.newcomer, made.pool, made.pool >= 0))}
+        made.assessor, rest, queues.Newcomer(made.newcomer, made.pool, made.pool >= 0))}
 
 
 def _of_assessor(assessor: assessment.Assessor, wanted: dict[int, int],
-                 coming: queues.Coming) -> dict[int, _Residents]:
+                 coming: queues.Newcomer) -> dict[int, _Residents]:
     """Predict on some hosts of a state.
 
     :param wanted: what each is to be called by, by its index
@@ -249,7 +249,7 @@ class DecisionQueue:
                  faults: faults_module.FaultLog) -> None:
         self._post = post
         self._faults = faults
-        self._captured: collections.deque[Captured] = collections.deque()
+        self._captured: collections.deque[CapturedDecision] = collections.deque()
         self._settled: collections.deque[tuple[str, tuple[str, ...], float]] = collections.deque(
             maxlen=_MOST_IDS)
         self._ids: collections.OrderedDict[str, str] = collections.OrderedDict()
@@ -262,7 +262,7 @@ class DecisionQueue:
         states = judged.states
         names = {int(position): states[position].host
                  for position in (judged.rows < 0).nonzero()[0]}
-        one = Captured(
+        one = CapturedDecision(
             str(uuids.uuid4()), getattr(request, 'request_id', None), _operation(judged, spec),
             # HostStates are large, and made again for each request.
             outcome, dataclasses.replace(judged, states=[None] * len(states), _left=None), names)

@@ -107,7 +107,7 @@ class FaultLog:
                 said.mended = True
 
 
-class HeldFaults:
+class PostponedFaults:
     """Takes what a :class:`FaultLog` takes where nothing may be logged, and passes it on later.
 
     Under eventlet, a handler's lock belongs to green threads.

@@ -118,7 +118,7 @@ class HostStates:
             self.aggregates += [state.aggregates for state in some]
 
     def rows(self, cluster: cluster_module.ClusterState,
-             latest: Latest | None = None) -> IntArray:
+             latest: LatestHostStates | None = None) -> IntArray:
         """Return the cluster's index of each host, (n,), -1 where it has none.
 
         The cluster may name a host by its node (the hypervisor's host name) or by its service's
@@ -145,7 +145,7 @@ class HostStates:
 
 
 @dataclasses.dataclass
-class Latest:
+class LatestHostStates:
     """The nodes of the latest request, which the next one brings mostly again in their order."""
 
     cluster: cluster_module.ClusterState | None = None

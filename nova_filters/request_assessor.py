@@ -93,7 +93,7 @@ class RequestAssessor:
         self._outbox_lock = threading.Lock()
         self._residency = instance_changes.InstanceChanges(options.pending_expiry_seconds,
                                                            self._on_superseded)
-        self._latest = hosts_module.Latest()
+        self._latest = hosts_module.LatestHostStates()
         self._background = periodic_worker.PeriodicWorker(self._work, self.faults)
         # In a thread of its own: the file system of the directory may never answer.
         self._telling = periodic_worker.PeriodicWorker(self._tell, self.faults)

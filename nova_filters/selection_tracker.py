@@ -30,7 +30,7 @@ _MOST_ENDED = 64
 
 
 @dataclasses.dataclass
-class Watched:
+class WatchedRequest:
     """A judged request.
 
     :param counts: ``num_instances`` of the HostStates when they were judged
@@ -62,7 +62,7 @@ class SelectionTracker:
                  settled: Callable[[list[assumed_placements.Placement], list[str]], None]) -> None:
         self._placements = placements
         self._settled = settled
-        self._open: dict[int, Watched] = {}
+        self._open: dict[int, WatchedRequest] = {}
         self._lock = threading.Lock()
 
     @property
@@ -74,7 +74,7 @@ class SelectionTracker:
               profile: newcomer_profiles.Profile,
               limits_at: Callable[[int], limits_module.Limits], now: float) -> None:
         """Watch a request, or the next instance of one that asks for several."""
-        watched = Watched(weakref.ref(spec), uuid, states, counts, profile, limits_at, now)
+        watched = WatchedRequest(weakref.ref(spec), uuid, states, counts, profile, limits_at, now)
         with self._lock:
             old = self._open.get(id(spec))
             if old is not None and old.spec() is spec:
@@ -143,7 +143,7 @@ class SelectionTracker:
                 self._settled(found, failed)
 
     @staticmethod
-    def _found(one: Watched, now: float, hasty: bool) -> list[assumed_placements.Placement]:
+    def _found(one: WatchedRequest, now: float, hasty: bool) -> list[assumed_placements.Placement]:
         if not one.states:
             return []
         position = SelectionTracker._raised(one, hasty)
@@ -157,7 +157,7 @@ class SelectionTracker:
         return [found]
 
     @staticmethod
-    def _raised(one: Watched, hasty: bool) -> int | None:
+    def _raised(one: WatchedRequest, hasty: bool) -> int | None:
         """Return the position of the one HostState whose count has risen.
 
         :param hasty: look at the one that is expected alone

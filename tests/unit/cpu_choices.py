@@ -166,7 +166,7 @@ def scheduled():
         of_request.circumstances = types.SimpleNamespace(
             at=NOW, snapshot=(1, 1), newcomer=profile, assessor=assessor, part=None, pool=-1)
         weights = of_request.weights_of(states)
-        written = decision_record.to_document(decision_record.Captured(
+        written = decision_record.to_document(decision_record.CapturedDecision(
             'an id', 'a request', 'create', 'an outcome', of_request, {}))
         found[name] = {
             'refused': of_request.refused().tolist(),

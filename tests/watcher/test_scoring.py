@@ -89,13 +89,13 @@ class ScoringTestCase(unittest.TestCase):
                                  return_value=listening)
 
     def test_what_the_engine_has_learnt_counts_for_hosts_of_the_type(self):
-        with self.told(queues.Learnt(gain=2.0)):
+        with self.told(queues.LearnedParameters(gain=2.0)):
             plain = self.ask(self.engines[0])
             taught = self.ask(self.engines[0], host_type=synthetic.HOST_TYPE)
         self.assertGreater(taught['score'], plain['score'] + 0.1)
 
     def test_nothing_is_said_of_hosts_of_a_type_that_has_drifted(self):
-        with self.told(queues.Learnt(vm_hours=30.0, coverage=0.3)):
+        with self.told(queues.LearnedParameters(vm_hours=30.0, coverage=0.3)):
             with self.assertRaisesRegex(errors.InvalidOption, 'host_type=.synthetic.*parted ways'):
                 self.ask(self.engines[0], host_type=synthetic.HOST_TYPE)
             self.assertGreater(self.ask(self.engines[0])['score'], 1.5)

@@ -73,7 +73,7 @@ def _measure(parsed_args: argparse.Namespace, folder: pathlib.Path,
     _host(folder, names, count)
     uuids = [str(uuid.UUID(int=number + 1)) for number in range(count)]
     for source, connection in sources.connections(uuids, folder).items():
-        tree = cgroups.Tree(names, '8:0', folder / 'sys/fs/cgroup')
+        tree = cgroups.ControlGroups(names, '8:0', folder / 'sys/fs/cgroup')
         throttled = daemon.throttled_times(folder)
         one = daemon.Daemon(
             daemon.Observer(daemon.source('', capacities, throttled, lambda _uri: connection),

@@ -37,7 +37,7 @@ _AGGREGATES = 'v1/aggregates'
 def service(endpoint: str) -> rest.Service:
     """Return Gnocchi as a client without Keystone has it."""
     return rest.Service(rest.plain(endpoint, 'admin', ''), 'Gnocchi',
-                        rest.Patience(seconds=600.0, attempts=1))
+                        rest.Timeouts(seconds=600.0, attempts=1))
 
 
 def known(endpoint: str) -> list[str]:

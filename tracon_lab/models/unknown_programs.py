@@ -160,8 +160,8 @@ def by_law(points: measured.Points, host: Host) -> FloatArray:
     found: FloatArray = network.effects(
         network.Hosts(np.full(count, float(host.cores)), gain=np.full(count, host.gain)),
         network.VMs(place, np.ones(2 * count, dtype=np.intp), busy),
-        network.Uses(np.arange(2 * count), place, np.asarray(waits),
-                     *capacity.disks(np.full(count, host.disk)))).slowdown[::2]
+        network.Usage(np.arange(2 * count), place, np.asarray(waits),
+                      *capacity.disks(np.full(count, host.disk)))).slowdown[::2]
     return found
 
 

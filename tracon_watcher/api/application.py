@@ -139,7 +139,7 @@ class Routes:
     def __init__(self, known: states.States, records: explanations.Records,
                  enforcer: policy.Enforcer, largest: int = 1000) -> None:
         self._enforcer = enforcer
-        gate = gates.Gate()
+        gate = gates.ConcurrencyLimit()
         explained = explanations.Explanations(records, gate)
         self._all: dict[str, Callable[[Asked], Document]] = {
             'hosts': lambda asked: hosts.find(asked.request, asked.caller, known, largest),

@@ -31,7 +31,7 @@ from tracon_watcher.placement import explanation
 _AGAIN = 5
 
 
-class Gate:
+class ConcurrencyLimit:
     """Lets some through, has as many wait, and refuses the others at once.
 
     All threads of the API could otherwise wait here, and none would answer anything else.
@@ -110,7 +110,7 @@ class Explanations:
     :param gate: for those that judge hosts again
     """
 
-    def __init__(self, records: Records, gate: Gate) -> None:
+    def __init__(self, records: Records, gate: ConcurrencyLimit) -> None:
         self._records = records
         self._gate = gate
 

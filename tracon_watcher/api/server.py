@@ -39,7 +39,7 @@ _TOO_LATE, _TOO_LARGE = (
     for status in (b'408 Request Timeout', b'413 Request Entity Too Large'))
 
 
-class Gathering:
+class PendingConnections:
     """Connections whose request has not arrived yet.
 
     :param hand_on: called with a connection of cheroot's whose request's head has arrived
@@ -371,12 +371,12 @@ class HTTPServer:
 class _Server(wsgi.Server):
     """Gives a connection to a thread when its request is there."""
 
-    _gathering: Gathering | None = None
+    _gathering: PendingConnections | None = None
 
     def begin(self) -> None:
         """Begin to wait for requests."""
         tls = self.ssl_adapter
-        self._gathering = Gathering(
+        self._gathering = PendingConnections(
             super().process_conn, self.timeout, _LARGEST_HEADER, _MOST_WAITING, self.timeout,
             None if tls is None else tls.get_environ)
         self._gathering.start()

@@ -66,7 +66,7 @@ def find(request: webob.Request, caller: policies.Caller, known: states.States,
 
 
 def show(caller: policies.Caller, known: states.States, records: explanations.Records,
-         gate: gates.Gate, uuid: str) -> Document:
+         gate: gates.ConcurrencyLimit, uuid: str) -> Document:
     """Answer GET /v1/vms/{uuid}.
 
     :param gate: for those that work out who are a VM's culprits and victims, among all on its pool
@@ -145,7 +145,7 @@ def _counted(listed: list[Document], records: explanations.Records, state: state
             for one in listed]
 
 
-def _neighbours(state: states.State, gate: gates.Gate, row: int, open_to: bool,
+def _neighbours(state: states.State, gate: gates.ConcurrencyLimit, row: int, open_to: bool,
                 project: str | None) -> Document:
     """Return all culprits of one VM, and all its victims."""
     blamed, harmed = state.neighbours(row, gate.turn)

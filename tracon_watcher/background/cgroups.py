@@ -39,7 +39,7 @@ _VMS = ('machine', 'machine.slice')
 _File = tuple[pathlib.Path, str]
 
 
-class Tree:
+class ControlGroups:
     """The background's control groups.
 
     :param names: paths below the root of each hierarchy, such as ``background.slice``

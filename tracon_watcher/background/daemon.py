@@ -66,7 +66,7 @@ class Observer:
     :param cpus: cores that the background may use at most; None: all that are online
     """
 
-    def __init__(self, polled: libvirt.Source, tree: cgroups.Tree, rates: Iterable[str],
+    def __init__(self, polled: libvirt.Source, tree: cgroups.ControlGroups, rates: Iterable[str],
                  root: pathlib.Path = pathlib.Path('/'),
                  cpus: frozenset[int] | None = None) -> None:
         self._source, self._tree, self._root, self._cpus = polled, tree, root, cpus
@@ -94,7 +94,7 @@ class Observer:
             uses, self._source.pinned, online if self._cpus is None else online & self._cpus,
             total, used, groups)
 
-    def _use(self, now: Mapping[str, int], before: Mapping[str, int]) -> regulator.Use:
+    def _use(self, now: Mapping[str, int], before: Mapping[str, int]) -> regulator.Usage:
         clock = meters.CLOCK.name
         seconds = (now[clock] - before[clock]) * 1e-9 if clock in before else 0.0
 
@@ -109,7 +109,7 @@ class Observer:
 
         own = rate(meters.CPU_THROTTLED.name) * 1e-9
         waiting = rate(meters.CPU_DELAY.name) * 1e-9
-        return regulator.Use(
+        return regulator.Usage(
             rate(meters.INSTRUCTIONS.name), rate(meters.CYCLES.name),
             rate(meters.CPU_GUEST.name) * 1e-9,
             waiting if math.isnan(own) else max(waiting - own, 0.0),
@@ -124,7 +124,8 @@ class Daemon:
     :param dry_run: whether nothing is written
     """
 
-    def __init__(self, observer: Observer, decider: regulator.Regulator, tree: cgroups.Tree,
+    def __init__(self, observer: Observer, decider: regulator.Regulator,
+                 tree: cgroups.ControlGroups,
                  shaper: cgroups.Shaper | None, domains: host_counters.ThrottledTimes,
                  dry_run: bool = False, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.regulator, self.tree = decider, tree

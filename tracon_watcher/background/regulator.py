@@ -34,7 +34,7 @@ MEMORY, PROCESSOR, CORES, PAUSE, SIGHT = 'memory', 'processor', 'cores', 'pause'
 
 
 @dataclasses.dataclass(frozen=True)
-class Use:
+class Usage:
     """What a VM did since the last sample, a second; NaN where unknown.
 
     :param instructions: retired, and ``cycles`` likewise
@@ -81,7 +81,7 @@ class Observation:
         those that are not there are not in it
     """
 
-    uses: Mapping[str, Use]
+    uses: Mapping[str, Usage]
     pinned: Mapping[str, frozenset[int]]
     online: frozenset[int]
     memory_total: float

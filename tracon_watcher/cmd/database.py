@@ -93,6 +93,6 @@ def engine_options(conf: cfg.ConfigOpts) -> dict[str, Any]:
             if one.dest not in _UNUSED}
 
 
-def keep(conf: cfg.ConfigOpts) -> repository.Keep:
+def keep(conf: cfg.ConfigOpts) -> repository.Retention:
     """Return for how long records are kept."""
-    return repository.Keep(conf.database.decisions_kept_days, conf.database.moves_kept_days)
+    return repository.Retention(conf.database.decisions_kept_days, conf.database.moves_kept_days)

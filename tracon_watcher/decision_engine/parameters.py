@@ -38,7 +38,7 @@ _DAY_LENGTH = datetime.timedelta(days=1)
 
 
 @dataclasses.dataclass(frozen=True)
-class Window:
+class BlackoutWindow:
     """A span of the day that recurs.
 
     :param text: as the operator wrote it
@@ -54,7 +54,7 @@ class Window:
     zone: datetime.tzinfo
 
     @classmethod
-    def parse(cls, text: str) -> Window:
+    def parse(cls, text: str) -> BlackoutWindow:
         """Read what an operator wrote.
 
         :raises tracon_watcher.errors.InvalidOption: with the remedy
@@ -93,14 +93,14 @@ class Window:
             yield local.replace(fold=fold, tzinfo=self.zone).astimezone(datetime.timezone.utc)
 
 
-def standstill(windows: Iterable[Window], now: float) -> str:
+def standstill(windows: Iterable[BlackoutWindow], now: float) -> str:
     """Say which window is open now and until when nothing moves; empty where none is.
 
     :param now: seconds since the epoch
     """
     windows = tuple(windows)
     moment = start = datetime.datetime.fromtimestamp(now, datetime.timezone.utc)
-    named: Window | None = None
+    named: BlackoutWindow | None = None
     while open_now := [(end, window) for window in windows
                        if (end := window.end_after(moment)) is not None]:
         moment, window = max(open_now, key=lambda one: one[0])
@@ -222,7 +222,7 @@ class Audit:
         :param now: seconds since the epoch
         :raises tracon_watcher.errors.InvalidOption: for a blackout window that the schema passes
         """
-        windows = [Window.parse(text) for text in given[NAME]]
+        windows = [BlackoutWindow.parse(text) for text in given[NAME]]
         return cls(
             plan.Parameters(given['max_migrations'], given['min_gain'], given['migration_cost'],
                             noise=given['noise'], explained=_EXPLAINED,

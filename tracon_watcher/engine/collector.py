@@ -55,7 +55,7 @@ _SLACK = {meters.CPU_HOST: 20e6}
 
 
 @dataclasses.dataclass(frozen=True)
-class Collected:
+class Collection:
     """What a collection brought.
 
     :param demand: of all VMs that anything is known of
@@ -76,7 +76,7 @@ class Collected:
     learnt: int
     lost: Mapping[str, int]
     limits: limits_module.OwnLimits
-    silence: telemetry_health.Silence = telemetry_health.Silence()
+    silence: telemetry_health.TelemetryGaps = telemetry_health.TelemetryGaps()
     skews: Mapping[str, float] = dataclasses.field(default_factory=dict)
     clocks: tuple[str, ...] = ()
 
@@ -110,7 +110,7 @@ class Collector:
         self._clocks = telemetry_health.Clocks(LATE * polling_interval, window,
                                                self._rules.resolution)
 
-    def collect(self, inventory: cloud.Inventory, now: float) -> Collected:
+    def collect(self, inventory: cloud.Inventory, now: float) -> Collection:
         """Read what is new, and return what is known then.
 
         :param now: seconds since the epoch
@@ -156,7 +156,7 @@ class Collector:
             if outcome > intervals.IntervalStatus.TIMED and between.count(outcome)}
         LOG.debug('Read %d samples of %d VMs: %d new intervals; without rates: %s',
                   len(found.at), len(found.resources), learnt, lost or 'none')
-        return Collected(
+        return Collection(
             state.Demand(profiles.mean, profiles.deviation, profiles.at,
                          {uuid: row for row, uuid in enumerate(profiles.vms)},
                          profiles.own_wait, profiles.storage_wait),

@@ -93,7 +93,7 @@ class Components:
 
     leadership: leaderships.Leadership
     lease: leases.Lease
-    learnt: learnt_values.LearntValues
+    learnt: learnt_values.LearnedParameters
     list_cloud: Callable[[], cloud.Inventory]
     residency: residency_module.InventoryCache
     make_collector: Callable[[], collectors.Collector]
@@ -130,7 +130,7 @@ class Engine:
     def __init__(self, parts: Components, settings: Settings,
                  clock: Callable[[], float] = time.time) -> None:
         self.view: view_module.View | None = None
-        self.collected: collectors.Collected | None = None
+        self.collected: collectors.Collection | None = None
         #: Called after each new view, by the thread that made it.
         self.after_view: Callable[[], None] = lambda: None
         self.reports = periodic_task.Reports(LOG)

@@ -72,7 +72,7 @@ class HostTypeLearner:
         self._rng = np.random.default_rng(0)
 
     @property
-    def learnt(self) -> dict[str, queues.Learnt]:
+    def learnt(self) -> dict[str, queues.LearnedParameters]:
         """What has been learnt, by host type."""
         return {name: one.learnt for name, one in self._types.items()}
 
@@ -81,7 +81,7 @@ class HostTypeLearner:
         """What is known of the storage backends that hosts share, by name."""
         return {name: one.known for name, one in self._pools.items()}
 
-    def adopt(self, learnt: Mapping[str, queues.Learnt],
+    def adopt(self, learnt: Mapping[str, queues.LearnedParameters],
               pools: Mapping[str, queues.Pool], age: float = 0.0) -> None:
         """Go on from what another engine had learnt.
 
@@ -223,7 +223,7 @@ class _Scale:
 class _Type:
     """What is known of one host type."""
 
-    def __init__(self, learnt: queues.Learnt = queues.UNCHECKED) -> None:
+    def __init__(self, learnt: queues.LearnedParameters = queues.UNCHECKED) -> None:
         self.learnt = learnt
         self.checked_at = -math.inf
         self._gain = _Scale(queues.GAINS, _nearest(queues.GAINS, learnt.gain))
@@ -237,7 +237,7 @@ class _Type:
         self._squares = self._hours * learnt.spread ** 2
         self._slowed = self._hours
 
-    def check(self, name: str, view: views.View, hosts: IntArray) -> queues.Learnt:
+    def check(self, name: str, view: views.View, hosts: IntArray) -> queues.LearnedParameters:
         """Compare predictions with observations on some hosts of this type, and learn."""
         cluster = view.moment.cluster
         age = max(view.updated_at - self.checked_at, 0.0)
@@ -311,7 +311,7 @@ class _Type:
         spread = math.sqrt(max(queues.ENOUGH * queues.SPREAD ** 2 + self._squares, 0.0)
                            / (queues.ENOUGH + self._slowed))
         known = self._sums[:3] / self._hours if self._hours > 0 else np.full(3, math.nan)
-        self.learnt = queues.Learnt(
+        self.learnt = queues.LearnedParameters(
             self._gain.value, self._disk.value, min(max(spread, _LEAST_SPREAD), _MOST_SPREAD),
             self._hours, *(float(value) for value in known))
 

@@ -51,7 +51,7 @@ _DIGITS = 2
 
 
 @dataclasses.dataclass(frozen=True)
-class Felt:
+class RelativeReading:
     """What a sensor has felt in one phase.
 
     :param state: quiet, contended or unknown
@@ -67,7 +67,8 @@ class Felt:
 
 
 #: Of a host that no sensor tells of.
-SILENT: Mapping[str, Felt] = {phase: Felt(UNKNOWN) for phase in meters.PHASES}
+SILENT: Mapping[str,
+                RelativeReading] = {phase: RelativeReading(UNKNOWN) for phase in meters.PHASES}
 
 
 class Probes:
@@ -81,12 +82,12 @@ class Probes:
         self._maximum_age = maximum_age
         #: What is not as it should be after the last reading.
         self.troubles: tuple[str, ...] = ()
-        self._last: dict[str, dict[str, Felt]] = {}
+        self._last: dict[str, dict[str, RelativeReading]] = {}
         self._failing = False
         self._heard_at: float | None = None
 
     def collect(self, hosts: Sequence[str], now: float, skews: Mapping[str, float] = {}
-                ) -> Mapping[str, Mapping[str, Felt]]:
+                ) -> Mapping[str, Mapping[str, RelativeReading]]:
         """Return what the sensors of hosts have felt; one that is silent is left out.
 
         Where telemetry does not answer, readings that it told before count until they are too old.
@@ -141,14 +142,15 @@ class Probes:
                 if 0 < ratio < np.inf and low != np.inf and (
                         phase not in last or (last[phase].at or 0.0) <= at):
                     state = (QUIET if low == 1.0 else CONTENDED if low > 1.0 else UNKNOWN)
-                    last[phase] = Felt(state, at, ratio, None if state == UNKNOWN else low)
+                    last[phase] = RelativeReading(state, at, ratio,
+                                                  None if state == UNKNOWN else low)
 
-    def _fresh(self, of: Mapping[str, Felt], now: float) -> dict[str, Felt]:
+    def _fresh(self, of: Mapping[str, RelativeReading], now: float) -> dict[str, RelativeReading]:
         return {phase: felt for phase, felt in of.items() if felt.at is not None
                 and now - self._maximum_age <= felt.at <= now + assessment.AHEAD}
 
 
-def contention(felt: Mapping[str, Mapping[str, Felt]], assessor: assessment.Assessor
+def contention(felt: Mapping[str, Mapping[str, RelativeReading]], assessor: assessment.Assessor
                ) -> dict[str, tuple[float, ...]]:
     """Return by host what is felt beyond what its own VMs explain.
 
@@ -188,7 +190,7 @@ def _predicted(law: queues.Queues, told: FloatArray, phase: str) -> tuple[FloatA
 
     :param told: (g, 4) contention that predictions have in them already
     """
-    own, _others = law.beside(queues.Coming(_SENSORS[phase]))
+    own, _others = law.beside(queues.Newcomer(_SENSORS[phase]))
     bare = own - told.T[::2]
     upper = queues.bound(bare, _UPPER, law.law_spread)
     # While it waits for its disk, that is all it does.

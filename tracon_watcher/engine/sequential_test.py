@@ -58,7 +58,7 @@ def verdict(measured: float, cost: float) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Backoff:
+class SuspensionRule:
     """For how long a kind is suspended.
 
     :param first: seconds of the first suspension; each further one is twice as long
@@ -108,7 +108,7 @@ class Standing:
 
 
 def follow(standing: Standing, outcome: str, now: float,
-           backoff: Backoff = Backoff()) -> Standing:
+           backoff: SuspensionRule = SuspensionRule()) -> Standing:
     """Return the standing of a kind after one more of its moves was judged.
 
     After a suspension it is on trial: it begins with the evidence √(1 / α), so that 4 moves in a

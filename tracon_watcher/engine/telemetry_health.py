@@ -38,7 +38,7 @@ _STILL = vm_states.IDLE | vm_states.HOMELESS
 
 
 @dataclasses.dataclass(frozen=True)
-class Silence:
+class TelemetryGaps:
     """What telemetry lacks.
 
     :param everywhere: what was asked and what came, where nothing new is heard of any VM; None
@@ -66,7 +66,7 @@ class Listener:
         self._waited: dict[str, float] = {}
 
     def take(self, found: samples.Readings, settled: BoolArray, learnt: FloatArray,
-             lost: Iterable[str], inventory: cloud.Inventory, now: float) -> Silence:
+             lost: Iterable[str], inventory: cloud.Inventory, now: float) -> TelemetryGaps:
         """Return what is lacking after a reading.
 
         :param settled: (m,) which samples will not be completed any more
@@ -91,12 +91,12 @@ class Listener:
         silent = self.silent(self._patience, now)
         if silent and len(silent) == len(running):
             everywhere = self._everywhere(found, alive, lost, inventory)
-            return Silence(everywhere, (('telemetry', everywhere), *lacking))
+            return TelemetryGaps(everywhere, (('telemetry', everywhere), *lacking))
         lacking += [('telemetry', (
             f'host {host}: nothing new of its VMs for more than {self._patience:g} s: it is '
             'unknown; see there whether ceilometer-polling runs, its log, and the clock'))
             for host in sorted(silent)]
-        return Silence(None, tuple(lacking))
+        return TelemetryGaps(None, tuple(lacking))
 
     def silent(self, seconds: float, now: float) -> frozenset[str]:
         """Return the hosts of which nothing new had been heard for so long at the last reading."""

@@ -76,7 +76,8 @@ class View:
         default_factory=dict)
     held_back: frozenset[str] = frozenset()
     stretches: FloatArray | None = None
-    felt: Mapping[str, Mapping[str, probes.Felt]] = dataclasses.field(default_factory=dict)
+    felt: Mapping[str,
+                  Mapping[str, probes.RelativeReading]] = dataclasses.field(default_factory=dict)
 
 
 #: A change of demand below this share of what was told is not told, nor one below these floors:
@@ -147,8 +148,8 @@ def _same_waits(old: newcomer_profiles.Profile, profile: newcomer_profiles.Profi
 
 
 def make_view(epoch: int, assessor: assessment.Assessor, inventory: cloud.Inventory,
-              collected: collectors.Collected, now: float,
-              felt: Mapping[str, Mapping[str, probes.Felt]] = {}) -> View:
+              collected: collectors.Collection, now: float,
+              felt: Mapping[str, Mapping[str, probes.RelativeReading]] = {}) -> View:
     """Return the view; parameters as there."""
     uuids = assessor.cluster.uuids
     profiles = collected.profiles
@@ -166,7 +167,7 @@ def make_view(epoch: int, assessor: assessment.Assessor, inventory: cloud.Invent
         np.append(profiles.stretches, np.full((1, 2), np.nan), axis=0)[rows], felt)
 
 
-def _own_limits(collected: collectors.Collected
+def _own_limits(collected: collectors.Collection
                 ) -> dict[str, tuple[own_limits.OwnLimit, ...]]:
     profiles, limits = collected.profiles, collected.limits
     some = (np.isfinite(limits.smallest).any(axis=1) | limits.light
@@ -176,7 +177,7 @@ def _own_limits(collected: collectors.Collected
 
 
 def _moment(assessor: assessment.Assessor,
-            collected: collectors.Collected) -> assessment.Assessor:
+            collected: collectors.Collection) -> assessment.Assessor:
     """Return the same with what VMs demand at this moment."""
     cluster, profiles = assessor.cluster, collected.profiles
     other = np.flatnonzero((profiles.present != profiles.mean).any(axis=1)

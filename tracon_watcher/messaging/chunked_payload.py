@@ -36,7 +36,7 @@ _REMEDY = 'what was sent is damaged, or not from a tracon-engine of this release
 
 
 @dataclasses.dataclass(frozen=True)
-class Label:
+class PayloadLabel:
     """What is said of a text before it is sent.
 
     :param size: bytes of the text
@@ -55,7 +55,7 @@ class Label:
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_fields(cls, fields: document.Fields) -> Label:
+    def from_fields(cls, fields: document.Fields) -> PayloadLabel:
         """Read what :meth:`to_document` gave.
 
         :raises tracon_watcher.errors.InvalidDocument: when it states more than is believed
@@ -82,8 +82,8 @@ class ChunkedPayload:
             parts.append(deflate.compress(data))
         parts.append(deflate.flush())
         self.data = b''.join(parts)
-        self.label = Label(size, len(self.data), _count(len(self.data)),
-                           hashlib.sha256(self.data).hexdigest())
+        self.label = PayloadLabel(size, len(self.data), _count(len(self.data)),
+                                  hashlib.sha256(self.data).hexdigest())
 
     def chunk(self, index: int) -> str | None:
         """Return a piece in base64; None when there is none of that number."""
@@ -106,7 +106,7 @@ def piece(text: Any, source: str) -> bytes:
         raise errors.InvalidDocument(source, 'a piece', text, f'{error}; {_REMEDY}') from None
 
 
-def lines(label: Label, data: bytes, source: str) -> Iterator[str]:
+def lines(label: PayloadLabel, data: bytes, source: str) -> Iterator[str]:
     """Yield the lines of a text that has come whole; never more bytes than its label states.
 
     :raises tracon_watcher.errors.InvalidDocument: when it is not what the label says
@@ -127,7 +127,7 @@ def lines(label: Label, data: bytes, source: str) -> Iterator[str]:
         yield _text(b''.join(begun), source)
 
 
-def _inflated(label: Label, data: bytes, source: str) -> Iterator[bytes]:
+def _inflated(label: PayloadLabel, data: bytes, source: str) -> Iterator[bytes]:
     inflate = zlib.decompressobj()
     size = 0
     while not inflate.eof:

@@ -56,12 +56,12 @@ class Delta:
     """
 
     base: Identity
-    label: chunked_payload.Label
+    label: chunked_payload.PayloadLabel
     data: bytes | None = None
 
 
 @dataclasses.dataclass(frozen=True)
-class Head:
+class SnapshotHead:
     """What the engine has to offer.
 
     :param identity: epoch and version of its snapshot
@@ -73,7 +73,7 @@ class Head:
     identity: Identity
     server: str
     deltas: tuple[Delta, ...] | None
-    body: chunked_payload.Label | None = None
+    body: chunked_payload.PayloadLabel | None = None
 
 
 def identity(fields: document.Fields) -> Identity:
@@ -84,7 +84,7 @@ def identity(fields: document.Fields) -> Identity:
     return lines_module.whole(fields, 'epoch'), lines_module.whole(fields, 'version')
 
 
-def announcement(content: Any, source: str) -> Head:
+def announcement(content: Any, source: str) -> SnapshotHead:
     """Read what the engine announces, or answers when it is asked what it has.
 
     :raises tracon_watcher.errors.InvalidDocument: naming the field
@@ -93,9 +93,9 @@ def announcement(content: Any, source: str) -> Head:
     deltas = None
     if fields.has('deltas'):
         deltas = tuple(_delta(one) for one in fields.sections('deltas'))
-    body = chunked_payload.Label.from_fields(
+    body = chunked_payload.PayloadLabel.from_fields(
         fields.section('body')) if fields.has('body') else None
-    return Head(identity(fields), fields.string('server'), deltas, body)
+    return SnapshotHead(identity(fields), fields.string('server'), deltas, body)
 
 
 def _moments(fields: document.Fields, name: str) -> dict[str, float]:
@@ -108,7 +108,8 @@ def _delta(fields: document.Fields) -> Delta:
     data = None
     if fields.has('data'):
         data = chunked_payload.piece(fields.raw('data'), fields.source)
-    return Delta(identity(base), chunked_payload.Label.from_fields(fields.section('label')), data)
+    return Delta(identity(base), chunked_payload.PayloadLabel.from_fields(fields.section('label')),
+                 data)
 
 
 class EngineClient:
@@ -131,7 +132,8 @@ class EngineClient:
         """
         self._send(self._client.prepare(fanout=True, retry=_RETRIES).cast, 'hello', name=name)
 
-    def head(self, name: str, known: Identity | None, server: str | None = None) -> Head | None:
+    def head(self, name: str, known: Identity | None,
+             server: str | None = None) -> SnapshotHead | None:
         """Ask what the engine has; None when it has no snapshot yet.
 
         :param name: of who asks
@@ -144,7 +146,7 @@ class EngineClient:
         found = self._call(server, 'head', epoch=epoch, version=version, name=name)
         return None if found is None else announcement(found, 'the answer of the engine')
 
-    def body(self, head: Head) -> bytes | None:
+    def body(self, head: SnapshotHead) -> bytes | None:
         """Fetch the whole snapshot, compressed; None when the engine has it no longer."""
         assert head.body is not None
         return self._fetch(head.server, 'chunk', head.identity, head.body)
@@ -175,7 +177,7 @@ class EngineClient:
         return {name: _moments(fields, name) for name in ('suspended', 'cooldowns')}
 
     def _fetch(self, server: str, method: str, which: Identity,
-               label: chunked_payload.Label) -> bytes | None:
+               label: chunked_payload.PayloadLabel) -> bytes | None:
         pieces = []
         for index in range(label.chunks):
             found = self._call(server, method, epoch=which[0], version=which[1], index=index)

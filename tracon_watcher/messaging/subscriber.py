@@ -143,7 +143,7 @@ class _Session:
         self.wanted = threading.Event()
         self._owner = owner
         self._announced: collections.deque[
-            engine_client.Head] = collections.deque(maxlen=_ANNOUNCED)
+            engine_client.SnapshotHead] = collections.deque(maxlen=_ANNOUNCED)
         self._stopped = False
         self._thread = threading.Thread(target=self._work, name='tracon-subscriber', daemon=True)
         self._transport: Any = None
@@ -250,7 +250,7 @@ class _Session:
                         head.identity[0]))
             self._look_later()
 
-    def _catch_up(self, head: engine_client.Head) -> bool:
+    def _catch_up(self, head: engine_client.SnapshotHead) -> bool:
         """Get to the snapshot that an engine tells of; return False when that one is outdated."""
         assert self._link is not None
         known = self._known()
@@ -268,7 +268,7 @@ class _Session:
         self._alive()
         return True
 
-    def _by_deltas(self, head: engine_client.Head) -> bool:
+    def _by_deltas(self, head: engine_client.SnapshotHead) -> bool:
         """Apply deltas; return whether they have led to what was told."""
         content = self._owner.current
         assert self._link is not None
@@ -288,7 +288,7 @@ class _Session:
         self._take(content)
         return True
 
-    def _whole(self, head: engine_client.Head) -> None:
+    def _whole(self, head: engine_client.SnapshotHead) -> None:
         """Fetch the whole snapshot."""
         assert self._link is not None
         for _again in range(3):
@@ -300,7 +300,7 @@ class _Session:
             data = self._link.body(head)
             if data is not None:
                 break
-            head = engine_client.Head(head.identity, head.server, None)
+            head = engine_client.SnapshotHead(head.identity, head.server, None)
         else:
             raise engine_client.EngineUnavailable(
                 'tracon-engine has newer snapshots before one was fetched')
@@ -404,12 +404,12 @@ def _pause(failures: int, longest: float = _LONGEST_PAUSE) -> float:
             * random.uniform(0.8, 1.2))
 
 
-def _applied(content: snapshot.Snapshot, label: chunked_payload.Label,
+def _applied(content: snapshot.Snapshot, label: chunked_payload.PayloadLabel,
              data: bytes) -> snapshot.Snapshot:
     return delta.apply(content, chunked_payload.lines(label, data, 'a delta'), 'a delta')
 
 
-def _whole(label: chunked_payload.Label, data: bytes) -> snapshot.Snapshot:
+def _whole(label: chunked_payload.PayloadLabel, data: bytes) -> snapshot.Snapshot:
     return snapshot.decode(chunked_payload.lines(label, data, 'the snapshot'), 'the snapshot')
 
 

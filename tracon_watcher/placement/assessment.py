@@ -57,7 +57,7 @@ class Breach:
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class BreachTable:
     """Breaches of one response, (m,) each; a host may occur several times.
 
     :param response: 0 for slowdown, 1 for IOPS ratio
@@ -103,7 +103,7 @@ class Assessment:
     overshoot: FloatArray
     remote: FloatArray
     remote_overshoot: FloatArray
-    _found: list[Found] = dataclasses.field(default_factory=list)
+    _found: list[BreachTable] = dataclasses.field(default_factory=list)
     _postponed: list[Filling] = dataclasses.field(default_factory=list)
     _bounds: tuple[FloatArray, FloatArray] | None = None
     _replaced: dict[int, Breach] = dataclasses.field(default_factory=dict)
@@ -213,7 +213,7 @@ class Assessment:
         counts = np.bincount(kind[hosts][kind[hosts] >= 0], minlength=len(names))
         return {name: int(count) for name, count in zip(names, counts) if count}
 
-    def _breach(self, found: Found, entry: int) -> Breach:
+    def _breach(self, found: BreachTable, entry: int) -> Breach:
         row = int(found.rows[entry])
         sign = 1 if found.response == 0 else -1
         return Breach(self.cluster.hosts[found.hosts[entry]],
@@ -221,7 +221,7 @@ class Assessment:
                       float(np.exp(sign * found.bound[entry])),
                       float(np.exp(sign * found.limit[entry])))
 
-    def note(self, found: Found) -> None:
+    def note(self, found: BreachTable) -> None:
         """Remember breaches; each host keeps the worst."""
         np.maximum.at(self.overshoot, found.hosts, found.overshoot)
         if found.remote:
@@ -317,7 +317,7 @@ class Settings:
     confidence: float = 0.8
     margin: float = 0.05
     maximum_age: float = math.inf
-    learnt: Mapping[str, queues.Learnt] = dataclasses.field(default_factory=dict)
+    learnt: Mapping[str, queues.LearnedParameters] = dataclasses.field(default_factory=dict)
     pools: Mapping[str, queues.Pool] = dataclasses.field(default_factory=dict)
 
     @property
@@ -368,7 +368,7 @@ class Assessor:
         if newcomer.known:
             # Where its I/O is felt already, it is so by the same VMs of other hosts.
             remote &= not newcomer.apart and (pool < 0 or not felt)
-            coming = queues.Coming(newcomer, pool, pool >= 0 and felt)
+            coming = queues.Newcomer(newcomer, pool, pool >= 0 and felt)
             self._assess_hosts(coming, _limit_exponents(limits, count), result)
             if remote:
                 self._assess_pools(coming, stale, result)
@@ -409,7 +409,7 @@ class Assessor:
         law = self.law
         return np.asarray(law.bound(1 - self.settings.confidence) > law.limit)
 
-    def _assess_hosts(self, coming: queues.Coming, limits: tuple[FloatArray, FloatArray],
+    def _assess_hosts(self, coming: queues.Newcomer, limits: tuple[FloatArray, FloatArray],
                       result: Assessment) -> None:
         """Judge the newcomer, and those that are on its host."""
         law = self.law
@@ -430,8 +430,8 @@ class Assessor:
             lower = bounds(1 - confidence)[index]
             limit = limits[index][law.hosts]
             over = np.flatnonzero(lower > limit)
-            result.note(Found(index, law.hosts[over], np.full(len(over), -1),
-                              lower[over] - limit[over], lower[over], limit[over]))
+            result.note(BreachTable(index, law.hosts[over], np.full(len(over), -1),
+                                    lower[over] - limit[over], lower[over], limit[over]))
 
         def fill(lower: FloatArray, upper: FloatArray) -> None:
             for found, level in ((lower, 1 - confidence), (upper, confidence)):
@@ -448,7 +448,7 @@ class Assessor:
         bound = law.bound(1 - confidence, after)
         for index in range(2):
             rows = np.flatnonzero(rise[index] > allowance[index])
-            result.note(Found(
+            result.note(BreachTable(
                 index, law.host_of(rows), law.residents[rows], (rise - allowance)[index, rows],
                 bound[index, rows], law.limit[index, rows]))
 
@@ -460,7 +460,7 @@ class Assessor:
             law.allowed(self.settings.confidence) - law.log_response)
         return found
 
-    def _assess_pools(self, coming: queues.Coming, stale: BoolArray,
+    def _assess_pools(self, coming: queues.Newcomer, stale: BoolArray,
                       result: Assessment) -> None:
         """Add what a newcomer's I/O does to residents of other hosts.
 
@@ -528,7 +528,7 @@ class Assessor:
                 own = cluster.host[residents[worst]]
                 hosts = users[users != own]
                 same = np.ones(len(hosts))
-                result.note(Found(
+                result.note(BreachTable(
                     index, hosts, np.full(len(hosts), residents[worst]), overshoot[worst] * same,
                     bound[worst] * same, limit[worst] * same, True))
                 users = users[users == own]

@@ -38,7 +38,7 @@ _WHY = {Against.ROOM: 'has no room for it', Against.ZONE: 'is in another availab
 _RESPONSES = ('slowdown', 'IOPS ratio')
 
 
-class Search:
+class PlanSearch:
     """Looks at the state that a plan leaves.
 
     :param known: (h,) hosts of which enough is known
@@ -255,7 +255,7 @@ class _Planner:
 
     def remainders(self) -> tuple[plan.Remainder, ...]:
         """Return what is left where the moves so far were made."""
-        return Search(
+        return PlanSearch(
             self._prospect, self._occupancy, self._known, self._parameters,
             len(self._made) == self._parameters.max_migrations).remainders()
 

@@ -14,7 +14,7 @@
 
 What VMs do to each other on the cores they share follows from the number of cores and what each
 VM does (:mod:`tracon_watcher.queueing`): nothing has to be measured of the host's type. As long as
-that was not checked against the host type (:class:`Learnt`), intervals are wide.
+that was not checked against the host type (:class:`LearnedParameters`), intervals are wide.
 
 A vCPU of a VM is on the CPU for u = (guest CPU + host CPU) / vCPUs of its time alone, and waits
 for storage for w, which its counters tell. The law says how many times as long S it takes for
@@ -66,7 +66,7 @@ GAINS, DISKS = capacity.GAINS, capacity.DISKS
 
 
 @dataclasses.dataclass(frozen=True)
-class Learnt:
+class LearnedParameters:
     """What observed slowdowns have taught of a host type.
 
     :param gain: by which waits for cores are longer than the law says
@@ -100,7 +100,7 @@ class Learnt:
         return self.trust < LEAST_TRUST
 
 
-UNCHECKED = Learnt()
+UNCHECKED = LearnedParameters()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Pools:
 
 
 @dataclasses.dataclass(frozen=True)
-class Coming:
+class Newcomer:
     """A newcomer, and where its I/O is felt.
 
     :param pool: index of a storage backend on which it stays whichever host it comes to; -1: it
@@ -212,7 +212,7 @@ class Queues:
     """
 
     def __init__(self, cluster: cluster_module.ClusterState, hosts: IntArray,
-                 learnt: Mapping[str, Learnt], pools: Mapping[str, Pool]) -> None:
+                 learnt: Mapping[str, LearnedParameters], pools: Mapping[str, Pool]) -> None:
         """Solve hosts.
 
         :param learnt: by host type; '' for hosts of none
@@ -258,8 +258,8 @@ class Queues:
         on_disk = np.flatnonzero((waits > 0.0) & local[cluster.io_domain[rows]]
                                  & (cluster.io_domain[rows] == cluster.host_io_domain[
                                      cluster.host[rows]]))
-        self._uses = network.Uses(on_disk, self.place[on_disk], waits[on_disk],
-                                  *capacity.disks(disk))
+        self._uses = network.Usage(on_disk, self.place[on_disk], waits[on_disk],
+                                   *capacity.disks(disk))
         self._has_disk = local[self._host_domain]
         self._request = cluster.mean_request
         felt = cluster.felt[hosts].T
@@ -272,11 +272,11 @@ class Queues:
         self._whole = self._prepared.effects.slowdown
         self.log_response = self._exponents(self._whole, self._longer)
 
-    def beside(self, coming: Coming) -> tuple[FloatArray, FloatArray]:
+    def beside(self, coming: Newcomer) -> tuple[FloatArray, FloatArray]:
         """Return log responses of a newcomer, (2, g), and of the residents, (2, n)."""
         return self._beside(coming, coming.newcomer.mean)
 
-    def harmed_for_sure(self, coming: Coming, confidence: float, rows: IntArray) -> FloatArray:
+    def harmed_for_sure(self, coming: Newcomer, confidence: float, rows: IntArray) -> FloatArray:
         """Return the residents' log responses, (2, n), beside the least that it may well demand.
 
         :param rows: residents on whose hosts they are needed
@@ -309,7 +309,7 @@ class Queues:
         return 1.0 + self._pool_wait[rows] * (self._pools.stretch(
             self.domain[rows], self._rate[rows], more) - 1.0)
 
-    def spread(self, coming: Coming, log_response: FloatArray) -> FloatArray | float:
+    def spread(self, coming: Newcomer, log_response: FloatArray) -> FloatArray | float:
         """Return the standard deviations, (2, g), of its log responses by uncertain demand.
 
         That of CPU time alone: what a request takes is less certain than how many there are.
@@ -340,7 +340,7 @@ class Queues:
         """Return the hosts' indices of some residents, given by their place in ``residents``."""
         return self.hosts[self.place[rows]]
 
-    def stretches(self, learnt: Sequence[Learnt]) -> FloatArray:
+    def stretches(self, learnt: Sequence[LearnedParameters]) -> FloatArray:
         """Return by how much CPU time and requests of residents stretch, (k, n, 2).
 
         NaN for one that does not use the host's own disk.
@@ -359,8 +359,8 @@ class Queues:
             dataclasses.replace(self._on.some(np.tile(np.arange(hosts), times)), gain=gain),
             network.VMs(again(self._vms.host, hosts), np.tile(self._vms.vcpus, times),
                         np.tile(self._vms.used, times), np.tile(self._weight, times)),
-            network.Uses(again(self._uses.vm, count), again(self._uses.resource, hosts),
-                         np.tile(self._uses.used, times), *capacity.disks(disk)))
+            network.Usage(again(self._uses.vm, count), again(self._uses.resource, hosts),
+                          np.tile(self._uses.used, times), *capacity.disks(disk)))
         stretches = np.full((times * count, 2), np.nan)
         stretches[:, 0] = found.stretch
         stretches[again(self._uses.vm, count), 1] = found.resource_stretch
@@ -379,7 +379,7 @@ class Queues:
             log_response, level, self.law_spread[self.place[rows]], 0.0,
             *(np.expand_dims(one[:, rows], between) for one in (self._felt, self._felt_spread)))
 
-    def newcomer_bound(self, level: float, coming: Coming, log_response: FloatArray,
+    def newcomer_bound(self, level: float, coming: Newcomer, log_response: FloatArray,
                        spread: FloatArray | float) -> FloatArray:
         """Return confidence bounds of a newcomer's log responses on each host, (2, g).
 
@@ -437,7 +437,7 @@ class Queues:
         return [WaitShare(*of_one) for of_one in zip(
             share, (self.place, self.place, self.domain), (self.taken, disk, rate))]
 
-    def _beside(self, coming: Coming, mean: FloatArray,
+    def _beside(self, coming: Newcomer, mean: FloatArray,
                 residents: BoolArray | bool = True) -> tuple[FloatArray, FloatArray]:
         newcomer = coming.newcomer
         busy = float(characteristics.cpu_share(mean[None, :], np.array([newcomer.vcpus]))[0])

@@ -57,7 +57,7 @@ class Snapshot:
     cluster: cluster_module.ClusterState
     maximum_age_seconds: float
     epoch: int = 0
-    learnt: Mapping[str, queues.Learnt] = dataclasses.field(default_factory=dict)
+    learnt: Mapping[str, queues.LearnedParameters] = dataclasses.field(default_factory=dict)
     pools: Mapping[str, queues.Pool] = dataclasses.field(default_factory=dict)
 
     @property
@@ -144,7 +144,7 @@ class _Reader:
         self._source = source
         self._header: document.Fields | None = None
         self._epoch = self._version = 0
-        self._learnt: dict[str, queues.Learnt] = {}
+        self._learnt: dict[str, queues.LearnedParameters] = {}
         self._pools: dict[str, queues.Pool] = {}
         self._columns = snapshot_lines.Columns()
         self._history: dict[str, newcomer_profiles.Profile] = {}

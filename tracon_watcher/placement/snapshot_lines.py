@@ -172,20 +172,20 @@ _LEARNT = {'gain': (0.1, 10.0), 'disk': (0.1, 1024.0), 'spread': (0.0, 10.0),
 _POOL = {'request': (0.0, 3600.0), 'at_once': (1.0, 65536.0)}
 
 
-def of_learnt(learnt: Mapping[str, queues.Learnt] | Mapping[str, queues.Pool]
+def of_learnt(learnt: Mapping[str, queues.LearnedParameters] | Mapping[str, queues.Pool]
               ) -> dict[str, dict[str, float]]:
     """Return what was learnt of host types or of pools; what is unknown is left out."""
     return {name: {field: value for field, value in dataclasses.asdict(one).items()
                    if not math.isnan(value)} for name, one in learnt.items()}
 
 
-def learnt(fields: document.Fields) -> dict[str, queues.Learnt]:
+def learnt(fields: document.Fields) -> dict[str, queues.LearnedParameters]:
     """Read what was learnt of host types; nothing where nothing is said.
 
     :raises tracon_watcher.errors.InvalidDocument: naming the host type, the field and the value
     """
     found = _numbers(fields, 'learnt', _LEARNT)
-    return {name: queues.Learnt(**one) for name, one in found.items()}
+    return {name: queues.LearnedParameters(**one) for name, one in found.items()}
 
 
 def pools(fields: document.Fields) -> dict[str, queues.Pool]:

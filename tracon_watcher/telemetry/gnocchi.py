@@ -182,7 +182,7 @@ class Collection:
     first: samples.TelemetryUnavailable | None
 
 
-class Round:
+class CollectionRound:
     """A round of reading.
 
     :param at_once: requests
@@ -354,7 +354,7 @@ class GnocchiReader:
         :raises tracon_watcher.telemetry.samples.TelemetryUnavailable: when nothing could be read
         """
         asked = self.settings
-        round_ = Round(
+        round_ = CollectionRound(
             self._service, asked.requests_at_once, asked.seconds,
             (asked.granularity, asked.aggregation), since, until, self._clock)
         for scope in dict.fromkeys(_scope(meter) for meter in meters):

@@ -67,7 +67,7 @@ class Settings:
 
 
 @dataclasses.dataclass(frozen=True)
-class Round:
+class CollectionRound:
     """What came of one reading.
 
     :param resources: that were found
@@ -96,8 +96,8 @@ class PrometheusReader:
         self.resolution = settings.scrape_seconds
         #: A sample has the time of its scrape.
         self.ahead = 0.0
-        #: The last :class:`Round`.
-        self.last: Round | None = None
+        #: The last :class:`CollectionRound`.
+        self.last: CollectionRound | None = None
         self._service = service
         self._clock = clock
         self._left: str | None = None
@@ -132,8 +132,9 @@ class PrometheusReader:
                     break
         failed = len(endings) - len(parts)
         found = dataclasses.replace(samples.join(parts, meters), asked=self._asked(meters))
-        self.last = Round(len(found.resources), len(endings), failed, self._clock() - started,
-                          tuple(warnings), first)
+        self.last = CollectionRound(len(found.resources), len(endings), failed,
+                                    self._clock() - started,
+                                    tuple(warnings), first)
         if first is not None:
             if not parts:
                 raise first

@@ -146,7 +146,7 @@ class _Passing(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
-class Patience:
+class Timeouts:
     """How long is waited, and for how much.
 
     :param seconds: that an answer may take, all of it
@@ -187,7 +187,7 @@ class Service:
     :param name: what an operator calls it
     """
 
-    def __init__(self, adapter: ksa_adapter.Adapter, name: str, patience: Patience = Patience(),
+    def __init__(self, adapter: ksa_adapter.Adapter, name: str, patience: Timeouts = Timeouts(),
                  sleep: Callable[[float], None] = time.sleep) -> None:
         self.name = name
         self.patience = patience

@@ -38,7 +38,7 @@ BUSY = 'while True: pass'
 class TestGroups(unittest.TestCase):
 
     def setUp(self):
-        self.tree = cgroups.Tree([NAME])
+        self.tree = cgroups.ControlGroups([NAME])
         self.folders = sorted({self.tree.folder(NAME, one) for one in (
             'freezer', 'cpu', 'cpuset', 'memory')})
         if self.tree.version == 2:
@@ -130,7 +130,7 @@ class TestUnified(unittest.TestCase):
     """Version 2 beside version 1: it has no cpu, but pauses and kills."""
 
     def test_without_a_controller_it_is_paused_and_can_be_killed(self):
-        tree = cgroups.Tree([NAME], root=cgroups.ROOT / 'unified')
+        tree = cgroups.ControlGroups([NAME], root=cgroups.ROOT / 'unified')
         folder = tree.folder(NAME, '')
         folder.mkdir()
         process = subprocess.Popen([sys.executable, '-c', BUSY])

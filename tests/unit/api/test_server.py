@@ -251,31 +251,33 @@ class Server(unittest.TestCase):
 
     def test_one_that_cannot_be_read_ends_no_other(self):
         made = self.serve()
-        real = server.Gathering._read
+        real = server.PendingConnections._read
 
         def fail(one, connection):
             fails.__exit__(None, None, None)
             raise RuntimeError('a mistake')
 
-        fails = mock.patch.object(server.Gathering, '_read', autospec=True, side_effect=fail)
+        fails = mock.patch.object(server.PendingConnections, '_read', autospec=True,
+                                  side_effect=fail)
         fails.__enter__()
         with self.assertLogs('tracon_watcher.api.server', 'ERROR'), \
                 socket.create_connection(('127.0.0.1', made.port), timeout=120) as one:
             self.assertEqual(b'', one.recv(1))
-        self.assertIs(real, server.Gathering._read)
+        self.assertIs(real, server.PendingConnections._read)
         with request.urlopen(f'http://127.0.0.1:{made.port}/', timeout=120) as response:
             self.assertEqual(200, response.status)
 
     def test_one_that_is_closed_already_ends_no_other(self):
         made = self.serve()
-        real = server.Gathering._take
+        real = server.PendingConnections._take
 
         def closed(one, connection):
             fails.__exit__(None, None, None)
             connection.socket.close()
             real(one, connection)
 
-        fails = mock.patch.object(server.Gathering, '_take', autospec=True, side_effect=closed)
+        fails = mock.patch.object(server.PendingConnections, '_take', autospec=True,
+                                  side_effect=closed)
         fails.__enter__()
         with self.assertLogs('tracon_watcher.api.server', 'ERROR'), \
                 socket.create_connection(('127.0.0.1', made.port), timeout=120), \

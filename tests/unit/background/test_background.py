@@ -79,7 +79,7 @@ class Host:
                            STAT[self.version] if file == 'memory.stat' else '')
 
     def tree(self, names=GROUPS, device='8:0', own=''):
-        return cgroups.Tree(list(names), device, self.cgroups, own)
+        return cgroups.ControlGroups(list(names), device, self.cgroups, own)
 
     def line(self, name, file):
         return next(self.cgroups.joinpath(controller, name, file).read_text()
@@ -219,7 +219,7 @@ class TestTree(unittest.TestCase):
             with self.assertRaisesRegex(errors.InvalidOption, '^groups=', msg=names):
                 host.tree(names, own='1:cpu:/\n0::/system.slice/tracon-background.service\n')
         with self.assertRaisesRegex(errors.InvalidOption, '^cgroup_root='):
-            cgroups.Tree(['a'], None, host.root)
+            cgroups.ControlGroups(['a'], None, host.root)
 
     def test_cores(self):
         for text in ('0', '0-1,3', '5-7'):

@@ -73,7 +73,8 @@ class CheckingTest(unittest.TestCase):
         return checked
 
     def test_waits_for_cores_and_disks_are_learnt(self):
-        for truth in (queues.Learnt(gain=2.0 ** 0.5, disk=1.0), queues.Learnt(gain=0.7, disk=4.0)):
+        for truth in (queues.LearnedParameters(gain=2.0 ** 0.5, disk=1.0),
+                      queues.LearnedParameters(gain=0.7, disk=4.0)):
             found = self.learn(world(), truth, 10.0).learnt['small']
             self.assertAlmostEqual(0.0, math.log2(found.gain / truth.gain), delta=0.3)
             self.assertAlmostEqual(0.0, math.log2(found.disk / truth.disk), delta=1.01)
@@ -91,7 +92,7 @@ class CheckingTest(unittest.TestCase):
 
     def test_learning_goes_on_when_the_clock_is_put_back(self):
         judged, rng = world(), np.random.default_rng(2)
-        law = truly(judged, queues.Learnt(gain=2.0 ** 0.5))
+        law = truly(judged, queues.LearnedParameters(gain=2.0 ** 0.5))
         checked = host_type_learner.HostTypeLearner(60.0)
         hours = []
         for begin in (360000.0, 0.0):
@@ -102,12 +103,12 @@ class CheckingTest(unittest.TestCase):
         self.assertLess(hours[1], 3.0 * hours[0])
 
     def test_one_step_an_hour_at_most(self):
-        found = self.learn(world(), queues.Learnt(disk=0.5), 2.4).learnt['small']
+        found = self.learn(world(), queues.LearnedParameters(disk=0.5), 2.4).learnt['small']
         steps = capacity.DISKS.index(8.0) - capacity.DISKS.index(found.disk)
         self.assertTrue(1 <= steps <= 3, found)
 
     def test_hosts_of_no_type_are_learnt_of_together(self):
-        found = self.learn(world(host_type=None), queues.Learnt(gain=2.0 ** 0.5), 4.0)
+        found = self.learn(world(host_type=None), queues.LearnedParameters(gain=2.0 ** 0.5), 4.0)
         self.assertGreater(found.learnt[''].gain, 1.0)
 
     def test_nothing_is_learnt_of_what_is_not_observed(self):
@@ -119,7 +120,7 @@ class CheckingTest(unittest.TestCase):
         self.assertEqual(queues.UNCHECKED, dataclasses.replace(
             checked.learnt['small'], error=math.nan, constant_error=math.nan, coverage=math.nan))
         # Nor of VMs that their own limits hold back.
-        held = self.learn(judged, queues.Learnt(gain=2.0), 4.0,
+        held = self.learn(judged, queues.LearnedParameters(gain=2.0), 4.0,
                           frozenset(judged.cluster.uuids))
         self.assertEqual((1.0, 0.0), (held.learnt['small'].gain, held.learnt['small'].vm_hours))
 
@@ -167,10 +168,11 @@ class CheckingTest(unittest.TestCase):
         self.assertEqual({assessment.Status.KNOWN}, set(judged().status))
 
     def test_what_has_drifted_does_not_recover_by_another_number_alone(self):
-        judged, drifted = world(3), queues.Learnt(gain=0.5, vm_hours=12.0, coverage=0.3)
+        judged, drifted = world(3), queues.LearnedParameters(gain=0.5, vm_hours=12.0, coverage=0.3)
         checked = host_type_learner.HostTypeLearner(60.0)
         checked.adopt({'small': drifted}, {})
-        seen = observed(truly(judged, queues.Learnt(gain=2.0)), np.random.default_rng(6))
+        seen = observed(truly(judged, queues.LearnedParameters(gain=2.0)),
+                        np.random.default_rng(6))
         # The stretches say that waits are longer, the slowdowns nothing of the kind.
         seen[:, 0] = 100.0
         for at in np.arange(0.0, 3600.0 * 4, 2 * host_type_learner.SPACING):
@@ -179,7 +181,7 @@ class CheckingTest(unittest.TestCase):
         self.assertGreater(checked.learnt['small'].gain, 0.5)
 
     def test_another_engine_goes_on_from_there(self):
-        before = self.learn(world(), queues.Learnt(gain=2.0 ** 0.5), 4.0).learnt
+        before = self.learn(world(), queues.LearnedParameters(gain=2.0 ** 0.5), 4.0).learnt
         checked = host_type_learner.HostTypeLearner(60.0)
         checked.adopt(before, {})
         after = checked.learnt['small']

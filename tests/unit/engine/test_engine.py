@@ -71,8 +71,8 @@ class EngineTest(engines.EngineCase):
         self.assertEqual(0, engines.Listener.listening)
 
     def test_what_was_learnt_survives_all_engines(self):
-        known = queues.Learnt(gain=1.2, disk=4.0, spread=0.3, vm_hours=48.0, error=0.1,
-                              constant_error=0.2, coverage=0.8)
+        known = queues.LearnedParameters(gain=1.2, disk=4.0, spread=0.3, vm_hours=48.0, error=0.1,
+                                         constant_error=0.2, coverage=0.8)
         self.storage.learnt.save({'other': known}, {}, self.source.now - 86400.0)
         self.lead()
         self.source.run(3)
@@ -422,7 +422,7 @@ class EngineTest(engines.EngineCase):
         self.source.run(5)
         self.lead()
         self.engine.collect()
-        drifted = queues.Learnt(vm_hours=100.0, coverage=0.1)
+        drifted = queues.LearnedParameters(vm_hours=100.0, coverage=0.1)
         heard = dataclasses.replace(self.published[-1], learnt={synthetic.HOST_TYPE: drifted})
         other = self.make(make_standby=lambda: mock.Mock(**{'stop.return_value': heard}))
         other.lead()

@@ -19,7 +19,7 @@ import numpy as np
 
 from tracon_watcher.engine import sequential_test
 
-BACKOFF = sequential_test.Backoff()
+BACKOFF = sequential_test.SuspensionRule()
 NAN = math.nan
 
 

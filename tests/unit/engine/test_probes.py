@@ -64,10 +64,13 @@ class ProbesTest(unittest.TestCase):
         self.reader.samples = [('a', NOW - 60, (1.1, 1.0, 1.8, 1.5, 1.0, math.nan)),
                                ('a', NOW - 400, (2.0, 1.7, 1.0, 1.0, 1.0, 1.0))]
         found = self.collect()['a']
-        self.assertEqual(probes.Felt(probes.QUIET, NOW - 60, 1.1, 1.0), found['connection'])
-        self.assertEqual(probes.Felt(probes.CONTENDED, NOW - 60, 1.8, 1.5), found['memory'])
+        self.assertEqual(probes.RelativeReading(probes.QUIET, NOW - 60, 1.1, 1.0),
+                         found['connection'])
+        self.assertEqual(probes.RelativeReading(probes.CONTENDED, NOW - 60, 1.8, 1.5),
+                         found['memory'])
         # One reading after a gap is no state.
-        self.assertEqual(probes.Felt(probes.UNKNOWN, NOW - 60, 1.0, None), found['storage'])
+        self.assertEqual(probes.RelativeReading(probes.UNKNOWN, NOW - 60, 1.0, None),
+                         found['storage'])
         self.assertEqual([one.name for one in meters.PROBE_METERS], self.reader.asked[0][2])
 
     def test_phases_have_times_of_their_own(self):
@@ -140,7 +143,7 @@ class ProbesTest(unittest.TestCase):
 
 def felt(state=probes.CONTENDED, ratio=1.8, low=1.6):
     """Return what a sensor felt in one phase."""
-    return probes.Felt(state, NOW, ratio, low)
+    return probes.RelativeReading(state, NOW, ratio, low)
 
 
 class ContentionTest(unittest.TestCase):

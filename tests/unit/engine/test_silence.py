@@ -120,7 +120,7 @@ class SilenceTest(unittest.TestCase):
         ((_kind, text),) = said[-1].reports
         self.assertRegex(text, '^host h2: nothing new of its VMs for more than 900 s')
         self.source.vm('c', guest=0.5)
-        self.assertEqual(telemetry_health.Silence(), self.after(2)[-1])
+        self.assertEqual(telemetry_health.TelemetryGaps(), self.after(2)[-1])
 
     def test_a_vm_that_is_silent_beside_others_of_its_host_is_reported(self):
         self.source.vm('a', guest=0.5)
@@ -133,18 +133,18 @@ class SilenceTest(unittest.TestCase):
     def test_late_samples_are_no_silence_however_short_the_patience(self):
         self.collector = collector.Collector(
             self, profile_tracker.ProfileTracker(calibration.packaged()), POLLING, 1800.0, 30.0)
-        self.assertEqual({telemetry_health.Silence()}, set(self.after(8)))
+        self.assertEqual({telemetry_health.TelemetryGaps()}, set(self.after(8)))
         self.assertIn('for more than 420 s', self.after(1)[-1].everywhere)
 
     def test_where_nothing_has_to_come_nothing_is_missed(self):
         self.states = {'a': 'stopped', 'b': 'building', 'c': 'active'}
         # A host that does not run, or is not judged, is not waited for.
         self.hypervisors['h2'] = cloud.Hypervisor('h2', True, False, cores=8)
-        self.assertEqual({telemetry_health.Silence()}, set(self.after(30)))
+        self.assertEqual({telemetry_health.TelemetryGaps()}, set(self.after(30)))
         self.hosts['d'], self.hosts['e'] = 'h1', 'h3'
         self.hypervisors['h3'] = cloud.Hypervisor('h3', True, True)
         self.source.vm('d', guest=0.5)
-        self.assertEqual({telemetry_health.Silence()}, set(self.after(30)))
+        self.assertEqual({telemetry_health.TelemetryGaps()}, set(self.after(30)))
 
     def test_a_vm_that_is_new_is_waited_for(self):
         self.states = dict.fromkeys('abc', 'stopped')

@@ -103,8 +103,8 @@ class TestParcel(unittest.TestCase):
                               ({'chunks': 10 ** 400}, 'chunks is 1000'),
                               ({'sha256': 5}, 'sha256 is 5'), ({'size': 'x'}, "size is 'x'")):
             with self.assertRaisesRegex(errors.InvalidDocument, said):
-                chunked_payload.Label.from_fields(label(**changes))
-        self.assertEqual(1, chunked_payload.Label.from_fields(label()).chunks)
+                chunked_payload.PayloadLabel.from_fields(label(**changes))
+        self.assertEqual(1, chunked_payload.PayloadLabel.from_fields(label()).chunks)
 
     def test_what_is_no_piece(self):
         long = base64.b64encode(bytes(protocol.LARGEST_PAYLOAD)).decode()
@@ -114,7 +114,7 @@ class TestParcel(unittest.TestCase):
 
     def test_bytes_that_are_no_text(self):
         data = zlib.compress(b'\xff\xfe\n')
-        stated = chunked_payload.Label(3, len(data), 1,
-                                       chunked_payload.hashlib.sha256(data).hexdigest())
+        stated = chunked_payload.PayloadLabel(3, len(data), 1,
+                                              chunked_payload.hashlib.sha256(data).hexdigest())
         with self.assertRaisesRegex(errors.InvalidDocument, 'utf-8'):
             list(chunked_payload.lines(stated, data, 'it'))

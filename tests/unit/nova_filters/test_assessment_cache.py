@@ -46,7 +46,7 @@ class TestRecall(unittest.TestCase):
                          synthetic.HOST_TYPE, updated_at=0.0, cores=1),
             cluster.Host('b', (), synthetic.HOST_TYPE, updated_at=0.0, cores=1)], history),
             assessment.Settings(maximum_age=600.0, learnt={
-                synthetic.HOST_TYPE: queues.Learnt(disk=1.0)}))
+                synthetic.HOST_TYPE: queues.LearnedParameters(disk=1.0)}))
         whole = made.assess
 
         def counted(*arguments):

@@ -93,7 +93,7 @@ class DriftedTest(base.JudgeCase):
         self.write({}, more=[
             cluster.Host('a', (waits,), 'old', 'pool', time.time(), 1),
             cluster.Host('b', (), 'new', 'pool', time.time(), 1)],
-            learnt={'old': queues.Learnt(vm_hours=100.0, coverage=coverage)},
+            learnt={'old': queues.LearnedParameters(vm_hours=100.0, coverage=coverage)},
             pools={'pool': queues.Pool(0.005, 1.0)})
         judge = self.judge(on_all_refused='refuse')
         states = [base.host_state(name) for name in 'ab']

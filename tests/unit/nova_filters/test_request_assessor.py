@@ -164,7 +164,7 @@ class BootFromVolumeTest(base.JudgeCase):
     SPECS = {limits.MAX_SLOWDOWN: '1.2'}
     IO = np.array([400.0, 100.0, 0.05, 0.01])
     #: Disks of hosts serve one request at once.
-    LEARNT = {synthetic.HOST_TYPE: queues.Learnt(disk=1.0)}
+    LEARNT = {synthetic.HOST_TYPE: queues.LearnedParameters(disk=1.0)}
 
     def hosts(self, storage):
         busy = cluster.Resident('vm', self.IO, storage_wait=0.6)

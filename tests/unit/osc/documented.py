@@ -47,7 +47,7 @@ HOSTS = {
     'compute-4': (('legacy', LAB, (10, 10, .10, .02), 1, .05, None, None),)}
 #: Of the last one it is not known how many cores it has.
 TYPES = {'compute-4': 'old'}
-LEARNT = {'kvm-2': queues.Learnt(1.05, 6.0, 0.2, 212.0, 0.113, 0.264, 0.79)}
+LEARNT = {'kvm-2': queues.LearnedParameters(1.05, 6.0, 0.2, 212.0, 0.113, 0.264, 0.79)}
 
 
 def identity(name):
@@ -75,9 +75,9 @@ def cloud():
         np.array([np.nan if row[-1] is None else row[-1] for row in rows]), 0.08, now,
         own_limits={identity('shop-db'): (own_limits.OwnLimit('CPU quota', 30.0, '%', 0.12),)},
         felt={'compute-1': {
-            'connection': probes.Felt(probes.QUIET, now, 1.02, 1.0),
-            'memory': probes.Felt(probes.CONTENDED, now, 1.62, 1.48),
-            'storage': probes.Felt(probes.QUIET, now, 0.97, 1.0)}})
+            'connection': probes.RelativeReading(probes.QUIET, now, 1.02, 1.0),
+            'memory': probes.RelativeReading(probes.CONTENDED, now, 1.62, 1.48),
+            'storage': probes.RelativeReading(probes.QUIET, now, 0.97, 1.0)}})
 
 
 def decision(view):

@@ -26,7 +26,7 @@ from tracon_watcher.placement import queues
 from tracon_watcher.placement import snapshot
 
 TIMES = (0.0, 60.0, 61.5, 120.25)
-_LEARNT = (queues.UNCHECKED, queues.Learnt(1.4, 2.0, 0.15, 40.0, 0.05, 0.2, 0.8))
+_LEARNT = (queues.UNCHECKED, queues.LearnedParameters(1.4, 2.0, 0.15, 40.0, 0.05, 0.2, 0.8))
 
 
 def same(test, expected, found):

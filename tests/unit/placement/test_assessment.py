@@ -272,8 +272,8 @@ class Unknown(unittest.TestCase):
     def test_a_type_of_which_measurements_have_drifted_away(self):
         host = dataclasses.replace(self.host(self.resident('a')), host_type='drifted')
         self.check_unknown(host, assessment.Status.DRIFTED, learnt={
-            'drifted': queues.Learnt(vm_hours=20.0, coverage=0.2),
-            synthetic.HOST_TYPE: queues.Learnt(vm_hours=20.0, coverage=0.7)})
+            'drifted': queues.LearnedParameters(vm_hours=20.0, coverage=0.2),
+            synthetic.HOST_TYPE: queues.LearnedParameters(vm_hours=20.0, coverage=0.7)})
 
     def test_stale(self):
         host = self.host(self.resident('a'), updated_at=100.0)
@@ -301,7 +301,7 @@ class Unknown(unittest.TestCase):
             hosts = [dataclasses.replace(sound, **changes), other]
             verdict = judge(cluster.build(hosts), assessment.Settings(
                 maximum_age=60.0, pools={'pool': queues.Pool(0.002, 1.0)}, learnt={
-                    'drifted': queues.Learnt(vm_hours=20.0, coverage=0.1)})).assess(
+                    'drifted': queues.LearnedParameters(vm_hours=20.0, coverage=0.1)})).assess(
                         reader, now=200.0)
             self.assertEqual([refused, True], verdict.known.tolist())
             self.assertEqual(refused, bool(verdict.refused[1]), changes)

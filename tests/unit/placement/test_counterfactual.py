@@ -29,7 +29,7 @@ from tracon_watcher.placement import queues
 from tracon_watcher import tie_breaking
 
 STORAGE = (cluster.LOCAL, 'pool')
-SETTINGS = assessment.Settings(learnt={synthetic.HOST_TYPE: queues.Learnt(disk=0.5)},
+SETTINGS = assessment.Settings(learnt={synthetic.HOST_TYPE: queues.LearnedParameters(disk=0.5)},
                                pools={'pool': queues.Pool(0.001, 8.0)})
 #: Rounds of the law end where the hosts solved together move no more, each by less than 1e-4.
 ROUNDING = 0.02

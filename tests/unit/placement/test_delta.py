@@ -96,7 +96,7 @@ class TestDelta(unittest.TestCase):
         self.assertEqual(['a', 'aa', 'b', 'c'], contents(old, middle)[0]['order'])
 
     def test_what_is_learnt_is_always_in_it(self):
-        known = {'learnt': {synthetic.HOST_TYPE: queues.Learnt(1.5, vm_hours=20.0)},
+        known = {'learnt': {synthetic.HOST_TYPE: queues.LearnedParameters(1.5, vm_hours=20.0)},
                  'pools': {'ceph': queues.Pool(0.004)}}
         old, new = (dataclasses.replace(state(identity), **known)
                     for identity in ((3, 7), (3, 8)))
@@ -116,7 +116,7 @@ class TestDelta(unittest.TestCase):
 
     def test_what_a_later_release_adds_is_passed_over(self):
         old, new = state(), dataclasses.replace(
-            state((3, 8), b1=2 * VM), learnt={synthetic.HOST_TYPE: queues.Learnt(1.5)})
+            state((3, 8), b1=2 * VM), learnt={synthetic.HOST_TYPE: queues.LearnedParameters(1.5)})
         lines = contents(old, new)
         for part in (lines[0], lines[0]['learnt'][synthetic.HOST_TYPE], lines[1],
                      lines[1]['vms'][0]):

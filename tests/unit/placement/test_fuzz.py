@@ -31,7 +31,7 @@ from tracon_watcher.placement import queues
 from tracon_watcher.placement import snapshot
 from tracon_watcher.placement import snapshot_lines as lines_module
 
-LEARNT = {synthetic.HOST_TYPE: queues.Learnt(1.5, vm_hours=20.0, coverage=0.6)}
+LEARNT = {synthetic.HOST_TYPE: queues.LearnedParameters(1.5, vm_hours=20.0, coverage=0.6)}
 POOLS = {'pool': queues.Pool(0.004)}
 #: What may stand in place of anything.
 ODD = strategies.one_of(

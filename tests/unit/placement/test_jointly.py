@@ -39,7 +39,7 @@ class TestJointly(unittest.TestCase):
             cluster.Host('h3', (cluster.Resident('busy', cpu / 2),), synthetic.HOST_TYPE,
                          cores=1)])
         judge = assessment.Assessor(state, assessment.Settings(
-            learnt={synthetic.HOST_TYPE: queues.Learnt(disk=1.0)}))
+            learnt={synthetic.HOST_TYPE: queues.LearnedParameters(disk=1.0)}))
         room = placement_constraints.Occupancy(state, placement_constraints.Constraints(), 0.0)
         left = {(first, second): float(np.nansum(assessment.Assessor(
             state.moved({'cpu': first, 'disk': second}), judge.settings).log_responses()))

@@ -63,7 +63,7 @@ class SharingTest(unittest.TestCase):
         # They share the disk all the same.
         reading = [vm(name, IO, storage_wait=0.4, cpu_weight=weight)
                    for name, weight in zip('abcd', (0.0, 0.0, 1.0, 0.0))]
-        learnt = {'unmeasured': queues.Learnt(disk=1.0)}
+        learnt = {'unmeasured': queues.LearnedParameters(disk=1.0)}
         assessor = assessment.Assessor(cluster.build([host('h', 4, *reading)]),
                                        assessment.Settings(learnt=learnt))
         self.assertGreater(np.exp(assessor.log_responses()[0]).min(), 1.3)
@@ -179,7 +179,7 @@ class AssessmentTest(unittest.TestCase):
     def test_types_of_which_measurements_have_drifted_away(self):
         for coverage, hours, drifted in ((0.3, 20.0, True), (0.3, 5.0, False),
                                          (0.5, 20.0, False)):
-            learnt = queues.Learnt(vm_hours=hours, coverage=coverage)
+            learnt = queues.LearnedParameters(vm_hours=hours, coverage=coverage)
             self.assertEqual(drifted, learnt.drifted)
             assessor = assessment.Assessor(self.state, assessment.Settings(
                 learnt={'unmeasured': learnt}))
@@ -189,13 +189,13 @@ class AssessmentTest(unittest.TestCase):
             self.assertEqual(drifted, bool(np.isnan(assessor.log_responses()).all()))
         # Hosts of other types, or of none, are judged as before.
         assessor = assessment.Assessor(self.state, assessment.Settings(
-            learnt={'': queues.Learnt(vm_hours=20.0, coverage=0.0)}))
+            learnt={'': queues.LearnedParameters(vm_hours=20.0, coverage=0.0)}))
         self.assertEqual({assessment.Status.KNOWN}, set(assessor.status[:3]))
 
     def test_trust_is_the_coverage_over_what_it_should_be(self):
         for coverage, expected in ((0.8, 1.0), (0.9, 1.0), (0.6, 0.75), (0.0, 0.0),
                                    (math.nan, 1.0)):
-            self.assertAlmostEqual(expected, queues.Learnt(
+            self.assertAlmostEqual(expected, queues.LearnedParameters(
                 vm_hours=queues.ENOUGH, coverage=coverage).trust)
 
 
@@ -256,25 +256,26 @@ class LearntTest(unittest.TestCase):
 
     def test_what_was_learnt_counts_for_hosts_of_that_type(self):
         before = self.suffered().log_responses()[0]
-        for one in (queues.Learnt(gain=1.5), queues.Learnt(disk=1.0)):
+        for one in (queues.LearnedParameters(gain=1.5), queues.LearnedParameters(disk=1.0)):
             after = self.suffered(unmeasured=one).log_responses()[0]
             self.assertTrue((after[:4] > before[:4] + 0.01).all())
             np.testing.assert_allclose(before[4:], after[4:], rtol=1e-6)
-        after = self.suffered(**{'': queues.Learnt(gain=1.5)}).log_responses()[0]
+        after = self.suffered(**{'': queues.LearnedParameters(gain=1.5)}).log_responses()[0]
         np.testing.assert_allclose(before[:4], after[:4], rtol=1e-6)
         self.assertTrue((after[4:] > before[4:] + 0.01).all())
 
     def test_what_was_checked_is_judged_with_a_narrower_interval(self):
         wide, narrow = (
             current_interference.current_interference(self.suffered(**known))
-            for known in ({}, {'unmeasured': queues.Learnt(spread=0.1)}))
+            for known in ({}, {'unmeasured': queues.LearnedParameters(spread=0.1)}))
         np.testing.assert_array_equal(wide.log_response, narrow.log_response)
         self.assertTrue((narrow.upper[0, :4] < wide.upper[0, :4]).all())
         np.testing.assert_array_equal(narrow.upper[0, 4:], wide.upper[0, 4:])
 
     def test_stretches_are_those_that_slowdowns_are_made_of(self):
         law = self.suffered().law
-        answers = [queues.UNCHECKED, queues.Learnt(gain=1.5), queues.Learnt(disk=1.0)]
+        answers = [queues.UNCHECKED, queues.LearnedParameters(gain=1.5),
+                   queues.LearnedParameters(disk=1.0)]
         plain, gained, slow = law.stretches(answers)
         self.assertEqual((7, 2), plain.shape)
         # They use the CPU for 0.7 of their time alone, and wait for the disk for 0.2.

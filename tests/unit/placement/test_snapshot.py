@@ -95,7 +95,7 @@ class Written(unittest.TestCase):
         read = snapshot.read(self.path)
         self.assertEqual((0, {}, {'pool': queues.Pool(0.004)}),
                          (read.epoch, read.learnt, read.pools))
-        learnt = {synthetic.HOST_TYPE: queues.Learnt(1.2, vm_hours=30.0, coverage=0.7)}
+        learnt = {synthetic.HOST_TYPE: queues.LearnedParameters(1.2, vm_hours=30.0, coverage=0.7)}
         read = snapshots.whole(snapshot.Snapshot(self.state, 300.0, 4, learnt))
         self.assertEqual(((4, 7), learnt, {}), (read.identity, read.learnt, read.pools))
 

@@ -24,8 +24,8 @@ from tracon_watcher.placement import newcomer_profiles
 
 def found(response, row, overshoot):
     """A breach on the first host."""
-    return assessment.Found(response, np.array([0]), np.array([row]), np.array([overshoot]),
-                            np.array([1.0]), np.array([0.5]))
+    return assessment.BreachTable(response, np.array([0]), np.array([row]), np.array([overshoot]),
+                                  np.array([1.0]), np.array([0.5]))
 
 
 class TestWorst(unittest.TestCase):

@@ -26,9 +26,9 @@ from tracon_watcher.telemetry import meters
 from tracon_watcher.telemetry import rest
 from tracon_watcher.telemetry import samples
 
-PATIENT = rest.Patience(seconds=120.0, connecting=120.0, attempts=2, pause=0.0)
+PATIENT = rest.Timeouts(seconds=120.0, connecting=120.0, attempts=2, pause=0.0)
 # For those who are not answered; a test machine may be busy.
-IMPATIENT = rest.Patience(seconds=0.2, connecting=0.2, attempts=2, pause=0.0)
+IMPATIENT = rest.Timeouts(seconds=0.2, connecting=0.2, attempts=2, pause=0.0)
 START = 1_800_000_000
 CLOCK, GUEST = meters.CLOCK.name, meters.CPU_GUEST.name
 BUSY = meters.HOST_BUSY.name

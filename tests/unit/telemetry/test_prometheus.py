@@ -28,8 +28,8 @@ from tracon_watcher.telemetry import prometheus
 from tracon_watcher.telemetry import rest
 from tracon_watcher.telemetry import samples
 
-PATIENT = rest.Patience(seconds=120.0, connecting=120.0, attempts=2, pause=0.0)
-IMPATIENT = rest.Patience(seconds=0.2, connecting=0.2, attempts=2, pause=0.0)
+PATIENT = rest.Timeouts(seconds=120.0, connecting=120.0, attempts=2, pause=0.0)
+IMPATIENT = rest.Timeouts(seconds=0.2, connecting=0.2, attempts=2, pause=0.0)
 START = 1_800_000_000
 METERS = ('tracon.clock', 'tracon.cpu.guest')
 NAMES = ('ceilometer_tracon_clock', 'ceilometer_tracon_cpu_guest')

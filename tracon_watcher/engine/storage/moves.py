@@ -82,7 +82,7 @@ class Kinds:
 
 
 def note(connection: sa.Connection, kind: str, verdict: str, now: float,
-         backoff: judgement.Backoff) -> Suspension | None:
+         backoff: judgement.SuspensionRule) -> Suspension | None:
     """Take one more judged move down inside of a fenced transaction.
 
     :return: the suspension that it leads to, None for none

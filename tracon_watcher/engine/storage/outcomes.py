@@ -66,7 +66,7 @@ class Outcomes:
     """
 
     def __init__(self, database: databases.Database, cost: float,
-                 backoff: judgement.Backoff) -> None:
+                 backoff: judgement.SuspensionRule) -> None:
         self._database = database
         self._cost = cost
         self._backoff = backoff

@@ -203,13 +203,14 @@ def _get(connection: sa.Connection, vm: str, lock: bool = False) -> cooldown.Coo
 _HOST_TYPE, _POOL = 'host_type', 'pool'
 
 
-class LearntValues:
+class LearnedParameters:
     """The values in a database, a row for each host type and each pool."""
 
     def __init__(self, database: databases.Database) -> None:
         self._database = database
 
-    def save(self, learnt: Mapping[str, queues.Learnt], pools: Mapping[str, queues.Pool],
+    def save(self, learnt: Mapping[str, queues.LearnedParameters],
+             pools: Mapping[str, queues.Pool],
              now: float) -> None:
         """Replace all rows.
 
@@ -230,7 +231,7 @@ class LearntValues:
 
         self._database.write(work)
 
-    def load(self) -> tuple[dict[str, queues.Learnt], dict[str, queues.Pool], float]:
+    def load(self) -> tuple[dict[str, queues.LearnedParameters], dict[str, queues.Pool], float]:
         """Return values by host type and by pool, and when they were saved; 0.0 if never.
 
         A row that somebody has edited into something else is left out, and logged.
@@ -240,7 +241,7 @@ class LearntValues:
         columns = tables.LEARNT.c
         rows = self._database.read(lambda connection: connection.execute(sa.select(
             columns.kind, columns.name, columns.document, columns.updated_at)).all())
-        learnt: dict[str, queues.Learnt] = {}
+        learnt: dict[str, queues.LearnedParameters] = {}
         pools: dict[str, queues.Pool] = {}
         for row in rows:
             source = f'the {row.kind} {row.name!r} in the table {tables.LEARNT.name}'

@@ -37,7 +37,7 @@ _DAY = 86400.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Keep:
+class Retention:
     """For how many days records are kept.
 
     :param decisions: of the scheduler, and what audits told
@@ -48,7 +48,7 @@ class Keep:
     moves: float = 365.0
 
 
-def purge(database: databases.Database, keep: Keep, now: float, trusted: bool = False,
+def purge(database: databases.Database, keep: Retention, now: float, trusted: bool = False,
           batch: int = 500, batches: int = 1000) -> dict[str, int]:
     """Delete what is older, and return how many rows of each table went.
 
@@ -112,7 +112,7 @@ class Storage:
 
     def __init__(self, database: databases.Database,
                  cooldown_rule: cooldown.Rule = cooldown.Rule(),
-                 backoff: judgement.Backoff = judgement.Backoff(),
+                 backoff: judgement.SuspensionRule = judgement.SuspensionRule(),
                  move_cost: float = plan.Parameters().migration_cost) -> None:
         self.database = database
         self.lease = lease.Lease(database)
@@ -123,7 +123,7 @@ class Storage:
         self.moves = moves.Moves(database, cooldown_rule)
         self.outcomes = outcomes.Outcomes(database, move_cost, backoff)
         self.kinds = moves.Kinds(database)
-        self.learnt = records.LearntValues(database)
+        self.learnt = records.LearnedParameters(database)
 
     @classmethod
     def open(cls, connection: str, **options: Any) -> Storage:
@@ -139,7 +139,7 @@ class Storage:
         schema.check(database)
         return cls(database)
 
-    def purge(self, keep: Keep, now: float, trusted: bool = False) -> dict[str, int]:
+    def purge(self, keep: Retention, now: float, trusted: bool = False) -> dict[str, int]:
         """Delete what is older than is to be kept, and return how many rows of each table went.
 
         :param now: seconds since the epoch

@@ -21,7 +21,7 @@ from tracon_watcher.engine.storage import repository
 from tracon_watcher.engine.storage import tables
 from tracon_watcher.placement import queues
 
-KNOWN = queues.Learnt(1.1, 4.0, 0.2, 50.0, 0.1, 0.3, 0.75)
+KNOWN = queues.LearnedParameters(1.1, 4.0, 0.2, 50.0, 0.1, 0.3, 0.75)
 POOL = queues.Pool(0.004, 8.0)
 
 

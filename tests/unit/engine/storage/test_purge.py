@@ -20,7 +20,7 @@ from tracon_watcher.engine.storage import repository
 from tracon_watcher.engine.storage import tables
 
 DAY = 86400.0
-KEEP = repository.Keep(decisions=14, moves=30)
+KEEP = repository.Retention(decisions=14, moves=30)
 
 
 class TestPurge(base.StorageCase):
