@@ -27,7 +27,7 @@ import uuid as uuid_module
 
 import numpy as np
 
-from nova_filters import log_once as faults_module
+from nova_filters import log_once
 from nova_filters import periodic_worker
 from tracon_watcher.characteristics import COUNT
 from tracon_watcher.placement import limits as limits_module
@@ -65,10 +65,10 @@ class PlacementExchange:
     :param expiry: seconds after which a placement, and thus an idle file, is of no interest
     """
 
-    def __init__(self, directory: str, expiry: float, faults: faults_module.FaultLog) -> None:
+    def __init__(self, directory: str, expiry: float, faults: log_once.FaultLog) -> None:
         self._directory = pathlib.Path(directory)
         self._expiry = expiry
-        self._faults = faults_module.PostponedFaults(faults)
+        self._faults = log_once.PostponedFaults(faults)
         self._own = self._new_name()
         self._begun = False
         self._heard = True

@@ -26,16 +26,16 @@ import numpy as np
 from oslo_context import context
 
 from nova_filters import assumed_placements
-from nova_filters import log_once as faults_module
+from nova_filters import log_once
 from nova_filters import periodic_worker
 from nova_filters import policy as policies
 from nova_filters import reassessment
-from nova_filters import scheduling_result as judgements
+from nova_filters import scheduling_result
 from nova_filters import snapshot_client
 from tracon_watcher.characteristics import IntArray, RESPONSES
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import newcomer_profiles as newcomers
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
 from tracon_watcher import tie_breaking
 
@@ -58,7 +58,7 @@ class Circumstances:
 
     at: float
     snapshot: tuple[int, int]
-    newcomer: newcomers.Profile
+    newcomer: newcomer_profiles.Profile
     assessor: assessment.Assessor
     part: reassessment.Reassessment | None
     pool: int
@@ -79,7 +79,7 @@ class CapturedDecision:
     request: str | None
     operation: str
     outcome: str
-    judged: judgements.SchedulingResult
+    judged: scheduling_result.SchedulingResult
     names: dict[int, str]
 
     @property
@@ -103,7 +103,7 @@ def to_document(captured: CapturedDecision) -> dict[str, Any]:
     out = judged.taken_out()
     weights = judged.weights()
     best = np.flatnonzero(~out)
-    best = best[np.argsort(-judgements.as_weighed(weights[best]), kind='stable')][:HOSTS]
+    best = best[np.argsort(-scheduling_result.as_weighed(weights[best]), kind='stable')][:HOSTS]
     worst = np.flatnonzero(out)
     if found is not None:
         worst = worst[tie_breaking.argsort(-found.overshoot[judged.rows[worst]])]
@@ -246,7 +246,7 @@ class DecisionQueue:
     """
 
     def __init__(self, post: Callable[[str, dict], None],
-                 faults: faults_module.FaultLog) -> None:
+                 faults: log_once.FaultLog) -> None:
         self._post = post
         self._faults = faults
         self._captured: collections.deque[CapturedDecision] = collections.deque()
@@ -256,7 +256,7 @@ class DecisionQueue:
         self._dropped = 0
         self._lock = threading.Lock()
 
-    def capture(self, judged: judgements.SchedulingResult, spec, outcome: str) -> None:
+    def capture(self, judged: scheduling_result.SchedulingResult, spec, outcome: str) -> None:
         """Keep what is needed of a judgement; on the request path."""
         request = context.get_current()
         states = judged.states
@@ -307,7 +307,7 @@ class DecisionQueue:
             self._post(protocol.SETTLED, settled(uuid, chosen, at, self._ids.get(uuid)))
 
 
-def _operation(judged: judgements.SchedulingResult, spec) -> str:
+def _operation(judged: scheduling_result.SchedulingResult, spec) -> str:
     if judged.exempt:
         return 'move'
     several = 'num_instances' in spec and spec.num_instances > 1

@@ -20,7 +20,7 @@ from typing import Callable
 
 import numpy as np
 
-from nova_filters import assumed_placements as pending_module
+from nova_filters import assumed_placements
 from nova_filters import request as hosts_module
 from nova_filters import request
 from tracon_watcher.characteristics import BoolArray, FloatArray, IO, IntArray
@@ -243,7 +243,7 @@ class InstanceChanges:
 
     def changes(self, assessor: assessment.Assessor, hosts: hosts_module.HostStates,
                 rows: IntArray,
-                pending: pending_module.AssumedPlacements, newcomer_uuid: str, now: float,
+                pending: assumed_placements.AssumedPlacements, newcomer_uuid: str, now: float,
                 stale: BoolArray) -> dict[int, HostChange]:
         """Return the changes of those of the hosts that have any, by the snapshot's index.
 
@@ -291,7 +291,8 @@ class InstanceChanges:
         return {row: change for row, change in changes.items() if change}
 
     @staticmethod
-    def expected(cluster: cluster_module.ClusterState, pending: pending_module.AssumedPlacements,
+    def expected(cluster: cluster_module.ClusterState,
+                 pending: assumed_placements.AssumedPlacements,
                  newcomer_uuid: str, now: float, stale: BoolArray) -> dict[int, Arrivals]:
         """Return the VMs that will most likely take a host, by the snapshot's host index.
 
@@ -411,7 +412,7 @@ class InstanceChanges:
 
     @staticmethod
     def _arrival(assessor: assessment.Assessor, uuid: str, state,
-                 pending: pending_module.AssumedPlacements) -> Arrival:
+                 pending: assumed_placements.AssumedPlacements) -> Arrival:
         """Return what is expected of a VM that the snapshot does not show on its host."""
         cluster = assessor.cluster
         row = cluster.resident_index.get(uuid)
@@ -431,7 +432,8 @@ class InstanceChanges:
 
     @staticmethod
     def _add_pending(assessor: assessment.Assessor, states: list, position: IntArray,
-                     changes: dict[int, HostChange], on_the_way: list[pending_module.Placement],
+                     changes: dict[int, HostChange],
+                     on_the_way: list[assumed_placements.Placement],
                      newcomer_uuid: str) -> dict[int, set[str]]:
         """Add placements that are not visible.
 

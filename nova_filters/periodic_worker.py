@@ -18,7 +18,7 @@ import sys
 import threading
 from typing import Any, Callable
 
-from nova_filters import log_once as faults_module
+from nova_filters import log_once
 
 _PAUSE_AFTER_ERROR = 5.0
 
@@ -33,7 +33,7 @@ class PeriodicWorker:
         after :meth:`wake`
     """
 
-    def __init__(self, work: Callable[[], float], faults: faults_module.FaultLog) -> None:
+    def __init__(self, work: Callable[[], float], faults: log_once.FaultLog) -> None:
         self._work = work
         self._faults = faults
         self._wanted = threading.Event()

@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from nova_filters import log_once as faults_module
+from nova_filters import log_once
 from nova_filters import request as hosts_module
 from tracon_watcher.characteristics import IntArray
 from tracon_watcher.conf import nova_filters as conf_module
@@ -136,7 +136,7 @@ class HostModes:
 
 
 def of_hosts(hosts: hosts_module.HostStates, default: Mode,
-             faults: faults_module.FaultLog) -> HostModes:
+             faults: log_once.FaultLog) -> HostModes:
     """Return what holds on these hosts.
 
     An invalid value counts as unset, with one log line.
@@ -157,7 +157,7 @@ def of_hosts(hosts: hosts_module.HostStates, default: Mode,
     return HostModes(len(hosts.states), default, special)
 
 
-def of_flavor(spec, faults: faults_module.FaultLog) -> limits_module.Limits:
+def of_flavor(spec, faults: log_once.FaultLog) -> limits_module.Limits:
     """Return the limits that a request's flavor states."""
     if 'extra_specs' not in spec.flavor:
         faults.report('metadata', f'flavor {spec.flavor.name}: Nova gives no extra specs with a '
@@ -167,7 +167,7 @@ def of_flavor(spec, faults: faults_module.FaultLog) -> limits_module.Limits:
     return _limits(f'flavor {spec.flavor.name}', spec.flavor.extra_specs or {}, faults)
 
 
-def _rules(aggregate, faults: faults_module.FaultLog) -> Rules:
+def _rules(aggregate, faults: log_once.FaultLog) -> Rules:
     metadata = aggregate.metadata
     text = metadata.get(MODE_KEY)
     mode = None if text is None else MODES.get(text.strip().lower())
@@ -180,7 +180,7 @@ def _rules(aggregate, faults: faults_module.FaultLog) -> Rules:
     return Rules(mode, limits)
 
 
-def _limits(where: str, metadata, faults: faults_module.FaultLog) -> limits_module.Limits:
+def _limits(where: str, metadata, faults: log_once.FaultLog) -> limits_module.Limits:
     invalid: list[str] = []
     limits = limits_module.from_metadata(metadata, invalid)
     for text in invalid:

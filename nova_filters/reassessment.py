@@ -24,7 +24,7 @@ from nova_filters import periodic_worker
 from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer_profiles as newcomers
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import storage_backends
 
 
@@ -42,7 +42,7 @@ class Reassessment:
     pool: int = -1
 
 
-def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profile,
+def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomer_profiles.Profile,
              limits: limits_module.Limits | list[limits_module.Limits],
              changes: dict[int, instance_changes.HostChange],
              expected: dict[int, instance_changes.Arrivals],
@@ -93,7 +93,8 @@ def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomers.Profil
     return result, foreseen
 
 
-def outdated(assessor: assessment.Assessor, profile: newcomers.Profile) -> assessment.Assessment:
+def outdated(assessor: assessment.Assessor,
+             profile: newcomer_profiles.Profile) -> assessment.Assessment:
     """Return the assessment of a newcomer by a snapshot that is stale: it costs nothing."""
     result = assessment.Assessment.unknown(assessor.cluster, assessor.status, profile)
     result.forget(result.known, assessment.Status.STALE)
@@ -102,7 +103,7 @@ def outdated(assessor: assessment.Assessor, profile: newcomers.Profile) -> asses
 
 
 def _replace(result: assessment.Assessment, assessor: assessment.Assessor,
-             profile: newcomers.Profile,
+             profile: newcomer_profiles.Profile,
              limits: limits_module.Limits | list[limits_module.Limits],
              changes: dict[int, instance_changes.HostChange], now: float,
              present: int | None) -> Reassessment | None:
@@ -169,7 +170,7 @@ class AssessmentCache:
         # Snapshots are prepared natively, while requests ask.
         self._lock = periodic_worker.native_lock()
 
-    def assess(self, assessor: assessment.Assessor, newcomer: newcomers.Profile,
+    def assess(self, assessor: assessment.Assessor, newcomer: newcomer_profiles.Profile,
                limits: limits_module.Limits | list[limits_module.Limits],
                now: float) -> assessment.Assessment:
         """Judge a newcomer as ``assessor.assess`` does; the result may be changed."""
@@ -201,15 +202,16 @@ class AssessmentCache:
             asked = [(kept.found.newcomer.source, key[-1])
                      for key, kept in self._kept.items() if kept.asked]
         known = {profile.source: profile for profile in history.values()}
-        common = [(storage_backends.felt(assessor.cluster, history[key], newcomers.on_volume(
-            key.rpartition('|')[-1])).source, limits)
-            for key in newcomers.most_common(history, _COMMON)]
+        common = [
+            (storage_backends.felt(assessor.cluster, history[key], newcomer_profiles.on_volume(
+                key.rpartition('|')[-1])).source, limits)
+            for key in newcomer_profiles.most_common(history, _COMMON)]
         # Those asked for come last, as they are the last to be forgotten.
         kinds = [kind for kind in common if kind not in asked] + asked
         ready: collections.OrderedDict[_Key, _Kept] = collections.OrderedDict()
         for source, bounds in kinds[-_MOST:]:
-            profile = known.get(source.removesuffix(newcomers.APART))
-            if profile is not None and source.endswith(newcomers.APART):
+            profile = known.get(source.removesuffix(newcomer_profiles.APART))
+            if profile is not None and source.endswith(newcomer_profiles.APART):
                 profile = profile.set_apart()
             if profile is not None and profile.known:
                 ready[_key(profile, bounds)] = _Kept(
@@ -231,7 +233,7 @@ class AssessmentCache:
                 self._kept.popitem(last=False)
 
 
-def _key(newcomer: newcomers.Profile, limits: limits_module.Limits) -> _Key:
+def _key(newcomer: newcomer_profiles.Profile, limits: limits_module.Limits) -> _Key:
     return (newcomer.mean.tobytes(), newcomer.deviation.tobytes(), newcomer.apart,
             newcomer.own_wait, newcomer.vcpus, str(newcomer.storage_wait),
             newcomer.cpu_weight, limits)

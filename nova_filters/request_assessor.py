@@ -22,10 +22,9 @@ import time
 import numpy as np
 
 from nova_filters import assumed_placements
-from nova_filters import assumed_placements as pending_module
 from nova_filters import decision_record
 from nova_filters import instance_changes
-from nova_filters import log_once as faults_module
+from nova_filters import log_once
 from nova_filters import periodic_worker
 from nova_filters import policy as options_module
 from nova_filters import policy as policies
@@ -33,7 +32,6 @@ from nova_filters import reassessment
 from nova_filters import request as hosts_module
 from nova_filters import request
 from nova_filters import scheduling_result
-from nova_filters import scheduling_result as judgements
 from nova_filters import selection_tracker
 from nova_filters import snapshot_client
 from tracon_watcher.placement import assessment
@@ -68,8 +66,8 @@ class RequestAssessor:
         self.options = options
         self._log = log
         self._clock = clock
-        self.faults = faults_module.FaultLog(log)
-        self.pending = pending_module.AssumedPlacements(options.pending_expiry_seconds)
+        self.faults = log_once.FaultLog(log)
+        self.pending = assumed_placements.AssumedPlacements(options.pending_expiry_seconds)
         self._recall = reassessment.AssessmentCache()
         self.snapshots = snapshot_client.SnapshotClient(
             _wishes(options), self.faults, log,
@@ -88,7 +86,7 @@ class RequestAssessor:
         if options.pending_directory:
             self._exchange = assumed_placements.PlacementExchange(
                 options.pending_directory, options.pending_expiry_seconds, self.faults)
-        self._outbox: list[pending_module.Placement] = []
+        self._outbox: list[assumed_placements.Placement] = []
         self._cancelled: list[str] = []
         self._outbox_lock = threading.Lock()
         self._residency = instance_changes.InstanceChanges(options.pending_expiry_seconds,
@@ -118,7 +116,7 @@ class RequestAssessor:
             self._record(judged, spec)
         return left
 
-    def _record(self, judged: judgements.SchedulingResult, spec) -> None:
+    def _record(self, judged: scheduling_result.SchedulingResult, spec) -> None:
         refused = judged.refused()
         if not refused.any():
             outcome = EXEMPT if judged.exempt else 'nothing refused in this mode'
@@ -146,7 +144,7 @@ class RequestAssessor:
             self._choices.expect(spec, favourite, self._clock())
         return weights
 
-    def judge(self, spec, states: list) -> judgements.SchedulingResult | None:
+    def judge(self, spec, states: list) -> scheduling_result.SchedulingResult | None:
         """Judge the placement of the request's present instance on these hosts.
 
         :returns: None when nothing is to be judged, or there is no snapshot
@@ -187,7 +185,7 @@ class RequestAssessor:
             self._choices.watch(spec, uuid, states, hosts.counts, profile, limits_at, now)
         if found is not None:
             self._check_age(assessor, found, rows)
-        return judgements.SchedulingResult(
+        return scheduling_result.SchedulingResult(
             uuid, states, rows, policy.modes(), found, foreseen,
             request.never_refused(spec, present is not None),
             options.on_all_refused == 'least_harm',
@@ -202,7 +200,7 @@ class RequestAssessor:
         self._telling.stop()
         self.source.close()
 
-    def _capture(self, judged: judgements.SchedulingResult, spec, outcome: str) -> None:
+    def _capture(self, judged: scheduling_result.SchedulingResult, spec, outcome: str) -> None:
         if self._decisions is not None:
             self._decisions.capture(judged, spec, outcome)
 
@@ -260,12 +258,12 @@ class RequestAssessor:
         else:
             self.faults.mended('stale')
 
-    def _report(self, judged: judgements.SchedulingResult, hosts, outcome: str) -> None:
+    def _report(self, judged: scheduling_result.SchedulingResult, hosts, outcome: str) -> None:
         if self._log.isEnabledFor(logging.INFO) and hosts.any():
             self._log.info('%s', scheduling_result.refusal_text(
                 scheduling_result.refusal_content(judged, hosts, outcome)))
 
-    def _on_settled(self, found: list[pending_module.Placement], failed: list[str]) -> None:
+    def _on_settled(self, found: list[assumed_placements.Placement], failed: list[str]) -> None:
         self.pending.add(found)
         self.pending.discard(failed)
         if self._decisions is not None:
@@ -275,12 +273,12 @@ class RequestAssessor:
     def _on_superseded(self, uuids: list[str]) -> None:
         self._post([], uuids)
 
-    def _post(self, found: list[pending_module.Placement], failed: list[str]) -> None:
+    def _post(self, found: list[assumed_placements.Placement], failed: list[str]) -> None:
         """Have the siblings told; what is too much for one that does not answer is lost."""
         if self._exchange is not None:
             with self._outbox_lock:
-                self._outbox = [*self._outbox, *found][-pending_module.MOST:]
-                self._cancelled = [*self._cancelled, *failed][-pending_module.MOST:]
+                self._outbox = [*self._outbox, *found][-assumed_placements.MOST:]
+                self._cancelled = [*self._cancelled, *failed][-assumed_placements.MOST:]
         self._wake()
 
     def _wake(self) -> None:

@@ -21,7 +21,7 @@ import threading
 import time
 from typing import Callable
 
-from nova_filters import log_once as faults_module
+from nova_filters import log_once
 from nova_filters import periodic_worker
 from tracon_watcher import errors
 from tracon_watcher.messaging import protocol
@@ -76,7 +76,7 @@ class SnapshotClient:
     :param ready: called with each prepared snapshot before requests are
     """
 
-    def __init__(self, wishes: AssessmentOptions, faults: faults_module.FaultLog, log,
+    def __init__(self, wishes: AssessmentOptions, faults: log_once.FaultLog, log,
                  ready: Callable[[PreparedSnapshot], None] = lambda prepared: None) -> None:
         self.current: PreparedSnapshot | None = None
         self._wishes = wishes
@@ -222,7 +222,7 @@ class EngineSource:
     name = 'tracon-engine'
 
     def __init__(self, connect: protocol.Connect, listener: str, period: float,
-                 client: SnapshotClient, faults: faults_module.FaultLog) -> None:
+                 client: SnapshotClient, faults: log_once.FaultLog) -> None:
         self._client = client
         self._epoch: int | None = None
         self._subscriber = subscriber.Subscriber(

@@ -25,7 +25,7 @@ from nova.scheduler import filters
 from nova.scheduler import host_manager
 from nova.scheduler import weights
 
-from nova_filters import assumed_placements as pending_module
+from nova_filters import assumed_placements
 from nova_filters import interference_filter
 from nova_filters import interference_weigher
 from nova_filters import reassessment
@@ -179,7 +179,7 @@ class Ours(_Pair):
                 raise errors.TraconError('the snapshot was not read in time')
             time.sleep(0.005)
         profile = newcomer_profiles.expected(cluster.history, '', '', '')
-        self.judge.pending.add([pending_module.Placement(
+        self.judge.pending.add([assumed_placements.Placement(
             str(uuid.uuid4()), name, name, profile, limits_module.NONE, time.time())
             for name in cluster.hosts[:pending]])
 

@@ -35,7 +35,6 @@ import webob.dec
 
 from tracon_watcher.api import audits
 from tracon_watcher.api import explanations
-from tracon_watcher.api import explanations as gates
 from tracon_watcher.api import faults
 from tracon_watcher.api import hosts
 from tracon_watcher.api import metrics
@@ -139,7 +138,7 @@ class Routes:
     def __init__(self, known: states.States, records: explanations.Records,
                  enforcer: policy.Enforcer, largest: int = 1000) -> None:
         self._enforcer = enforcer
-        gate = gates.ConcurrencyLimit()
+        gate = explanations.ConcurrencyLimit()
         explained = explanations.Explanations(records, gate)
         self._all: dict[str, Callable[[Asked], Document]] = {
             'hosts': lambda asked: hosts.find(asked.request, asked.caller, known, largest),

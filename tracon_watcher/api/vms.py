@@ -21,7 +21,6 @@ import numpy as np
 import webob
 
 from tracon_watcher.api import explanations
-from tracon_watcher.api import explanations as gates
 from tracon_watcher.api import faults
 from tracon_watcher.api import parameters
 from tracon_watcher.api import policies
@@ -66,7 +65,7 @@ def find(request: webob.Request, caller: policies.Caller, known: states.States,
 
 
 def show(caller: policies.Caller, known: states.States, records: explanations.Records,
-         gate: gates.ConcurrencyLimit, uuid: str) -> Document:
+         gate: explanations.ConcurrencyLimit, uuid: str) -> Document:
     """Answer GET /v1/vms/{uuid}.
 
     :param gate: for those that work out who are a VM's culprits and victims, among all on its pool
@@ -145,7 +144,7 @@ def _counted(listed: list[Document], records: explanations.Records, state: state
             for one in listed]
 
 
-def _neighbours(state: states.State, gate: gates.ConcurrencyLimit, row: int, open_to: bool,
+def _neighbours(state: states.State, gate: explanations.ConcurrencyLimit, row: int, open_to: bool,
                 project: str | None) -> Document:
     """Return all culprits of one VM, and all its victims."""
     blamed, harmed = state.neighbours(row, gate.turn)

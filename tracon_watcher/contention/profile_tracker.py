@@ -25,7 +25,6 @@ from tracon_watcher.contention import baselines
 from tracon_watcher.contention import calibration as documents
 from tracon_watcher.contention import demand_estimator
 from tracon_watcher.contention import own_limits
-from tracon_watcher.contention import ring_buffer as levels
 from tracon_watcher.contention import ring_buffer
 
 #: Standard deviations from which on a demand is another one.
@@ -355,8 +354,8 @@ class ProfileTracker:
         something else for the second time, (m,); and whether the first time agrees, (m,).
         """
         level = self._level(rows, end)
-        distance, seen = FAR * level.scatter() + levels.LEAST, usage.characteristics
-        below = FAR * np.hypot(level.scatter(), found.deviation * found.most) + levels.LEAST
+        distance, seen = FAR * level.scatter() + ring_buffer.LEAST, usage.characteristics
+        below = FAR * np.hypot(level.scatter(), found.deviation * found.most) + ring_buffer.LEAST
         far = ((seen > level.mean + distance).astype(np.int8)
                - (found.most < level.mean - below).astype(np.int8))
         again = (far != 0) & (far == last['far'])
@@ -366,12 +365,12 @@ class ProfileTracker:
         agrees = np.abs(now - before) <= np.abs(now - level.mean) / 2
         return far, again.any(axis=1), (agrees | ~again).all(axis=1)
 
-    def _level(self, rows: IntArray, at: FloatArray) -> levels.WindowEstimate:
+    def _level(self, rows: IntArray, at: FloatArray) -> ring_buffer.WindowEstimate:
         """Return what the windows of these VMs say."""
         seconds, usage, baseline = self._window(rows, at)
-        return levels.window_estimate(seconds, usage, baseline, self._learnt,
-                                      self._state['vcpus'][rows],
-                                      self._bounds(rows, seconds.shape[1]))
+        return ring_buffer.window_estimate(seconds, usage, baseline, self._learnt,
+                                           self._state['vcpus'][rows],
+                                           self._bounds(rows, seconds.shape[1]))
 
     def _window(self, rows: IntArray, at: FloatArray,
                 ) -> tuple[FloatArray, demand_estimator.Usage, demand_estimator.Baseline]:

@@ -24,7 +24,7 @@ from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.contention import demand_estimator
 from tracon_watcher.contention import intervals
 from tracon_watcher.contention import own_limits as limits_module
-from tracon_watcher.contention import profile_tracker as demands_module
+from tracon_watcher.contention import profile_tracker
 from tracon_watcher.engine import own_limits
 from tracon_watcher.engine import state
 from tracon_watcher.engine import telemetry_health
@@ -71,7 +71,7 @@ class Collection:
     """
 
     demand: state.Demand
-    profiles: demands_module.Profiles
+    profiles: profile_tracker.Profiles
     samples: int
     learnt: int
     lost: Mapping[str, int]
@@ -89,7 +89,7 @@ class Collector:
     :param patience: seconds without a new sample after which something is wrong
     """
 
-    def __init__(self, reader: samples.Reader, demands: demands_module.ProfileTracker,
+    def __init__(self, reader: samples.Reader, demands: profile_tracker.ProfileTracker,
                  polling_interval: float, window: float, patience: float = 900.0) -> None:
         self._reader = reader
         self._demands = demands

@@ -23,14 +23,14 @@ from typing import Callable, Mapping, Protocol
 
 from tracon_watcher.engine import collector as collectors
 from tracon_watcher.engine import host_type_learner
-from tracon_watcher.engine import inventory_cache as residency_module
+from tracon_watcher.engine import inventory_cache
 from tracon_watcher.engine import leadership as leaderships
 from tracon_watcher.engine import listener
 from tracon_watcher.engine import periodic_task
 from tracon_watcher.engine import probes as probes_module
 from tracon_watcher.engine import state
 from tracon_watcher.engine.storage import lease as leases
-from tracon_watcher.engine.storage import records as learnt_values
+from tracon_watcher.engine.storage import records
 from tracon_watcher.engine import view
 from tracon_watcher.engine import view as view_module
 from tracon_watcher.inventory import cloud
@@ -93,9 +93,9 @@ class Components:
 
     leadership: leaderships.Leadership
     lease: leases.Lease
-    learnt: learnt_values.LearnedParameters
+    learnt: records.LearnedParameters
     list_cloud: Callable[[], cloud.Inventory]
-    residency: residency_module.InventoryCache
+    residency: inventory_cache.InventoryCache
     make_collector: Callable[[], collectors.Collector]
     make_publisher: Callable[[], Publisher]
     make_listener: Callable[[], listener.Hearing] | None

@@ -21,7 +21,7 @@ from typing import Any, Callable, Mapping, Protocol
 
 import oslo_messaging
 
-from tracon_watcher.engine import inventory_cache as residency_module
+from tracon_watcher.engine import inventory_cache
 from tracon_watcher import errors
 
 LOG = logging.getLogger(__name__)
@@ -152,7 +152,7 @@ class Endpoint:
     filter_rule = oslo_messaging.NotificationFilter(
         event_type=r'^(instance|aggregate|service)\.')
 
-    def __init__(self, residency: residency_module.InventoryCache,
+    def __init__(self, residency: inventory_cache.InventoryCache,
                  report: Callable[[str, Exception], None],
                  clock: Callable[[], float] = time.time) -> None:
         self._residency = residency
@@ -164,7 +164,7 @@ class Endpoint:
              metadata: Any) -> None:
         """Take a notification of priority INFO; Nova has no other that matters here."""
         try:
-            self._residency.tell(event, residency_module.unwrapped(payload), self._clock())
+            self._residency.tell(event, inventory_cache.unwrapped(payload), self._clock())
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             # Raised, it would come again and again.
             kind = (event, type(error).__name__)

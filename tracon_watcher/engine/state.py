@@ -27,7 +27,6 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer_profiles as history_module
 from tracon_watcher.placement import newcomer_profiles
 
 #: Metadata of a host aggregate.
@@ -235,7 +234,7 @@ def _history(inventory: cloud.Inventory, demand: Demand) -> dict[str, newcomer_p
              if uuid in inventory.servers
              and inventory.servers[uuid].vm_state not in vm_states.IDLE]
     rows = [row for row, _kind in known]
-    return history_module.learn_profiles(
+    return newcomer_profiles.learn_profiles(
         demand.profiles[rows], demand.deviation[rows], [kind for _row, kind in known],
         _LEAST_OF_A_KIND, np.array([demand.waits(row) for row in rows]),
         np.array([demand.waits_for_storage(row) for row in rows]))

@@ -23,7 +23,7 @@ from tracon_watcher import document
 from tracon_watcher import errors
 from tracon_watcher.messaging import chunked_payload
 from tracon_watcher.messaging import protocol
-from tracon_watcher.placement import snapshot_lines as lines_module
+from tracon_watcher.placement import snapshot_lines
 
 #: What the engine answers when it may succeed later: its database does not answer, or another
 #: engine takes the lead. Names, since errors come as such over the wire.
@@ -81,7 +81,7 @@ def identity(fields: document.Fields) -> Identity:
 
     :raises tracon_watcher.errors.InvalidDocument: when they are none
     """
-    return lines_module.whole(fields, 'epoch'), lines_module.whole(fields, 'version')
+    return snapshot_lines.whole(fields, 'epoch'), snapshot_lines.whole(fields, 'version')
 
 
 def announcement(content: Any, source: str) -> SnapshotHead:

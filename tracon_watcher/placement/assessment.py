@@ -25,7 +25,7 @@ from tracon_watcher import characteristics
 from tracon_watcher.characteristics import BoolArray, FloatArray, IO, IntArray, RESPONSES
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer_profiles as newcomers
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
 from tracon_watcher import tie_breaking
 
@@ -96,7 +96,7 @@ class Assessment:
     """
 
     cluster: cluster_module.ClusterState
-    newcomer: newcomers.Profile
+    newcomer: newcomer_profiles.Profile
     status: IntArray
     log_response: FloatArray
     score: FloatArray
@@ -110,7 +110,7 @@ class Assessment:
 
     @classmethod
     def unknown(cls, cluster: cluster_module.ClusterState, status: IntArray,
-                newcomer: newcomers.Profile) -> Assessment:
+                newcomer: newcomer_profiles.Profile) -> Assessment:
         """Return an assessment into which nothing has been reckoned yet."""
         count = len(cluster.hosts)
         return cls(cluster, newcomer, status.copy(), np.full((2, count), np.nan),
@@ -341,7 +341,7 @@ class Assessor:
         self.law = queues.Queues(cluster, np.flatnonzero(self.status == Status.KNOWN),
                                  settings.learnt, settings.pools)
 
-    def assess(self, newcomer: newcomers.Profile,
+    def assess(self, newcomer: newcomer_profiles.Profile,
                limits: Sequence[limits_module.Limits] | limits_module.Limits = limits_module.NONE,
                now: float | None = None, pool: int = -1,
                remote: bool = True, felt: bool = True) -> Assessment:

@@ -32,7 +32,7 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import attribution
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer_profiles as newcomers
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import storage_backends
 from tracon_watcher import tie_breaking
 
@@ -113,7 +113,7 @@ class CounterfactualSearch:
     :param most: times that hosts are judged again in all; a millisecond or two each
     """
 
-    def __init__(self, assessor: assessment.Assessor, profile: newcomers.Profile,
+    def __init__(self, assessor: assessment.Assessor, profile: newcomer_profiles.Profile,
                  limits: Callable[[int], limits_module.Limits], vm: str | None = None,
                  now: float | None = None, most: int = 1500) -> None:
         self._assessor = assessor

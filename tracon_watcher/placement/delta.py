@@ -27,7 +27,6 @@ from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import snapshot
 from tracon_watcher.placement import snapshot_lines
-from tracon_watcher.placement import snapshot_lines as lines_module
 
 
 def patched(state: cluster_module.ClusterState, fresh: cluster_module.ClusterState,
@@ -154,7 +153,7 @@ class WrongBase(errors.TraconError):
 
 def encode(old: snapshot.Snapshot, new: snapshot.Snapshot) -> Iterator[str]:
     """Yield the lines of the delta from one snapshot to another, each with its line feed."""
-    return lines_module.sealed(_contents(old, new))
+    return snapshot_lines.sealed(_contents(old, new))
 
 
 def apply(base: snapshot.Snapshot, lines: Iterable[str], source: str) -> snapshot.Snapshot:
@@ -164,9 +163,9 @@ def apply(base: snapshot.Snapshot, lines: Iterable[str], source: str) -> snapsho
     :raises WrongBase: when it starts from another snapshot
     :raises tracon_watcher.errors.InvalidDocument: naming line, field and value
     """
-    with lines_module.bounded(source):
+    with snapshot_lines.bounded(source):
         reader = _Reader(base, source)
-        for fields in lines_module.unsealed(lines, source, _REMEDY):
+        for fields in snapshot_lines.unsealed(lines, source, _REMEDY):
             reader.take(fields)
         return reader.finish()
 
@@ -237,9 +236,9 @@ def _contents(old: snapshot.Snapshot, new: snapshot.Snapshot) -> Iterator[dict[s
               'maximum_age_seconds': new.maximum_age_seconds,
               'hosts': len(cluster.hosts), 'vms': len(cluster.uuids)}
     if new.learnt:
-        header['learnt'] = lines_module.of_learnt(new.learnt)
+        header['learnt'] = snapshot_lines.of_learnt(new.learnt)
     if new.pools:
-        header['pools'] = lines_module.of_learnt(new.pools)
+        header['pools'] = snapshot_lines.of_learnt(new.pools)
     present = frozenset(cluster.hosts)
     removed = [name for name in old.cluster.hosts if name not in present]
     order = [name for name in old.cluster.hosts if name in present]
@@ -251,14 +250,14 @@ def _contents(old: snapshot.Snapshot, new: snapshot.Snapshot) -> Iterator[dict[s
         header['updated_at'] = common
     yield header
     for index in np.flatnonzero(changed).tolist():
-        yield lines_module.of_host(cluster, index)
+        yield snapshot_lines.of_host(cluster, index)
     if removed:
         yield {'removed': removed}
     if times is not None:
         yield {'times': times}
     for key, profile in cluster.history.items():
         if not _same(old.cluster.history.get(key), profile):
-            yield lines_module.of_history(key, profile)
+            yield snapshot_lines.of_history(key, profile)
     forgotten = [key for key in old.cluster.history if key not in cluster.history]
     if forgotten:
         yield {'forgotten': forgotten}
@@ -322,7 +321,7 @@ class _Reader:
             for key in fields.strings('forgotten'):
                 self._history.pop(key, None)
         elif fields.has('history'):
-            key, profile = lines_module.history(fields)
+            key, profile = snapshot_lines.history(fields)
             self._history[key] = profile
 
     def finish(self) -> snapshot.Snapshot:
@@ -344,8 +343,8 @@ class _Reader:
             if header.number(name) != count:
                 header.refuse(name, count, f'{header.raw(name)} are stated; {_REMEDY}')
         return snapshot.Snapshot(cluster, header.number('maximum_age_seconds', 1),
-                                 self._identity[0], lines_module.learnt(header),
-                                 lines_module.pools(header))
+                                 self._identity[0], snapshot_lines.learnt(header),
+                                 snapshot_lines.pools(header))
 
     def _updated_at(self, header: document.Fields,
                     cluster: cluster_module.ClusterState) -> FloatArray:
@@ -367,9 +366,10 @@ class _Reader:
 
     def _start(self, fields: document.Fields) -> None:
         fields.string('schema', (SCHEMA,))
-        base = fields.array('base', (2,), 0, lines_module.LARGEST_WHOLE)
+        base = fields.array('base', (2,), 0, snapshot_lines.LARGEST_WHOLE)
         start = int(base[0]), int(base[1])
         if start != self._base.identity:
             raise WrongBase(fields.source, start, self._base.identity)
-        self._identity = lines_module.whole(fields, 'epoch'), lines_module.whole(fields, 'version')
+        self._identity = snapshot_lines.whole(fields,
+                                              'epoch'), snapshot_lines.whole(fields, 'version')
         self._header = fields

@@ -23,7 +23,7 @@ from tracon_watcher.characteristics import COUNT, FloatArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import counterfactual
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer_profiles as newcomers
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import storage_backends
 from tracon_watcher import tie_breaking
 
@@ -333,20 +333,20 @@ def _limits_document(limits: limits_module.Limits) -> Document:
             'min_iops_ratio': limits.min_iops_ratio or None}
 
 
-def _profile(content: object) -> newcomers.Profile | None:
+def _profile(content: object) -> newcomer_profiles.Profile | None:
     if not isinstance(content, Mapping):
         return None
     values = [_array(content.get(name)) for name in ('mean', 'deviation')]
     if values[0] is None:
         return None
     storage_wait, weight = (_number(content.get(name)) for name in ('storage_wait', 'cpu_weight'))
-    return newcomers.Profile(values[0], np.zeros(COUNT) if values[1] is None else values[1],
-                             source=str(content.get('source')),
-                             apart=content.get('apart') is True,
-                             own_wait=_number(content.get('own_wait')) or 0.0,
-                             vcpus=int(_number(content.get('vcpus')) or 1),
-                             storage_wait=math.nan if storage_wait is None else storage_wait,
-                             cpu_weight=1.0 if weight is None else weight)
+    return newcomer_profiles.Profile(
+        values[0], np.zeros(COUNT) if values[1] is None else values[1],
+        source=str(content.get('source')), apart=content.get('apart') is True,
+        own_wait=_number(content.get('own_wait')) or 0.0,
+        vcpus=int(_number(content.get('vcpus')) or 1),
+        storage_wait=math.nan if storage_wait is None else storage_wait,
+        cpu_weight=1.0 if weight is None else weight)
 
 
 def _array(content: object) -> FloatArray | None:

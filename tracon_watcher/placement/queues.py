@@ -40,8 +40,8 @@ import numpy as np
 from tracon_watcher import characteristics
 from tracon_watcher.characteristics import BoolArray, CPU, FloatArray, IntArray, IO
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.placement import current_interference as own_waits
-from tracon_watcher.placement import newcomer_profiles as newcomers
+from tracon_watcher.placement import current_interference
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import storage_backends
 from tracon_watcher.queueing import capacity
 from tracon_watcher.queueing import network
@@ -164,7 +164,7 @@ class Newcomer:
     :param felt: whether its I/O is among that of the pool already
     """
 
-    newcomer: newcomers.Profile
+    newcomer: newcomer_profiles.Profile
     pool: int = -1
     felt: bool = True
 
@@ -470,7 +470,8 @@ class Queues:
         shared, weight = (busy, newcomer.cpu_weight) if newcomer.cpu_weight > 0.0 else (0.0, 1.0)
         own, others = self._prepared.with_newcomer(
             network.Newcomer(newcomer.vcpus, shared / longer, weight, **disk), residents)
-        whole = own_waits.beyond_own_wait(np.log(own * longer), newcomer.own_wait or None)
+        whole = current_interference.beyond_own_wait(np.log(own * longer),
+                                                     newcomer.own_wait or None)
         guessed = np.full(len(own), rate >= characteristics.MINIMUM_IOPS and math.isnan(share))
         work = _of_work(whole, _busy(np.full(len(own), busy), waited, guessed))
         return (np.stack([work, whole]) + float(mean.any()) * self._contention,
@@ -484,7 +485,8 @@ class Queues:
         :param longer: (…, m) and on account of pools
         :param rows: (m,) places in ``residents``
         """
-        log_response = own_waits.beyond_own_wait(np.log(whole * longer), self._own_wait[rows])
+        log_response = current_interference.beyond_own_wait(np.log(whole * longer),
+                                                            self._own_wait[rows])
         felt = self._felt[:, rows]
         return np.stack([_of_work(log_response, self._busy[rows]) + felt[0],
                          np.where(self._does_io[rows], log_response + felt[1], np.nan)])

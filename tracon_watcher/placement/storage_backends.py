@@ -20,7 +20,7 @@ import numpy as np
 
 from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.placement import newcomer_profiles as newcomers
+from tracon_watcher.placement import newcomer_profiles
 
 
 def is_local(cluster: cluster_module.ClusterState) -> BoolArray:
@@ -63,8 +63,8 @@ def is_one_pool(cluster: cluster_module.ClusterState) -> bool:
         domains[0] >= 0 and not is_local(cluster)[domains[0]])
 
 
-def felt(cluster: cluster_module.ClusterState, profile: newcomers.Profile,
-         on_volume: bool) -> newcomers.Profile:
+def felt(cluster: cluster_module.ClusterState, profile: newcomer_profiles.Profile,
+         on_volume: bool) -> newcomer_profiles.Profile:
     """Return a newcomer's demand as it is felt where it is placed.
 
     The I/O of one that boots from a volume is felt on the volume's pool, whichever host it comes
@@ -79,7 +79,7 @@ def felt(cluster: cluster_module.ClusterState, profile: newcomers.Profile,
 
 
 def brought(cluster: cluster_module.ClusterState, uuid: str,
-            profile: newcomers.Profile) -> str | None:
+            profile: newcomer_profiles.Profile) -> str | None:
     """Return the storage backend that a VM brings along to a host; None: it takes the host's own.
 
     Of one that the state shows it is the pool it is on. One that is on a volume, of which nothing

@@ -31,7 +31,7 @@ from tracon_watcher import errors
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer_profiles
-from tracon_watcher.placement import snapshot_lines as columns_module
+from tracon_watcher.placement import snapshot_lines
 
 REQUIRED = ('host', 'uuid') + NAMES
 OPTIONAL = ('host_type', 'storage', 'updated_at', 'cores', 'vcpus', 'storage_wait', 'project',
@@ -87,7 +87,7 @@ def build(found: csv_table.Table, now: float,
 
 
 def _whole(row: csv_table.Row, name: str) -> int | None:
-    return row.whole(name, 1, columns_module.MOST) if row.text(name) else None
+    return row.whole(name, 1, snapshot_lines.MOST) if row.text(name) else None
 
 
 def _time(row: csv_table.Row, name: str, default: float) -> float:

@@ -37,7 +37,7 @@ from nova_filters import log_once  # noqa: E402
 from nova_filters import periodic_worker  # noqa: E402
 from nova_filters import policy  # noqa: E402
 from nova_filters import reassessment  # noqa: E402
-from nova_filters import request_assessor as judges  # noqa: E402
+from nova_filters import request_assessor  # noqa: E402
 from nova_filters import snapshot_client  # noqa: E402
 from tests.unit.nova_filters import base  # noqa: E402
 from tests.unit.placement import test_delta  # noqa: E402
@@ -110,7 +110,7 @@ def locks():
         path = os.path.join(folder, 'snapshot.jsonl')
         content = test_delta.state()
         snapshot.write(path, content.cluster)
-        judge = judges.RequestAssessor(policy.Options(
+        judge = request_assessor.RequestAssessor(policy.Options(
             path, mode='weigh', initial_wait_seconds=60.0, pending_directory=folder,
             maximum_age_seconds=1e12), log)
         told = []

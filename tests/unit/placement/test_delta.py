@@ -28,7 +28,7 @@ from tracon_watcher.placement import delta
 from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
 from tracon_watcher.placement import snapshot
-from tracon_watcher.placement import snapshot_lines as lines_module
+from tracon_watcher.placement import snapshot_lines
 
 VM = np.array([100.0, 50.0, 0.4, 0.1])
 
@@ -121,7 +121,7 @@ class TestDelta(unittest.TestCase):
         for part in (lines[0], lines[0]['learnt'][synthetic.HOST_TYPE], lines[1],
                      lines[1]['vms'][0]):
             part['weather'] = 'fine'
-        found = delta.apply(old, lines_module.sealed([*lines, {'weather': 'fine'}]), 'it')
+        found = delta.apply(old, snapshot_lines.sealed([*lines, {'weather': 'fine'}]), 'it')
         snapshots.same(self, new, found)
         self.assertEqual(1.5, found.learnt[synthetic.HOST_TYPE].gain)
 

@@ -31,7 +31,7 @@ from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
 from tracon_watcher.placement import snapshot
-from tracon_watcher.placement import snapshot_lines as lines_module
+from tracon_watcher.placement import snapshot_lines
 
 VM = np.array([100.0, 50.0, 0.4, 0.1])
 
@@ -170,7 +170,7 @@ class Written(unittest.TestCase):
                 (-2, lambda content: content.update(weather='fine'))):
             with self.subTest(line=line):
                 self.write()
-                lines = lines_module.sealed(
+                lines = snapshot_lines.sealed(
                     json.loads(one) for one in self.edited(line, change)[:-1])
                 self.path.write_text(''.join(lines))
                 found = snapshot.read(self.path)
@@ -217,7 +217,7 @@ class Written(unittest.TestCase):
 
     def test_twice_the_same_vm(self):
         lines = [json.loads(line.replace('"far"', '"new"')) for line in self.lines()[:-1]]
-        self.refused(lines_module.sealed(lines), 'VM new occurs twice')
+        self.refused(snapshot_lines.sealed(lines), 'VM new occurs twice')
 
     @hypothesis.given(snapshots.built())
     @hypothesis.settings(deadline=None)

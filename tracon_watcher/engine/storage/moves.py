@@ -21,7 +21,7 @@ from typing import Any, Mapping, Sequence
 
 import sqlalchemy as sa
 
-from tracon_watcher.engine import sequential_test as judgement
+from tracon_watcher.engine import sequential_test
 from tracon_watcher.engine.storage import database as databases
 from tracon_watcher.engine.storage import lease
 from tracon_watcher.engine.storage import records
@@ -51,11 +51,11 @@ class Kinds:
     def __init__(self, database: databases.Database) -> None:
         self._database = database
 
-    def standings(self) -> dict[str, judgement.Standing]:
+    def standings(self) -> dict[str, sequential_test.Standing]:
         """Return what is known, by kind."""
         rows = self._database.read(
             lambda connection: connection.execute(_select()).all())
-        return {row.kind: judgement.Standing(*row[1:]) for row in rows}
+        return {row.kind: sequential_test.Standing(*row[1:]) for row in rows}
 
     def suspended(self, now: float) -> list[Suspension]:
         """Return the kinds that are suspended now, ordered by name.
@@ -82,15 +82,15 @@ class Kinds:
 
 
 def note(connection: sa.Connection, kind: str, verdict: str, now: float,
-         backoff: judgement.SuspensionRule) -> Suspension | None:
+         backoff: sequential_test.SuspensionRule) -> Suspension | None:
     """Take one more judged move down inside of a fenced transaction.
 
     :return: the suspension that it leads to, None for none
     """
     row = connection.execute(_select().where(
         tables.KINDS.c.kind == kind).with_for_update()).one_or_none()
-    before = judgement.Standing() if row is None else judgement.Standing(*row[1:])
-    after = judgement.follow(before, verdict, now, backoff)
+    before = sequential_test.Standing() if row is None else sequential_test.Standing(*row[1:])
+    after = sequential_test.follow(before, verdict, now, backoff)
     values = dataclasses.asdict(after)
     if row is None:
         connection.execute(sa.insert(tables.KINDS).values(kind=kind, **values))

@@ -23,7 +23,7 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 import sqlalchemy as sa
 
-from tracon_watcher.engine import sequential_test as judgement
+from tracon_watcher.engine import sequential_test
 from tracon_watcher.engine.storage import database as databases
 from tracon_watcher.engine.storage import lease
 from tracon_watcher.engine.storage import moves
@@ -66,7 +66,7 @@ class Outcomes:
     """
 
     def __init__(self, database: databases.Database, cost: float,
-                 backoff: judgement.SuspensionRule) -> None:
+                 backoff: sequential_test.SuspensionRule) -> None:
         self._database = database
         self._cost = cost
         self._backoff = backoff
@@ -103,7 +103,8 @@ class Outcomes:
             columns.due_at >= since, columns.delay == min(moves.DELAYS),
             columns.verdict.is_not(None)).group_by(columns.verdict)
         found = self._database.read(lambda connection: connection.execute(counted).all())
-        return dict.fromkeys(judgement.VERDICTS, 0) | {verdict: count for verdict, count in found}
+        return dict.fromkeys(sequential_test.VERDICTS,
+                             0) | {verdict: count for verdict, count in found}
 
     def record(self, term: lease.Term, outcome: Outcome, move: moves.MoveRecord,
                slowdowns: Mapping[str, float], now: float) -> moves.Suspension | None:
@@ -137,8 +138,8 @@ class Outcomes:
                 return None, None
             earlier = connection.scalar(sa.select(sa.func.count()).where(
                 columns.move == move.id, columns.id != outcome.id,
-                columns.verdict.in_((judgement.HELPED, judgement.DID_NOT_HELP))))
-            if verdict == judgement.UNKNOWN or earlier:
+                columns.verdict.in_((sequential_test.HELPED, sequential_test.DID_NOT_HELP))))
+            if verdict == sequential_test.UNKNOWN or earlier:
                 return verdict, None
             return verdict, moves.note(connection, move.kind, verdict, now, self._backoff)
 
@@ -158,11 +159,11 @@ class Outcomes:
         now = np.array([seen[one.vm] for one in move.effects])
         observed, before, after = np.array(
             [(one.observed, one.before, one.after) for one in move.effects]).T
-        measured = judgement.gain(observed, now)
+        measured = sequential_test.gain(observed, now)
         known = np.isfinite(observed) & np.isfinite(now)
-        predicted = judgement.gain(np.where(known, before, np.nan), after)
+        predicted = sequential_test.gain(np.where(known, before, np.nan), after)
         return {'predicted': predicted, 'measured': measured, 'error': measured - predicted,
-                'verdict': judgement.verdict(measured, self._cost)}
+                'verdict': sequential_test.verdict(measured, self._cost)}
 
     def _select(self, *conditions: sa.ColumnElement[bool], order: sa.ColumnElement[Any],
                 limit: int) -> list[Outcome]:

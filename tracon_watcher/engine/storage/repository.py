@@ -20,7 +20,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tracon_watcher.engine import sequential_test as judgement
+from tracon_watcher.engine import sequential_test
 from tracon_watcher.engine.storage import database as databases
 from tracon_watcher.engine.storage import decisions
 from tracon_watcher.engine.storage import lease
@@ -112,7 +112,7 @@ class Storage:
 
     def __init__(self, database: databases.Database,
                  cooldown_rule: cooldown.Rule = cooldown.Rule(),
-                 backoff: judgement.SuspensionRule = judgement.SuspensionRule(),
+                 backoff: sequential_test.SuspensionRule = sequential_test.SuspensionRule(),
                  move_cost: float = plan.Parameters().migration_cost) -> None:
         self.database = database
         self.lease = lease.Lease(database)
