@@ -29,13 +29,11 @@ from nova_filters import assumed_placements
 from nova_filters import log_once
 from nova_filters import periodic_worker
 from nova_filters import policy as policies
-from nova_filters import reassessment
 from nova_filters import scheduling_result
 from nova_filters import snapshot_client
 from tracon_watcher.characteristics import IntArray, RESPONSES
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
 from tracon_watcher import tie_breaking
 
@@ -44,24 +42,6 @@ SETTLED = 'tracon-decision-settled/1'
 #: Hosts of a document at most: so many of the best, and so many of the worst that were refused.
 HOSTS = 25
 _DIGITS = 6
-
-
-@dataclasses.dataclass(frozen=True)
-class Circumstances:
-    """What a judgement was made of.
-
-    :param at: seconds since the epoch
-    :param snapshot: epoch and version
-    :param part: hosts that differed from the snapshot, None where none did
-    :param pool: see :meth:`tracon_watcher.placement.assessment.Assessor.assess`
-    """
-
-    at: float
-    snapshot: tuple[int, int]
-    newcomer: newcomer_profiles.Profile
-    assessor: assessment.Assessor
-    part: reassessment.Reassessment | None
-    pool: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,12 +61,6 @@ class CapturedDecision:
     outcome: str
     judged: scheduling_result.SchedulingResult
     names: dict[int, str]
-
-    @property
-    def circumstances(self) -> Circumstances:
-        """What the judgement was made of."""
-        made: Circumstances = self.judged.circumstances
-        return made
 
 
 #: Log responses of a host's residents before and after, by response and uuid.
@@ -110,7 +84,7 @@ def to_document(captured: CapturedDecision) -> dict[str, Any]:
     worst = worst[:HOSTS]
     chosen = np.concatenate([best, worst])
     residents = _residents(captured, judged.rows[chosen])
-    made = captured.circumstances
+    made = captured.judged.inputs
     ranks: list[int | None] = [*range(1, len(best) + 1), *[None] * len(worst)]
     return {
         'schema': SCHEMA, 'id': captured.id, 'request': captured.request, 'vm': judged.uuid,
@@ -144,7 +118,7 @@ def _host(captured: CapturedDecision, position: int, status: int, refused: bool,
     judged, found = captured.judged, captured.judged.assessment
     row = int(judged.rows[position])
     name = (captured.names[position] if row < 0
-            else captured.circumstances.assessor.cluster.hosts[row])
+            else captured.judged.inputs.assessor.cluster.hosts[row])
     said: dict[str, Any] = {
         'host': name, 'mode': policies.Mode(judged.modes[position]).name.lower(),
         'status': assessment.Status(status).name.lower(), 'refused': refused,
@@ -190,7 +164,7 @@ def _residents(captured: CapturedDecision, rows: IntArray) -> dict[int, _Residen
     """Predict once more what the residents of some hosts of the snapshot suffer."""
     if captured.judged.assessment is None:
         return {}
-    made = captured.circumstances
+    made = captured.judged.inputs
     wanted = {int(row) for row in rows if row >= 0}
     changed = {} if made.part is None else {
         place: row for place, row in enumerate(made.part.hosts) if row in wanted}

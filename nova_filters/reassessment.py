@@ -46,10 +46,8 @@ def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomer_profile
              limits: limits_module.Limits | list[limits_module.Limits],
              changes: dict[int, instance_changes.HostChange],
              expected: dict[int, instance_changes.Arrivals],
-             now: float,
-             recall: AssessmentCache | None = None,
-             parts: list[Reassessment] | None = None) -> tuple[assessment.Assessment,
-                                                               assessment.Assessment]:
+             now: float, cache: AssessmentCache | None = None
+             ) -> tuple[assessment.Assessment, assessment.Assessment, Reassessment | None]:
     """Assess a newcomer on the snapshot and on what is known beyond it.
 
     A VM that the snapshot shows is taken off the host where it is: it is never part of its own
@@ -60,9 +58,9 @@ def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomer_profile
     :param limits: the same for all hosts, or one for each host of the cluster
     :param changes: by host index
     :param expected: VMs that will most likely take the host, by host index and uuid
-    :param recall: of assessments by the snapshot alone
-    :param parts: gets the hosts that differ from the snapshot, if there are any
-    :returns: the assessment without and with those; one object when there are none
+    :param cache: of assessments by the snapshot alone
+    :returns: the assessment without and with those, one object when there are none; and the hosts
+        that differ from the snapshot, None when there are none
     """
     cluster = assessor.cluster
     present = cluster.resident_index.get(uuid)
@@ -72,15 +70,13 @@ def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomer_profile
         host = int(cluster.host[present])
         old = changes.get(host, instance_changes.HostChange())
         changes[host] = instance_changes.HostChange(old.gone | {uuid}, old.arrived)
-    if recall is not None and present is None:
-        result = recall.assess(assessor, profile, limits, now)
+    if cache is not None and present is None:
+        result = cache.assess(assessor, profile, limits, now)
     else:
         result = assessor.assess(profile, limits, now, pool)
     part = _replace(result, assessor, profile, limits, changes, now, present)
-    if parts is not None and part is not None:
-        parts.append(part)
     if not expected:
-        return result, result
+        return result, result, part
     foreseen = result.copy()
     nothing = instance_changes.HostChange()
     again = {index: instance_changes.HostChange(changes.get(index, nothing).gone,
@@ -90,7 +86,7 @@ def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomer_profile
     if present is not None:
         again.setdefault(host, changes[host])       # it is nowhere part of its own background
     _replace(foreseen, assessor, profile, limits, again, now, present)
-    return result, foreseen
+    return result, foreseen, part
 
 
 def outdated(assessor: assessment.Assessor,

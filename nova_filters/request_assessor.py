@@ -68,10 +68,11 @@ class RequestAssessor:
         self._clock = clock
         self.faults = log_once.FaultLog(log)
         self.pending = assumed_placements.AssumedPlacements(options.pending_expiry_seconds)
-        self._recall = reassessment.AssessmentCache()
+        self._cache = reassessment.AssessmentCache()
+        self._results = scheduling_result.SchedulingResultCache()
         self.snapshots = snapshot_client.SnapshotClient(
             _wishes(options), self.faults, log,
-            lambda prepared: self._recall.prepare(
+            lambda prepared: self._cache.prepare(
                 prepared.assessor, self.options.limits, self._clock()))
         self.source: snapshot_client.FileSource | snapshot_client.EngineSource
         self._decisions: decision_record.DecisionQueue | None = None
@@ -109,7 +110,7 @@ class RequestAssessor:
         judged = self.judge(spec, states)
         if judged is None:
             return states
-        scheduling_result.hand_over(spec, judged)
+        self._results.keep(spec, judged)
         out = judged.taken_out()
         left = judged.without(out) if out.any() else states
         if not judged.alternates:
@@ -131,7 +132,7 @@ class RequestAssessor:
 
     def weights(self, states: list, spec) -> list[float]:
         """Return a weight for each HostState, for the weigher."""
-        judged = scheduling_result.take_over(spec)
+        judged = self._results.take(spec)
         if judged is None:
             judged = self.judge(spec, states)
             if judged is not None and not judged.alternates:
@@ -170,16 +171,15 @@ class RequestAssessor:
         present = cluster.resident_index.get(uuid)
         profile = self._profile(assessor, spec, uuid)
         limits, limits_at = self._limits(policy, spec, rows, len(cluster.hosts), options)
-        found = foreseen = None
-        parts: list[reassessment.Reassessment] = []
+        found = foreseen = part = None
         if profile.known:
             if stale.any() and stale[rows[rows >= 0]].all():
                 found = foreseen = reassessment.outdated(assessor, profile)
             else:
-                found, foreseen = reassessment.reassess(
+                found, foreseen, part = reassessment.reassess(
                     assessor, uuid, profile, limits, changes,
                     self._residency.expected(cluster, self.pending, uuid, now, stale), now,
-                    self._recall, parts)
+                    self._cache)
         alternates = self._choices.chosen(spec, uuid)
         if not alternates:
             self._choices.watch(spec, uuid, states, hosts.counts, profile, limits_at, now)
@@ -189,9 +189,8 @@ class RequestAssessor:
             uuid, states, rows, policy.modes(), found, foreseen,
             request.never_refused(spec, present is not None),
             options.on_all_refused == 'least_harm',
-            decision_record.Circumstances(now, prepared.content.identity, profile, assessor,
-                                          parts[0] if parts else None,
-                                          storage_backends.pool_of(cluster, present)),
+            scheduling_result.AssessmentInputs(now, prepared.content.identity, profile, assessor,
+                                               part, storage_backends.pool_of(cluster, present)),
             alternates)
 
     def close(self) -> None:

@@ -24,8 +24,10 @@ import weakref
 import numpy as np
 
 from nova_filters import policy as policies
+from nova_filters import reassessment
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher import tie_breaking
 
 WORST = 10
@@ -91,6 +93,24 @@ def as_weighed(weights: FloatArray) -> FloatArray:
     return np.round(weights, _DECIMALS)
 
 
+@dataclasses.dataclass(frozen=True)
+class AssessmentInputs:
+    """The inputs of one assessment of a request.
+
+    :param at: seconds since the epoch
+    :param snapshot: epoch and version
+    :param part: hosts that differed from the snapshot, None where none did
+    :param pool: see :meth:`tracon_watcher.placement.assessment.Assessor.assess`
+    """
+
+    at: float
+    snapshot: tuple[int, int]
+    newcomer: newcomer_profiles.Profile
+    assessor: assessment.Assessor
+    part: reassessment.Reassessment | None
+    pool: int
+
+
 @dataclasses.dataclass
 class SchedulingResult:
     """The judgement of one instance's placement on the n hosts of a request.
@@ -102,7 +122,6 @@ class SchedulingResult:
     :param foreseen: by which hosts are weighed: the same, with the VMs of requests whose host is
         not known yet on those that they will most likely take. No host is refused for these.
     :param exempt: whether the request is a move or names its host, and is never refused
-    :param circumstances: see :class:`nova_filters.decision_record.Circumstances`
     :param alternates: whether the instance has its host, so that Nova asks once more only for
         where else it could be built: of such a request nothing is recorded
     """
@@ -115,7 +134,7 @@ class SchedulingResult:
     foreseen: assessment.Assessment | None
     exempt: bool
     least_harm: bool
-    circumstances: Any = None
+    inputs: AssessmentInputs | None = None
     alternates: bool = False
     _left: tuple[list, IntArray] | None = None
 
@@ -229,21 +248,25 @@ class SchedulingResult:
         return result
 
 
-# RequestSpecs are told apart by identity; a reference that has died marks what can be forgotten.
-_given: dict[int, tuple[weakref.ref, SchedulingResult]] = {}
-_lock = threading.Lock()
+class SchedulingResultCache:
+    """Results that the filter hands to the weigher, which Nova calls next with the same request.
 
+    RequestSpecs are told apart by identity; a reference that has died marks what can be forgotten.
+    """
 
-def hand_over(spec, judged: SchedulingResult) -> None:
-    """Keep the judgement of a RequestSpec until it is taken, or the spec is gone."""
-    with _lock:
-        for key in [key for key, (ref, _judged) in _given.items() if ref() is None]:
-            del _given[key]
-        _given[id(spec)] = (weakref.ref(spec), judged)
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[weakref.ref, SchedulingResult]] = {}
+        self._lock = threading.Lock()
 
+    def keep(self, spec, judged: SchedulingResult) -> None:
+        """Keep the result of a RequestSpec until it is taken, or the spec is gone."""
+        with self._lock:
+            for key in [key for key, (ref, _judged) in self._kept.items() if ref() is None]:
+                del self._kept[key]
+            self._kept[id(spec)] = (weakref.ref(spec), judged)
 
-def take_over(spec) -> SchedulingResult | None:
-    """Return it, once: Nova filters and weighs again for each instance of a request."""
-    with _lock:
-        ref, judged = _given.pop(id(spec), (None, None))
-    return judged if ref is not None and ref() is spec else None
+    def take(self, spec) -> SchedulingResult | None:
+        """Return it, once: Nova filters and weighs again for each instance of a request."""
+        with self._lock:
+            ref, judged = self._kept.pop(id(spec), (None, None))
+        return judged if ref is not None and ref() is spec else None

@@ -163,7 +163,7 @@ def scheduled():
         of_request = scheduling_result.SchedulingResult(
             'asked', states, np.arange(count), np.full(count, int(policy.Mode.ENFORCE)), judged,
             judged, False, False)
-        of_request.circumstances = types.SimpleNamespace(
+        of_request.inputs = types.SimpleNamespace(
             at=NOW, snapshot=(1, 1), newcomer=profile, assessor=assessor, part=None, pool=-1)
         weights = of_request.weights_of(states)
         written = decision_record.to_document(decision_record.CapturedDecision(

@@ -212,7 +212,7 @@ class BootFromVolumeTest(base.JudgeCase):
         spec = base.request_spec(self.SPECS, is_bfv=True)
         spec.instance_uuid = vm
         found = judge.judge(spec, [base.host_state('a', ['vm']), base.host_state('b')])
-        self.assertTrue(found.circumstances.newcomer.apart)
+        self.assertTrue(found.inputs.newcomer.apart)
 
     def test_no_disk_io_of_its_neighbours_is_felt_on_a_volume(self):
         self.write({}, self.IO * [1, 1, 6, 5], more=self.hosts(cluster.LOCAL),
@@ -524,7 +524,7 @@ class StaleTest(base.JudgeCase):
         self.passing()
         self.come_and_go()
         judged = self.found.judge(base.request_spec(), self.states)
-        self.assertEqual([0, 1], judged.circumstances.part.hosts)
+        self.assertEqual([0, 1], judged.inputs.part.hosts)
         self.assertEqual([0, 0, assessment.Status.STALE], judged.assessment.status.tolist())
 
     def test_stored_changes_expire(self):
