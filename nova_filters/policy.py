@@ -17,12 +17,13 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
+import operator
 
 import numpy as np
 
 from nova_filters import log_once
 from nova_filters import request as hosts_module
-from tracon_watcher.characteristics import IntArray
+from tracon_watcher.characteristics import IntArray, RESPONSES
 from tracon_watcher.conf import nova_filters as conf_module
 from tracon_watcher.placement import limits as limits_module
 
@@ -76,6 +77,8 @@ class Mode(enum.IntEnum):
 
 
 MODES = {mode.name.lower(): mode for mode in Mode}
+#: Field of :class:`~tracon_watcher.placement.limits.Limits` that holds the limit of a response.
+_LIMIT_FIELDS = dict(zip(RESPONSES, ('max_slowdown', 'min_iops_ratio')))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,10 +170,41 @@ def of_flavor(spec, faults: log_once.FaultLog) -> limits_module.Limits:
     return _limits(f'flavor {spec.flavor.name}', spec.flavor.extra_specs or {}, faults)
 
 
+def mode_aggregates(aggregates, mode: int) -> list[str]:
+    """Return the names of the aggregates that state the mode of a host, sorted.
+
+    :param aggregates: of the host
+    :param mode: :class:`Mode` that holds on it
+    :returns: empty when no aggregate states a mode
+    """
+    return sorted(one.name for one in aggregates if _mode(one.metadata) == mode)
+
+
+def limit_aggregates(aggregates, response: str, flavor: limits_module.Limits) -> list[str]:
+    """Return the names of the aggregates that state a newcomer's limit on a host, sorted.
+
+    :param aggregates: of the host
+    :param response: ``slowdown`` or ``iops_ratio``
+    :param flavor: limits that the newcomer's flavor states, which come first
+    :returns: empty when the flavor states this limit, and when no aggregate does
+    """
+    limit = operator.attrgetter(_LIMIT_FIELDS[response])
+    none = limit(limits_module.NONE)
+    stated = [(one.name, limits_module.from_metadata(one.metadata)) for one in aggregates]
+    strictest = limit(limits_module.strictest(limits for _name, limits in stated))
+    if limit(flavor) != none or strictest == none:
+        return []
+    return sorted(name for name, limits in stated if limit(limits) == strictest)
+
+
+def _mode(metadata) -> Mode | None:
+    text = metadata.get(MODE_KEY)
+    return None if text is None else MODES.get(text.strip().lower())
+
+
 def _rules(aggregate, faults: log_once.FaultLog) -> Rules:
     metadata = aggregate.metadata
-    text = metadata.get(MODE_KEY)
-    mode = None if text is None else MODES.get(text.strip().lower())
+    text, mode = metadata.get(MODE_KEY), _mode(metadata)
     if text is not None and mode is None:
         faults.report('metadata', f'aggregate {aggregate.name}: {MODE_KEY}={text!r}: expected one '
                                   f'of {", ".join(MODES)}; it counts as unset')

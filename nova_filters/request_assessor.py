@@ -121,13 +121,14 @@ class RequestAssessor:
         refused = judged.refused()
         if not refused.any():
             outcome = EXEMPT if judged.exempt else 'nothing refused in this mode'
-            self._report(judged, judged.breached() & (judged.modes > policies.Mode.OFF), outcome)
+            self._report(judged, spec, judged.breached() & (judged.modes > policies.Mode.OFF),
+                         outcome)
         elif refused.all() and judged.least_harm:
             outcome = 'all would be refused, least harm first'
-            self._report(judged, refused, outcome)
+            self._report(judged, spec, refused, outcome)
         else:
             outcome = 'refused'
-            self._report(judged, refused, outcome)
+            self._report(judged, spec, refused, outcome)
         self._capture(judged, spec, outcome)
 
     def weights(self, states: list, spec) -> list[float]:
@@ -257,10 +258,12 @@ class RequestAssessor:
         else:
             self.faults.mended('stale')
 
-    def _report(self, judged: scheduling_result.SchedulingResult, hosts, outcome: str) -> None:
+    def _report(self, judged: scheduling_result.SchedulingResult, spec, hosts,
+                outcome: str) -> None:
         if self._log.isEnabledFor(logging.INFO) and hosts.any():
             self._log.info('%s', scheduling_result.refusal_text(
-                scheduling_result.refusal_content(judged, hosts, outcome)))
+                scheduling_result.refusal_content(judged, hosts, outcome,
+                                                  policies.of_flavor(spec, self.faults))))
 
     def _on_settled(self, found: list[assumed_placements.Placement], failed: list[str]) -> None:
         self.pending.add(found)

@@ -27,17 +27,20 @@ from nova_filters import policy as policies
 from nova_filters import reassessment
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher import tie_breaking
 
 WORST = 10
 
 
-def refusal_content(judged: SchedulingResult, hosts: BoolArray, outcome: str) -> dict[str, Any]:
+def refusal_content(judged: SchedulingResult, hosts: BoolArray, outcome: str,
+                    flavor: limits_module.Limits = limits_module.NONE) -> dict[str, Any]:
     """Return what there is to say of the hosts of a judgement on which a limit is breached.
 
     :param hosts: (n,) which of the request's hosts it is about
     :param outcome: what came of it
+    :param flavor: limits that the newcomer's flavor states
     """
     found = judged.assessment
     assert found is not None
@@ -46,9 +49,17 @@ def refusal_content(judged: SchedulingResult, hosts: BoolArray, outcome: str) ->
     worst = []
     for place in _largest(found.overshoot[rows]):
         breach = found.breach(int(rows[place]))
-        worst.append({'host': judged.states[positions[place]].host, 'vm': breach.vm,
+        position = positions[place]
+        state = judged.states[position]
+        # The snapshot does not say where a resident's limit is stated.
+        limit_aggregates = (
+            policies.limit_aggregates(state.aggregates, breach.response, flavor)
+            if breach.vm == assessment.NEWCOMER else None)
+        worst.append({'host': state.host, 'vm': breach.vm,
                       'response': breach.response, 'predicted_bound': round(breach.bound, 4),
-                      'limit': round(breach.limit, 4)})
+                      'limit': round(breach.limit, 4), 'limit_aggregates': limit_aggregates,
+                      'mode_aggregates': policies.mode_aggregates(
+                          state.aggregates, judged.modes[position])})
     known = judged.rows >= 0
     status = np.full(len(judged.rows), int(assessment.Status.UNKNOWN_HOST))
     status[known] = found.status[judged.rows[known]]

@@ -159,7 +159,8 @@ def scheduled():
                                             'all')
         judged = assessor.assess(profile, limits.Limits(2.2, 0.2))
         count = len(assessor.cluster.hosts)
-        states = [types.SimpleNamespace(host=host) for host in assessor.cluster.hosts]
+        states = [types.SimpleNamespace(host=host, aggregates=())
+                  for host in assessor.cluster.hosts]
         of_request = scheduling_result.SchedulingResult(
             'asked', states, np.arange(count), np.full(count, int(policy.Mode.ENFORCE)), judged,
             judged, False, False)

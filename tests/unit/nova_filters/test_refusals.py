@@ -10,13 +10,18 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import json
 import unittest
 
 import hypothesis
 from hypothesis import strategies
+from nova import objects
 import numpy as np
 
+from nova_filters import policy
 from nova_filters import scheduling_result
+from tests.unit.nova_filters import base
+from tracon_watcher.placement import limits
 
 
 class TestLargest(unittest.TestCase):
@@ -37,3 +42,41 @@ class TestLargest(unittest.TestCase):
         changed = exact * (1 + np.array([change for _value, change in values]))
         np.testing.assert_array_equal(scheduling_result._largest(exact),
                                       scheduling_result._largest(changed))
+
+
+class AggregatesTest(base.JudgeCase):
+    """The log record names the aggregates that the limit and the mode come from."""
+
+    def setUp(self):
+        super().setUp()
+        self.write({'a': {'vm-a': None}, 'b': {'vm-b': None}, 'c': {'vm-c': 1.1}, 'd': {}})
+        gold, silver, strict = (objects.Aggregate(name=name, metadata=metadata)
+                                for name, metadata in (
+            ('gold', {limits.MAX_SLOWDOWN: '1.5', policy.MODE_KEY: 'enforce'}),
+            ('silver', {limits.MAX_SLOWDOWN: '3'}), ('strict', {policy.MODE_KEY: 'enforce'})))
+        self.states = [base.host_state('a', ['vm-a'], [gold, silver]),
+                       base.host_state('b', ['vm-b'], [strict]),
+                       base.host_state('c', ['vm-c'], [gold]), base.host_state('d')]
+
+    def logged(self, extra_specs=None, **options):
+        """Return the aggregates of limit and mode by host of the record of one request."""
+        judge = self.judge(**options)
+        judge.passing(self.states, base.request_spec(extra_specs))
+        record = self.log.output.splitlines()[-1]
+        self.assertIn('Interference of instance', record)
+        return {one['host']: (one['vm'], one['limit_aggregates'], one['mode_aggregates'])
+                for one in json.loads(record[record.index('{'):])['worst']}
+
+    def test_of_an_aggregate_and_of_options(self):
+        self.assertEqual(
+            {'a': ('newcomer', ['gold'], ['gold']), 'b': ('newcomer', [], ['strict']),
+             'c': ('vm-c', None, ['gold'])},
+            self.logged(mode='advise', limits=limits.Limits(1.5)))
+
+    def test_the_flavor_comes_first(self):
+        self.assertEqual(('newcomer', [], ['gold']),
+                         self.logged({limits.MAX_SLOWDOWN: '1.5'}, mode='advise')['a'])
+
+    def test_the_mode_of_options(self):
+        self.states[1].aggregates = []
+        self.assertEqual(('newcomer', [], []), self.logged(limits=limits.Limits(1.5))['b'])
