@@ -1,0 +1,108 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""A Web server that serves one request after the other, and says what node_exporter says.
+
+Usage: python3 -m tracon_lab.tenant_demo.worker HOST FILE
+
+A request walks a list whose cells are all over memory, reads the disk once, past the page cache,
+and is answered with some kilobytes; the walk and the answer are exponential in length.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pathlib
+import random
+import resource
+import socket
+import sys
+import threading
+import time
+from typing import Any
+
+from tracon_lab.tenant_demo import hosts
+
+#: Cells of the list, steps and bytes of a request on average; bytes that are read at once.
+CELLS, STEPS, ANSWER, BLOCK = 10000, 15000, 6000, 4096
+#: Size of the file that is read.
+FILE_BYTES = 64 << 20
+
+
+class Worker:
+    """Serves requests, and keeps account of the time it waited for its disk."""
+
+    def __init__(self, file: str, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._file = os.open(file, os.O_RDONLY | os.O_DIRECT)
+        cells: list[list[Any]] = [[] for _ in range(CELLS)]
+        order = self._random.sample(cells, CELLS)
+        for one, following in zip(order, order[1:] + order[:1]):
+            one.append(following)
+        self._cell, self._waited, self._began = cells[0], 0.0, time.monotonic()
+
+    def serve(self, listener: socket.socket) -> None:
+        """Serve requests for ever."""
+        body, block = bytes(20 * ANSWER), mmap.mmap(-1, BLOCK)
+        while True:
+            connection, _address = listener.accept()
+            with connection:
+                if not connection.recv(4096):
+                    continue
+                cell, size = self._cell, min(self._random.expovariate(1.0), 20.0)
+                for _ in range(int(STEPS * size)):
+                    cell = cell[0]
+                self._cell, before = cell, time.monotonic()
+                os.preadv(self._file, [block], self._random.randrange(FILE_BYTES // BLOCK) * BLOCK)
+                self._waited += time.monotonic() - before
+                length = int(ANSWER * size)
+                connection.sendall(b'HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n' % length
+                                   + body[:length])
+
+    def metrics(self) -> str:
+        """Return what node_exporter says, of this worker instead of a VM.
+
+        A VM's kernel calls waiting for the disk iowait, and waiting for the host's CPU steal.
+        """
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        stolen = sum(int((task / 'schedstat').read_text().split()[1])
+                     for task in pathlib.Path('/proc/self/task').iterdir()) / 1e9
+        seconds = {'user': used.ru_utime, 'system': used.ru_stime, 'iowait': self._waited,
+                   'steal': stolen}
+        seconds['idle'] = max(time.monotonic() - self._began - sum(seconds.values()), 0.0)
+        _names, values = (line.split() for line in pathlib.Path('/proc/net/snmp').read_text(
+            ).splitlines() if line.startswith('Tcp:'))
+        return ''.join(f'node_cpu_seconds_total{{cpu="0",mode="{mode}"}} {value}\n'
+                       for mode, value in seconds.items()) + (
+            f'node_netstat_Tcp_RetransSegs {values[_names.index("RetransSegs")]}\n')
+
+    def tell(self, listener: socket.socket) -> None:
+        """Answer whoever asks for metrics, for ever."""
+        while True:
+            connection, _address = listener.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(f'HTTP/1.0 200 OK\r\n\r\n{self.metrics()}'.encode())
+
+
+def main(number: str, file: str) -> None:
+    """Serve for ever."""
+    host = hosts.Host(int(number))
+    hosts.enter(host, 'worker')
+    worker = Worker(file, host.number)
+    told = socket.create_server((host.address, hosts.METRICS))
+    threading.Thread(target=worker.tell, args=(told,), daemon=True).start()
+    worker.serve(socket.create_server((host.address, hosts.PORT), backlog=1024))
+
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])
