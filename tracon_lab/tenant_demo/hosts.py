@@ -28,11 +28,9 @@ from tracon_watcher import errors
 NAME = 'tracon-tenant'
 ROOT = pathlib.Path('/sys/fs/cgroup')
 #: CPU time of a period that a host has, in microseconds, reads of its disk, and its link.
-QUOTA_US, PERIOD_US, READS, LINK_MBIT = 1000, 5000, 250, 20
+QUOTA_US, PERIOD_US, READS, LINK_MBIT = 1500, 5000, 250, 20
 #: Ports of a worker and of its exporter.
 PORT, METRICS = 8080, 9100
-#: How many times the worker's weight its neighbour has on the CPU.
-_WEIGHT = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,19 +49,19 @@ class Host:
         """Return its address, in the range for benchmarks (RFC 2544)."""
         return f'198.18.{self.number}.2'
 
-    @property
-    def core(self) -> int:
-        """Return the core that it runs on: the first host has one that it shares with no other."""
-        cores = sorted(os.sched_getaffinity(0))
-        return cores[-1] if self.number == 1 else cores[(self.number - 1) % max(len(cores) - 1, 1)]
+    def command(self, *command: str) -> list[str]:
+        """Return a command line that runs a command on its core and its network."""
+        core = CORES[-1] if self.number == 1 else CORES[(self.number - 1) % (len(CORES) - 1 or 1)]
+        return ['nsenter', f'--net=/run/netns/{self.name}', 'taskset', '-c', str(core), *command]
 
 
+#: Of this machine. The first host has the last one for itself, where there are two or more.
+CORES = sorted(os.sched_getaffinity(0))
 HOSTS = tuple(map(Host, (1, 2, 3)))
 
 
 def enter(host: Host, leaf: str) -> None:
-    """Put this process on a host, as its ``worker`` or ``neighbour``."""
-    os.sched_setaffinity(0, {host.core})
+    """Put this process into the groups of a host, as its ``worker`` or ``neighbour``."""
     for folder in _folders(host, leaf):
         (folder / 'cgroup.procs').write_text(str(os.getpid()))
 
@@ -77,10 +75,9 @@ def create(file: pathlib.Path) -> None:
     whole = _disk(file)
     try:
         for host in HOSTS:
-            for leaf, weight in (('worker', 1), ('neighbour', _WEIGHT)):
-                for folder in _folders(host, leaf):
-                    folder.mkdir(parents=True, exist_ok=True)
-                _set_weight(host, leaf, weight)
+            # Both have one weight, so each gets half of the CPU when both want it.
+            for folder in (*_folders(host, 'worker'), *_folders(host, 'neighbour')):
+                folder.mkdir(parents=True, exist_ok=True)
             if _version() == 2:
                 for above in (ROOT, ROOT / NAME, ROOT / NAME / host.name):
                     (above / 'cgroup.subtree_control').write_text('+cpu +io')
@@ -132,16 +129,6 @@ def _folders(host: Host, leaf: str) -> list[pathlib.Path]:
         return [ROOT / NAME / host.name / leaf]
     # Limits of blkio are those of one group alone in version 1, so worker and neighbour share it.
     return [ROOT / 'cpu' / NAME / host.name / leaf, ROOT / 'blkio' / NAME / host.name]
-
-
-def _set_weight(host: Host, leaf: str, weight: int) -> None:
-    folder = _folders(host, leaf)[0]
-    if _version() == 2:
-        for above in (ROOT, ROOT / NAME, ROOT / NAME / host.name):
-            (above / 'cgroup.subtree_control').write_text('+cpu +io')
-        (folder / 'cpu.weight').write_text(str(100 * weight))
-    else:
-        (folder / 'cpu.shares').write_text(str(1024 * weight))
 
 
 def _disk(file: pathlib.Path) -> str:

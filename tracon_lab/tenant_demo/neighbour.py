@@ -52,8 +52,7 @@ def cpu(share: float) -> None:
 
 
 def memory(share: float) -> None:
-    """Empty the caches of the core, and leave its CPU time to whoever wants it."""
-    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    """Empty the caches of the core, for which it needs some of the CPU, too."""
     one = np.zeros(_ARRAY // 8)
     other = np.zeros_like(one) if share == 1.0 else one
     part = len(one) // 16
@@ -73,9 +72,9 @@ def disk(share: float, file: str) -> None:
         block, due = mmap.mmap(-1, size), time.monotonic()
         while True:
             os.preadv(reader, [block], random.randrange(worker.FILE_BYTES // size) * size)
-            due += 4.0 / (share * hosts.READS)
+            due += 2.0 / (share * hosts.READS)
             time.sleep(max(due - time.monotonic(), 0.0) if share < 1.0 else 0.0)
-    for _ in range(3):
+    for _ in range(1):
         threading.Thread(target=read, daemon=True).start()
     read()
 
@@ -94,12 +93,11 @@ def network(share: float, host: hosts.Host) -> None:
 def main(number: str, file: str, kind: str, percent: str) -> None:
     """Contend until the end."""
     host, share = hosts.Host(int(number)), int(percent) / 100.0
-    if kind == 'memory':
-        os.sched_setaffinity(0, {host.core})
-        memory(share)
     hosts.enter(host, 'neighbour')
     if kind == 'cpu':
         cpu(share)
+    elif kind == 'memory':
+        memory(share)
     elif kind == 'disk':
         disk(share, file)
     network(share, host)

@@ -16,6 +16,10 @@ Javadi, Analytical Approaches for Dynamic Scheduling in Cloud Environments (PhD 
 time), retransmitted segments a second, and the percentile of the time to connect to it. Where load
 rises, so do usr and sys; so they are divided by what a linear regression predicts for the rate of
 requests in quiet times. The tree is grown by scikit-learn, stored as JSON and evaluated by numpy.
+
+Steal, the share of CPU time in which a VM waited for its host's CPU, is added here. The thesis
+tells contention of the CPU by a drop of usr, since its clients wait for answers and then ask less.
+Clients that do not wait cause the same usr, and none of its five values shows the contention.
 """
 
 from __future__ import annotations
@@ -39,11 +43,11 @@ from tracon_watcher.tenant.latency_model import FloatArray
 from tracon_watcher.tenant import settings
 
 #: The columns of a reading; the tree asks all but the last one.
-FEATURES = ('usr', 'sys', 'wai', 'retransmitted', 'connect_ms', 'rate')
+FEATURES = ('usr', 'sys', 'wai', 'steal', 'retransmitted', 'connect_ms', 'rate')
 SCHEMA = 'tracon-dial/1'
 #: What node_exporter calls them.
 CPU, SEGMENTS = 'node_cpu_seconds_total', 'node_netstat_Tcp_RetransSegs'
-_MODES = {'user': 0, 'nice': 0, 'system': 1, 'irq': 1, 'softirq': 1, 'iowait': 2}
+_MODES = {'user': 0, 'nice': 0, 'system': 1, 'irq': 1, 'softirq': 1, 'iowait': 2, 'steal': 3}
 #: Seconds that an exporter may take, and bytes of its answer.
 _DEADLINE, _LONGEST = 2.0, 1 << 24
 #: Usage is never predicted to be less, a share of CPU time.
@@ -53,20 +57,20 @@ _OVERLOAD = 0.95
 
 
 def counters(text: str) -> FloatArray:
-    """Return seconds of usr, sys, wai and all modes, and the number of retransmitted segments.
+    """Return seconds of usr, sys, wai, steal and all modes, and retransmitted segments.
 
     :raises ValueError: when the text is not from node_exporter
     """
-    found, segments = np.zeros(4), math.nan
+    found, segments = np.zeros(5), math.nan
     for family in parser.text_string_to_metric_families(text):
         for sample in family.samples:
             if sample.name == CPU:
-                found[3] += sample.value
+                found[4] += sample.value
                 if sample.labels.get('mode') in _MODES:
                     found[_MODES[sample.labels['mode']]] += sample.value
             elif sample.name == SEGMENTS:
                 segments = sample.value
-    if not found[3] > 0 or math.isnan(segments):
+    if not found[4] > 0 or math.isnan(segments):
         raise ValueError(f'neither {CPU} nor {SEGMENTS}')
     return np.append(found, segments)
 
@@ -83,7 +87,7 @@ class Exporters:
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def sample(self) -> dict[str, list[float]]:
-        """Return usr, sys, wai and retransmitted segments a second; silent workers are missing."""
+        """Return usr, sys, wai, steal, segments a second; silent workers are missing."""
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
             samples = dict(zip(self._urls, pool.map(self._ask, self._urls.values())))
         found, before = {}, self._before
@@ -92,8 +96,8 @@ class Exporters:
             seconds = self._before[name][0] - before[name][0]
             used = self._before[name][1] - before[name][1]
             # After a restart counters begin at 0.
-            if (used >= 0).all() and used[3] > 0 and seconds > 0:
-                found[name] = [*(used[:3] / used[3]).tolist(), float(used[4]) / seconds]
+            if (used >= 0).all() and used[4] > 0 and seconds > 0:
+                found[name] = [*(used[:4] / used[4]).tolist(), float(used[5]) / seconds]
         return found
 
     def _ask(self, url: str) -> tuple[float, FloatArray] | None:
@@ -111,7 +115,7 @@ class Run:
     :ivar number: the same of all workers that were read at the same time
     :ivar kind: of contention; ``load`` where there was none
     :ivar background: share of the resource that others used; NaN is unknown
-    :ivar readings: shape (n, 6), columns :data:`FEATURES`; NaN is unknown
+    :ivar readings: shape (n, 7), columns :data:`FEATURES`; NaN is unknown
     :ivar tails: T_x of the same intervals, ms, shape (n,)
     """
 
@@ -143,7 +147,7 @@ class Model:
     coefficients: Mapping[str, tuple[float, float, float]]
 
     def classify(self, readings: FloatArray) -> str:
-        """Return the kind that successive readings of one worker tell, shape (n, 6)."""
+        """Return the kind that successive readings of one worker tell, shape (n, 7)."""
         shares = []
         for row in _normalised(readings, self.usage):
             node = 0
@@ -159,9 +163,9 @@ class Model:
 
 
 def _normalised(readings: FloatArray, usage: FloatArray) -> FloatArray:
-    """Return the five columns that the tree asks, usr and sys over what is predicted."""
-    expected = np.maximum(usage[:, 0] + readings[:, 5:] * usage[:, 1], _LEAST_USAGE)
-    return np.column_stack([readings[:, :2] / expected, readings[:, 2:5]])
+    """Return the columns that the tree asks, usr and sys over what is predicted."""
+    expected = np.maximum(usage[:, 0] + readings[:, -1:] * usage[:, 1], _LEAST_USAGE)
+    return np.column_stack([readings[:, :2] / expected, readings[:, 2:-1]])
 
 
 def fit(runs: Sequence[Run], peak_rate: float) -> Model:
@@ -180,7 +184,7 @@ def fit(runs: Sequence[Run], peak_rate: float) -> Model:
         raise errors.NotEnoughData('a tree of contention and quiet times', len(labels), 2)
     readings = np.vstack([run.readings[rows] for run, rows in zip(runs, known)])
     quiet = readings[labels == settings.LOAD]
-    usage = np.linalg.lstsq(np.column_stack([np.ones(len(quiet)), quiet[:, 5]]), quiet[:, :2],
+    usage = np.linalg.lstsq(np.column_stack([np.ones(len(quiet)), quiet[:, -1]]), quiet[:, :2],
                             rcond=None)[0].T
     leaf = min(max(rows.sum() for rows in known) + 1, len(labels) // len(kinds))
     grown = tree.DecisionTreeClassifier(
@@ -190,7 +194,7 @@ def fit(runs: Sequence[Run], peak_rate: float) -> Model:
     coefficients = {}
     for kind in {run.kind for run in runs if not math.isnan(run.background)} - {settings.LOAD}:
         loads, tails = (np.concatenate(parts) for parts in zip(*(
-            (run.readings[:, 5] / peak_rate + run.background, run.tails)
+            (run.readings[:, -1] / peak_rate + run.background, run.tails)
             for run in runs if run.kind in (kind, settings.LOAD))))
         try:
             coefficients[kind] = latency_model.fit(

@@ -50,10 +50,10 @@ node_memory_MemFree_bytes 1e9
 # TYPE node_netstat_Tcp_RetransSegs untyped
 node_netstat_Tcp_RetransSegs {segments}
 '''
-#: What each kind does to usr, sys, wai, retransmitted and connect_ms (synthetic).
-SIGNS = {'load': (1.0, 1.0, 0.0, 0.0, 1.0), 'cpu': (0.7, 1.2, 0.0, 0.0, 1.0),
-         'memory': (1.8, 1.3, 0.0, 0.0, 1.0), 'disk': (1.0, 1.2, 0.3, 0.0, 1.0),
-         'network': (1.0, 1.0, 0.0, 8.0, 30.0)}
+#: What each kind does to usr, sys, wai, steal, retransmitted and connect_ms (synthetic).
+SIGNS = {'load': (1.0, 1.0, 0.0, 0.0, 0.0, 1.0), 'cpu': (1.0, 1.0, 0.0, 0.3, 0.0, 1.0),
+         'memory': (1.8, 1.3, 0.0, 0.0, 0.0, 1.0), 'disk': (1.0, 1.2, 0.3, 0.0, 0.0, 1.0),
+         'network': (1.0, 1.0, 0.0, 0.0, 8.0, 30.0)}
 
 
 def synthetic_runs(number=8, seed=1, intervals=6):
@@ -62,12 +62,12 @@ def synthetic_runs(number=8, seed=1, intervals=6):
     for kind, signs in SIGNS.items():
         for _ in range(number):
             rates = rng.uniform(10, 60) * rng.normal(1, 0.05, intervals)
-            noise = rng.normal(1, 0.05, (intervals, 5))
+            noise = rng.normal(1, 0.05, (intervals, 6))
             background = 0.0 if kind == 'load' else rng.choice([0.2, 0.3, 0.4])
             rows = np.array(signs) * noise
             rows[:, 0] *= 0.02 + 0.004 * rates
             rows[:, 1] *= 0.01 + 0.001 * rates
-            rows[:, 3] += rng.uniform(0, 1, intervals)
+            rows[:, 4] += rng.uniform(0, 1, intervals)
             found.append(classification.Run(
                 len(found), kind, background, np.column_stack([rows, rates]),
                 20.0 / (1 - rates / 100 - background)))
@@ -78,7 +78,7 @@ class TestCounters(unittest.TestCase):
 
     def test_by_hand(self):
         found = classification.counters(ANSWER.format(idle=70, user=20, segments=4))
-        self.assertEqual([20 + 2, 10 + 1 + 1, 3, 112, 4], found.tolist())
+        self.assertEqual([20 + 2, 10 + 1 + 1, 3, 5, 112, 4], found.tolist())
 
     def test_only_what_is_listed_is_read(self):
         for row in opacity.table():
@@ -128,7 +128,7 @@ class TestExporters(unittest.TestCase):
         first = ANSWER.format(idle=70, user=20, segments=4)
         self.assertEqual({}, self.sample(first))
         found = self.sample(ANSWER.format(idle=76, user=24, segments=24))
-        self.assertEqual({'w1': [0.4, 0.0, 0.0, 2.0]}, found)
+        self.assertEqual({'w1': [0.4, 0.0, 0.0, 0.0, 2.0]}, found)
         self.assertEqual({}, self.sample(first), 'it was restarted')
         self.assertEqual({}, self.sample(''))
         self.assertEqual({}, self.sample(first), 'nothing is known of before')
@@ -151,7 +151,7 @@ class TestModel(FolderCase):
         told = classification.validate(self.runs, 100.0)
         self.assertEqual([run.kind for run in self.runs], told)
         # Two workers of one run, of a kind that no other run has: not known without it.
-        odd = np.array([[9.0, 9.0, 0.9, 90.0, 900.0, 30.0]] * 6)
+        odd = np.array([[9.0, 9.0, 0.9, 0.0, 90.0, 900.0, 30.0]] * 6)
         more = [classification.Run(999, 'odd', math.nan, odd, np.full(6, 20.0))] * 2
         self.assertNotIn('odd', classification.validate([*self.runs, *more], 100.0))
 
@@ -164,7 +164,7 @@ class TestModel(FolderCase):
         for run in synthetic_runs(seed=3, intervals=1):
             row = classification._normalised(run.readings, model.usage)
             self.assertEqual(grown.predict(row)[0], model.classify(run.readings))
-        self.assertEqual(5, rows.shape[1])
+        self.assertEqual(6, rows.shape[1])
 
     def test_usage_is_predicted_from_the_rate(self):
         np.testing.assert_allclose([[0.02, 0.004], [0.01, 0.001]], self.model.usage, atol=0.01)
@@ -180,7 +180,7 @@ class TestModel(FolderCase):
         readings = self.runs[-1].readings.copy()
         readings[1:, 2] = np.nan
         self.assertEqual('network', self.model.classify(readings))
-        readings[0, 4] = np.nan
+        readings[0, 5] = np.nan
         self.assertEqual('unknown', self.model.classify(readings))
         with self.assertRaisesRegex(errors.NotEnoughData, 'contention and quiet times'):
             classification.fit([run for run in self.runs if run.kind == 'load'], 100.0)
@@ -226,13 +226,13 @@ class TestController(unittest.TestCase):
         return sum((self.decide(80.0, reading) for reading in readings), [])
 
     def test_the_kind_is_named(self):
-        reading = [0.044, 0.016, 0.3, 0.0, 1.0, 6.0]
+        reading = [0.044, 0.016, 0.3, 0.0, 0.0, 1.0, 6.0]
         [line] = self.contended([reading] * 2)
         self.assertRegex(line, r'^w1 is contended \(disk\): T90 80 ms, quiet up to .*; background')
         # T_x = 20 / (1 - 0.06 - rho_bg) was trained.
         self.assertAlmostEqual(1 - 0.06 - 20 / 80, self.controller.workers['w1'].background_load)
         # The kind stands, whatever a trickle shows, until the end.
-        self.decide(80.0, [0.0, 0.0, 0.0, 0.0, 1.0, 0.1])
+        self.decide(80.0, [0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.1])
         service = dial.Dial(self.settings, None, mock.create_autospec(haproxy.Observer),
                             model=self.model)
         service.observer.refused = 0
@@ -251,7 +251,7 @@ class TestController(unittest.TestCase):
         self.assertGreater(self.controller.workers['w1'].background_load, 0.6)
 
     def test_one_reading_is_enough(self):
-        [line] = self.contended([None, [0.044, 0.016, 0.0, 8.0, 30.0, 6.0]])
+        [line] = self.contended([None, [0.044, 0.016, 0.0, 0.0, 8.0, 30.0, 6.0]])
         self.assertRegex(line, r'contended \(network\)')
 
 
@@ -279,7 +279,7 @@ class TestTrain(FolderCase):
         self.alive.append(self.mark.exists())
         return controllers.Observation(
             1.0, ('w1', 'w2'), {'w1': [10.0] * 9, 'w2': []}, {}, self.blind,
-            {'w1': [0.1, 0.1, 0.0, 0.0, 1.0, float(self.at)]}), {}
+            {'w1': [0.1, 0.1, 0.0, 0.0, 0.0, 1.0, float(self.at)]}), {}
 
     def test_runs_are_labelled_and_stressors_end(self):
         script = self.folder / 'stressor'
@@ -295,7 +295,7 @@ class TestTrain(FolderCase):
         self.assertEqual(10, len(runs))
         # The first interval of a run has no stressor, the second is left out.
         self.assertEqual([False, True, True, True, True] + [False] * 5, self.alive[:10])
-        self.assertEqual([3.0, 4.0, 5.0], runs[0].readings[:, 5].tolist())
+        self.assertEqual([3.0, 4.0, 5.0], runs[0].readings[:, -1].tolist())
         self.assertEqual([10.0] * 3, runs[0].tails.tolist())
         # Nothing is known of w2.
         self.assertTrue(np.isnan(runs[2].readings).all() and np.isnan(runs[2].tails).all())
