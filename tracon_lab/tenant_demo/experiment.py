@@ -23,7 +23,7 @@ import socket
 import subprocess
 import sys
 import time
-from typing import Iterator
+from typing import Any, Iterator, Mapping, Sequence
 
 import numpy as np
 import yaml
@@ -37,10 +37,14 @@ from tracon_watcher import errors
 #: Each way to balance load, with HAProxy's algorithm.
 ARMS = {'round robin': 'roundrobin', 'least connections': 'leastconn', 'DIAL': 'roundrobin'}
 QUIET = 'none'
+COLUMNS = ('contention', 'round_robin_ms', 'least_connections_ms', 'dial_ms',
+           'against_round_robin_percent', 'against_least_connections_percent', 'named')
 #: Requests a second to all workers, and what one serves at most.
-RATE, PEAK_RATE = 150.0, 150.0
+RATE, PEAK_RATE = 190.0, 180.0
 #: Lengths in intervals of DIAL: of quiet times, of contention and between, and of training.
 _QUIET, _CONTENTION, _PAUSE, _RUN = 10, 10, 3, 3
+#: Intervals that DIAL may take to see that contention has ended.
+_END = 20
 _NAMES = [f'w{host.number}' for host in hosts.HOSTS]
 _HAPROXY = '''global
     log stdout format raw local0
@@ -84,6 +88,20 @@ class Outcome:
         return float(np.percentile(self.taken[inside], percentile)) * 1e3
 
 
+def table(outcomes: Mapping[str, Sequence[Outcome]]) -> list[tuple[Any, ...]]:
+    """Return rows of :data:`COLUMNS`: medians over rounds, by kind of contention."""
+    rows: list[tuple[Any, ...]] = []
+    for kind in (QUIET, *neighbour.KINDS):
+        tails = {arm: float(np.median([one.tail_ms(kind) for one in found]))
+                 for arm, found in outcomes.items()}
+        dial = tails['DIAL']
+        named = [one.named.get(kind, '') for one in outcomes['DIAL']]
+        rows.append((kind, *tails.values(),
+                     *(100.0 * (dial / tails[arm] - 1.0) for arm in list(ARMS)[:2]),
+                     ' '.join(f'{one} {named.count(one)}' for one in sorted(set(named)) if one)))
+    return rows
+
+
 class Site:
     """Workers on their hosts, and what runs before them.
 
@@ -101,7 +119,7 @@ class Site:
         (folder / 'dial.yaml').write_text(yaml.safe_dump({
             'socket': f'{folder}/admin.sock', 'log': f'{folder}/haproxy.log', 'backend': 'web',
             'workers': _NAMES, 'peak_rate': PEAK_RATE, 'interval_seconds': interval,
-            'quiet_readings': 20, 'runs': 3, 'run_intervals': _RUN,
+            'quiet_readings': 20, 'trickle': 0.05, 'runs': 3, 'run_intervals': _RUN,
             'model': f'{folder}/model.json',
             'exporters': {name: f'http://{host.address}:{hosts.METRICS}/metrics'
                           for name, host in zip(_NAMES, hosts.HOSTS)},
@@ -154,7 +172,7 @@ class Site:
                 if arm == 'DIAL':
                     found = re.search(r'w1 is contended \((\w+)\)', said.read_text()[place:])
                     named[kind] = found[1] if found else 'not seen'
-                self._sleep(_PAUSE)
+                self._sleep(_END if arm == 'DIAL' else _PAUSE)
         sent, taken = np.array(sorted(generator.done)).T
         return Outcome(windows, sent - began, taken, named)
 

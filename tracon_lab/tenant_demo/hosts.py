@@ -28,7 +28,7 @@ from tracon_watcher import errors
 NAME = 'tracon-tenant'
 ROOT = pathlib.Path('/sys/fs/cgroup')
 #: CPU time of a period that a host has, in microseconds, reads of its disk, and its link.
-QUOTA_US, PERIOD_US, READS, LINK_MBIT = 1500, 5000, 250, 20
+QUOTA_US, PERIOD_US, READS, LINK_MBIT = 1500, 5000, 400, 20
 #: Ports of a worker and of its exporter.
 PORT, METRICS = 8080, 9100
 

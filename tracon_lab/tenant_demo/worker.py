@@ -34,7 +34,7 @@ from typing import Any
 from tracon_lab.tenant_demo import hosts
 
 #: Cells of the list, steps and bytes of a request on average; bytes that are read at once.
-CELLS, STEPS, ANSWER, BLOCK = 6000, 40000, 6000, 4096
+CELLS, STEPS, ANSWER, BLOCK = 6000, 30000, 5000, 4096
 #: Size of the file that is read.
 FILE_BYTES = 64 << 20
 

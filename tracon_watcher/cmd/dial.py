@@ -110,9 +110,10 @@ class Train(lister.Lister):
         classification.write(model, parsed_args.output)
         told = list(zip((run.kind for run in runs),
                         classification.validate(runs, chosen.peak_rate)))
-        return ('kind', 'runs', 'right', 'taken_for', 'coefficients'), [
-            (kind, sum(one == kind for one, _said in told), told.count((kind, kind)),
-             ' '.join(sorted({said for one, said in told if one == kind != said})),
+        return ('kind', 'runs', 'seen', 'right', 'taken_for', 'coefficients'), [
+            (kind, sum(one == kind for one, _said in told),
+             sum(one == kind and said != '' for one, said in told), told.count((kind, kind)),
+             ' '.join(sorted({said for one, said in told if one == kind != said})).strip(),
              ' '.join(f'{one:.4g}' for one in model.coefficients.get(kind, ())))
             for kind in model.kinds]
 

@@ -52,6 +52,8 @@ _MODES = {'user': 0, 'nice': 0, 'system': 1, 'irq': 1, 'softirq': 1, 'iowait': 2
 _DEADLINE, _LONGEST = 2.0, 1 << 24
 #: Usage is never predicted to be less, a share of CPU time.
 _LEAST_USAGE = 1e-3
+#: The end of the middle 95 % of a normal distribution over its median deviation.
+_SPREAD = 1.96 * 1.4826
 #: From this load on, latency depends on how long it lasts.
 _OVERLOAD = 0.95
 
@@ -171,13 +173,14 @@ def _normalised(readings: FloatArray, usage: FloatArray) -> FloatArray:
 def fit(runs: Sequence[Run], peak_rate: float) -> Model:
     """Grow a tree from labelled runs, and fit eq. 4.1 for kinds whose background load is known.
 
-    A leaf holds more readings than a run has, so that no run makes one by itself.
+    A leaf holds more readings than a run has, so that no run makes one by itself. Contention that
+    does not show in T_x is left out, since nothing is asked of it later.
 
     :param peak_rate: requests that one worker without contention serves, 1/s
     :raises tracon_watcher.errors.NotEnoughData: without readings of contention and of quiet times
     """
     from sklearn import tree
-    known = [~np.isnan(run.readings).any(axis=1) for run in runs]
+    known = [~np.isnan(run.readings).any(axis=1) & rows for run, rows in zip(runs, shows(runs))]
     labels = np.repeat([run.kind for run in runs], [rows.sum() for rows in known])
     kinds = tuple(np.unique(labels).tolist())
     if settings.LOAD not in kinds or len(kinds) < 2:
@@ -206,11 +209,23 @@ def fit(runs: Sequence[Run], peak_rate: float) -> Model:
         [grown.children_left, grown.children_right]), shares, coefficients)
 
 
+def shows(runs: Sequence[Run]) -> list[npt.NDArray[np.bool_]]:
+    """Say for each interval of each run whether T_x is beyond quiet times, or it is one of them."""
+    quiet = np.concatenate([run.tails for run in runs if run.kind == settings.LOAD] or [[]])
+    middle = np.nanmedian(quiet)
+    end = middle + _SPREAD * np.nanmedian(np.abs(quiet - middle))
+    return [(run.tails > end) | (run.kind == settings.LOAD) for run in runs]
+
+
 def validate(runs: Sequence[Run], peak_rate: float) -> list[str]:
-    """Return for each run what a model says that was fitted to the runs of other numbers."""
+    """Return for each run what a model says that was fitted to the runs of other numbers.
+
+    It is empty where the contention does not show.
+    """
     models = {number: fit([run for run in runs if run.number != number], peak_rate)
               for number in {run.number for run in runs}}
-    return [models[run.number].classify(run.readings) for run in runs]
+    return [models[run.number].classify(run.readings[rows]) if rows.any() else ''
+            for run, rows in zip(runs, shows(runs))]
 
 
 def write(model: Model, path: str | os.PathLike[str]) -> None:
