@@ -16,12 +16,18 @@ from __future__ import annotations
 import argparse
 import pathlib
 import shutil
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 from cliff import lister
+import numpy as np
 
 from tracon_watcher import errors
 from tracon_watcher import numerals
+
+if TYPE_CHECKING:
+    from tracon_lab.tenant_demo import experiment
+
+_COLOURS = {'cpu': '#f2b266', 'memory': '#b9a3e3', 'disk': '#7fb2e5', 'network': '#8fcf9f'}
 
 
 class Demo(lister.Lister):
@@ -47,7 +53,6 @@ class Demo(lister.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
         from tracon_lab.tenant_demo import experiment
-        from tracon_lab.tenant_demo import plot
         if not shutil.which('haproxy'):
             raise errors.NotInstalled('haproxy is not installed: apt-get install haproxy')
         folder = parsed_args.output.resolve()
@@ -61,8 +66,26 @@ class Demo(lister.Lister):
                 for arm, found in outcomes.items():
                     self.app.LOG.info('Round %d of %d: %s', number + 1, parsed_args.rounds, arm)
                     found.append(site.play(arm, number))
-        plot.draw({arm: found[0] for arm, found in outcomes.items()}, folder / 'tail.png')
+        _draw({arm: found[0] for arm, found in outcomes.items()}, folder / 'tail.png')
         self.app.LOG.info('The plot: %s', folder / 'tail.png')
         return experiment.COLUMNS, [
             tuple(numerals.shown(value, parsed_args) for value in row)
             for row in experiment.table(outcomes)]
+
+
+def _draw(outcomes: dict[str, experiment.Outcome], path: pathlib.Path) -> None:
+    """Draw the tail latency over time, an arm below the other."""
+    import matplotlib.figure
+    figure = matplotlib.figure.Figure(figsize=(10, 6), layout='constrained')
+    for axes, (arm, outcome) in zip(figure.subplots(len(outcomes), sharey=True),
+                                    outcomes.items()):
+        for kind, begin, end in outcome.windows:
+            if kind in _COLOURS:
+                axes.axvspan(begin, end, color=_COLOURS[kind], alpha=0.4, label=kind)
+        seconds, place = np.unique(outcome.sent.astype(int), return_inverse=True)
+        axes.step(seconds, [np.percentile(outcome.taken[place == one], 90) * 1e3
+                            for one in range(len(seconds))], where='post', color='#22272e')
+        axes.set(title=arm, ylabel='T90 of a second (ms)', yscale='log')
+    axes.set_xlabel('time (s); contention beside one of three workers')
+    figure.get_axes()[0].legend(ncols=4, loc='upper left')
+    figure.savefig(path, dpi=110)

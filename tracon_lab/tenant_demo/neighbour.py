@@ -14,8 +14,8 @@
 Usage: python3 -m tracon_lab.tenant_demo.neighbour HOST FILE KIND PERCENT
 
 For training it takes 30, 60 or 90 % of a resource at an even pace. With 100 it takes all that it
-gets, by another program than in training: it compresses instead of counting, adds arrays instead of
-changing one, reads sixteen blocks at once instead of one, and sends in bursts.
+gets, by another program than in training: it compresses instead of counting, adds arrays instead
+of changing one, reads sixteen blocks at once instead of one, and sends in bursts.
 """
 
 from __future__ import annotations

@@ -150,18 +150,16 @@ class Model:
 
     def classify(self, readings: FloatArray) -> str:
         """Return the kind that successive readings of one worker tell, shape (n, 7)."""
-        shares = []
-        for row in _normalised(readings, self.usage):
-            node = 0
-            while self.column[node] >= 0:
-                # scikit-learn compares single precision.
-                right = np.float32(row[self.column[node]]) > self.threshold[node]
-                node = self.children[node, int(right)]
-            if not np.isnan(row).any():
-                shares.append(self.shares[node])
+        known = readings[~np.isnan(readings).any(axis=1)]
+        if not len(known):
+            return settings.UNKNOWN
+        row, node = _normalised(known.mean(axis=0, keepdims=True), self.usage)[0], 0
+        while self.column[node] >= 0:
+            # scikit-learn compares single precision.
+            right = np.float32(row[self.column[node]]) > self.threshold[node]
+            node = self.children[node, int(right)]
         # Rounded, a tie is one on every CPU.
-        return self.kinds[int(np.argmax(np.mean(shares, axis=0).round(9)))] if shares \
-            else settings.UNKNOWN
+        return self.kinds[int(np.argmax(self.shares[node].round(9)))]
 
 
 def _normalised(readings: FloatArray, usage: FloatArray) -> FloatArray:
@@ -173,25 +171,26 @@ def _normalised(readings: FloatArray, usage: FloatArray) -> FloatArray:
 def fit(runs: Sequence[Run], peak_rate: float) -> Model:
     """Grow a tree from labelled runs, and fit eq. 4.1 for kinds whose background load is known.
 
-    A leaf holds more readings than a run has, so that no run makes one by itself. Contention that
-    does not show in T_x is left out, since nothing is asked of it later.
+    As later, the tree is asked of means of two successive readings. Contention that does not show
+    in T_x is left out, since nothing is asked of it later.
 
     :param peak_rate: requests that one worker without contention serves, 1/s
     :raises tracon_watcher.errors.NotEnoughData: without readings of contention and of quiet times
     """
     from sklearn import tree
-    known = [~np.isnan(run.readings).any(axis=1) & rows for run, rows in zip(runs, shows(runs))]
-    labels = np.repeat([run.kind for run in runs], [rows.sum() for rows in known])
+    pairs = [(run.readings[1:] + run.readings[:-1])[rows[1:] & rows[:-1]] / 2.0
+             for run, rows in zip(runs, shows(runs))]
+    known = [rows[~np.isnan(rows).any(axis=1)] for rows in pairs]
+    labels = np.repeat([run.kind for run in runs], list(map(len, known)))
     kinds = tuple(np.unique(labels).tolist())
     if settings.LOAD not in kinds or len(kinds) < 2:
         raise errors.NotEnoughData('a tree of contention and quiet times', len(labels), 2)
-    readings = np.vstack([run.readings[rows] for run, rows in zip(runs, known)])
+    readings = np.vstack(known)
     quiet = readings[labels == settings.LOAD]
     usage = np.linalg.lstsq(np.column_stack([np.ones(len(quiet)), quiet[:, -1]]), quiet[:, :2],
                             rcond=None)[0].T
-    leaf = min(max(rows.sum() for rows in known) + 1, len(labels) // len(kinds))
     grown = tree.DecisionTreeClassifier(
-        min_samples_leaf=int(leaf), class_weight='balanced', random_state=0).fit(
+        min_samples_leaf=2, class_weight='balanced', random_state=0).fit(
             _normalised(readings, usage), labels).tree_
     shares = grown.value[:, 0] / grown.value[:, 0].sum(axis=1, keepdims=True)
     coefficients = {}
@@ -210,7 +209,7 @@ def fit(runs: Sequence[Run], peak_rate: float) -> Model:
 
 
 def shows(runs: Sequence[Run]) -> list[npt.NDArray[np.bool_]]:
-    """Say for each interval of each run whether T_x is beyond quiet times, or it is one of them."""
+    """Say for each interval of a run whether it is quiet, or has a T_x beyond quiet times."""
     quiet = np.concatenate([run.tails for run in runs if run.kind == settings.LOAD] or [[]])
     middle = np.nanmedian(quiet)
     end = middle + _SPREAD * np.nanmedian(np.abs(quiet - middle))

@@ -36,7 +36,7 @@ LOG = logging.getLogger(__name__)
 
 
 #: Per cent of a resource that stressors take, one after the other.
-_LEVELS = (30, 60, 90)
+_LEVELS = (40, 60, 90)
 #: Seconds that a stressor may take to end.
 _PATIENCE = 10.0
 
@@ -193,7 +193,7 @@ def train(settings: dial_settings.Settings, api: haproxy.RuntimeAPI, observer: h
         command = '' if quiet else settings.stressors[kind][name]
         LOG.info('Run %d of %d: %s of %s', number + 1, settings.runs * len(plan), kind, name)
         api.set_weights(settings.backend, {
-            one: 200 if quiet and one == name else 100 for one in settings.workers})
+            one: 2 if quiet and one == name else 1 for one in settings.workers})
         seen = _observed(settings, observer, wait, command.replace('{percent}', str(level)))
         for one in settings.workers if quiet else (name,):
             found.append(classification.Run(

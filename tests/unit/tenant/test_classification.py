@@ -61,9 +61,9 @@ def synthetic_runs(number=8, seed=1, intervals=6):
     rng, found = np.random.default_rng(seed), []
     for kind, signs in SIGNS.items():
         for _ in range(number):
-            rates = rng.uniform(10, 60) * rng.normal(1, 0.05, intervals)
+            rates = rng.uniform(20, 40) * rng.normal(1, 0.05, intervals)
             noise = rng.normal(1, 0.05, (intervals, 6))
-            background = 0.0 if kind == 'load' else rng.choice([0.2, 0.3, 0.4])
+            background = 0.0 if kind == 'load' else rng.choice([0.35, 0.4, 0.5])
             rows = np.array(signs) * noise
             rows[:, 0] *= 0.02 + 0.004 * rates
             rows[:, 1] *= 0.01 + 0.001 * rates
@@ -152,8 +152,18 @@ class TestModel(FolderCase):
         self.assertEqual([run.kind for run in self.runs], told)
         # Two workers of one run, of a kind that no other run has: not known without it.
         odd = np.array([[9.0, 9.0, 0.9, 0.0, 90.0, 900.0, 30.0]] * 6)
-        more = [classification.Run(999, 'odd', math.nan, odd, np.full(6, 20.0))] * 2
-        self.assertNotIn('odd', classification.validate([*self.runs, *more], 100.0))
+        more = [classification.Run(999, 'odd', math.nan, odd, np.full(6, 90.0))] * 2
+        told = classification.validate([*self.runs, *more], 100.0)
+        self.assertNotIn('odd', told)
+        self.assertNotIn('', told)
+
+    def test_contention_that_does_not_show_is_not_learnt(self):
+        hidden = [classification.Run(1000 + run.number, 'hidden', math.nan, run.readings,
+                                     np.full(6, 20.0))
+                  for run in synthetic_runs(seed=4) if run.kind == 'load']
+        runs = [*self.runs, *hidden]
+        self.assertNotIn('hidden', classification.fit(runs, 100.0).kinds)
+        self.assertEqual([''] * len(hidden), classification.validate(runs, 100.0)[-len(hidden):])
 
     def test_it_is_what_scikit_learn_says(self):
         from sklearn import tree
@@ -226,7 +236,7 @@ class TestController(unittest.TestCase):
         return sum((self.decide(80.0, reading) for reading in readings), [])
 
     def test_the_kind_is_named(self):
-        reading = [0.044, 0.016, 0.3, 0.0, 0.0, 1.0, 6.0]
+        reading = [0.14, 0.04, 0.3, 0.0, 0.0, 1.0, 30.0]
         [line] = self.contended([reading] * 2)
         self.assertRegex(line, r'^w1 is contended \(disk\): T90 80 ms, quiet up to .*; background')
         # T_x = 20 / (1 - 0.06 - rho_bg) was trained.
@@ -251,7 +261,7 @@ class TestController(unittest.TestCase):
         self.assertGreater(self.controller.workers['w1'].background_load, 0.6)
 
     def test_one_reading_is_enough(self):
-        [line] = self.contended([None, [0.044, 0.016, 0.0, 0.0, 8.0, 30.0, 6.0]])
+        [line] = self.contended([None, [0.14, 0.04, 0.0, 0.0, 8.0, 30.0, 30.0]])
         self.assertRegex(line, r'contended \(network\)')
 
 
@@ -289,9 +299,9 @@ class TestTrain(FolderCase):
         # Two rounds of cpu on w1 and of none with each worker twice as busy, of both workers.
         self.assertEqual(['cpu', 'load', 'load', 'load', 'load'], [
             run.kind for run in runs[:5]])
-        self.assertEqual([0.3, 0.6], sorted(run.background for run in runs if run.kind == 'cpu'))
-        self.assertEqual('30\n60\n', (self.folder / 'levels').read_text())
-        self.assertIn({'w1': 200, 'w2': 100}, weights)
+        self.assertEqual([0.4, 0.6], sorted(run.background for run in runs if run.kind == 'cpu'))
+        self.assertEqual('40\n60\n', (self.folder / 'levels').read_text())
+        self.assertIn({'w1': 2, 'w2': 1}, weights)
         self.assertEqual(10, len(runs))
         # The first interval of a run has no stressor, the second is left out.
         self.assertEqual([False, True, True, True, True] + [False] * 5, self.alive[:10])
