@@ -236,10 +236,10 @@ class TestController(unittest.TestCase):
         return sum((self.decide(80.0, reading) for reading in readings), [])
 
     def test_the_kind_is_named(self):
-        reading = [0.14, 0.04, 0.3, 0.0, 0.0, 1.0, 30.0]
+        reading = [0.14, 0.048, 0.3, 0.0, 0.0, 1.0, 30.0]
         [line] = self.contended([reading] * 2)
         self.assertRegex(line, r'^w1 is contended \(disk\): T90 80 ms, quiet up to .*; background')
-        # T_x = 20 / (1 - 0.06 - rho_bg) was trained.
+        # T_x = 20 / (1 - rho_fg - rho_bg) was trained.
         self.assertAlmostEqual(1 - 0.06 - 20 / 80, self.controller.workers['w1'].background_load)
         # The kind stands, whatever a trickle shows, until the end.
         self.decide(80.0, [0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.1])
