@@ -210,9 +210,10 @@ def fit(runs: Sequence[Run], peak_rate: float) -> Model:
 
 def shows(runs: Sequence[Run]) -> list[npt.NDArray[np.bool_]]:
     """Say for each interval of a run whether it is quiet, or has a T_x beyond quiet times."""
-    quiet = np.concatenate([run.tails for run in runs if run.kind == settings.LOAD] or [[]])
-    middle = np.nanmedian(quiet)
-    end = middle + _SPREAD * np.nanmedian(np.abs(quiet - middle))
+    tails = np.concatenate([run.tails for run in runs if run.kind == settings.LOAD] or [[]])
+    quiet, end = tails[~np.isnan(tails)], math.inf
+    if len(quiet):
+        end = np.median(quiet) + _SPREAD * np.median(np.abs(quiet - np.median(quiet)))
     return [(run.tails > end) | (run.kind == settings.LOAD) for run in runs]
 
 

@@ -200,7 +200,7 @@ def train(settings: dial_settings.Settings, api: haproxy.RuntimeAPI, observer: h
                 number, kind, 0.0 if quiet else level / 100.0 if '{percent}' in command
                 else math.nan, *(np.array(column, dtype=np.float64) for column in zip(*(
                     (interval.readings.get(one, controllers.NO_READING), np.percentile(
-                        interval.latencies[one] or [math.nan], settings.percentile))
+                        interval.latencies.get(one) or [math.nan], settings.percentile))
                     for interval in seen)))))
     return found
 
@@ -214,9 +214,11 @@ def _observed(settings: dial_settings.Settings, observer: haproxy.Observer,
             if place == 1 and command:
                 poll = stack.enter_context(_running(command))
             wait()
-            seen.append(observer.observe()[0])
-            if seen[-1].blind:
-                raise haproxy.HAProxyFailed(seen[-1].blind)
+            found = observer.observe()[0]
+            if found.blind:
+                LOG.warning('%s; the interval does not count', found.blind)
+                found = controllers.Observation()
+            seen.append(found)
             if place and command and poll() is not None:
                 raise errors.InvalidOption('stressors', command, f'ended by itself with status '
                                            f'{poll()}; it has to run until SIGTERM')

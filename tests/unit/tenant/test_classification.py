@@ -13,6 +13,7 @@
 
 import http.server
 import json
+import logging
 import math
 import pathlib
 import signal
@@ -316,8 +317,15 @@ class TestTrain(FolderCase):
                                ('sh "', 'No closing quotation; name a command')):
             with self.subTest(command), self.assertRaisesRegex(errors.InvalidOption, words):
                 self.train(cpu={'w1': command})
-        with self.assertRaisesRegex(haproxy.HAProxyFailed, 'log is away'):
-            self.train('log is away', cpu={'w1': 'sleep 60'})
+
+    def test_blind_intervals_do_not_count(self):
+        with self.assertLogs('tracon_watcher.tenant.dial', logging.WARNING) as caught:
+            runs, _weights = self.train('log is away', cpu={'w1': 'sleep 60'})
+        self.assertIn('log is away; the interval does not count', caught.output[0])
+        for run in runs:
+            self.assertTrue(np.isnan(run.readings).all() and np.isnan(run.tails).all())
+        with self.assertRaises(errors.NotEnoughData):
+            classification.fit(runs, 100.0)
 
     def test_one_that_does_not_listen_is_killed(self):
         with mock.patch.object(dial, '_PATIENCE', 0.2), dial._running(
