@@ -79,7 +79,7 @@ def _draw(outcomes: dict[str, experiment.Outcome], path: pathlib.Path) -> None:
     figure = matplotlib.figure.Figure(figsize=(10, 6), layout='constrained')
     for axes, (arm, outcome) in zip(figure.subplots(len(outcomes), sharey=True),
                                     outcomes.items()):
-        for kind, begin, end in outcome.windows:
+        for kind, (begin, end) in outcome.windows.items():
             if kind in _COLOURS:
                 axes.axvspan(begin, end, color=_COLOURS[kind], alpha=0.4, label=kind)
         seconds, place = np.unique(outcome.sent.astype(int), return_inverse=True)

@@ -30,8 +30,7 @@ import yaml
 
 from tracon_lab.tenant_demo import hosts
 from tracon_lab.tenant_demo import load
-from tracon_lab.tenant_demo import neighbour
-from tracon_lab.tenant_demo import worker
+from tracon_lab.tenant_demo import programs
 from tracon_watcher import errors
 
 #: Each way to balance load, with HAProxy's algorithm.
@@ -69,29 +68,28 @@ backend web
 class Outcome:
     """What clients measured in one arm.
 
-    :ivar windows: kind of contention, begin and end, seconds from the arm's begin
+    :ivar windows: begin and end of each kind of contention, seconds from the arm's begin
     :ivar sent: intended times of requests, seconds from the arm's begin, shape (n,)
     :ivar taken: their latencies, s, shape (n,)
     :ivar named: what DIAL said that the contention of a kind is
     """
 
-    windows: list[tuple[str, float, float]]
+    windows: dict[str, tuple[float, float]]
     sent: np.ndarray
     taken: np.ndarray
     named: dict[str, str]
 
     def tail_ms(self, kind: str, percentile: float = 90.0) -> float:
         """Return T_x of the requests that were sent during a kind of contention."""
-        inside = np.zeros(len(self.sent), dtype=bool)
-        for one, begin, end in self.windows:
-            inside |= (one == kind) & (self.sent >= begin) & (self.sent < end)
+        begin, end = self.windows[kind]
+        inside = (self.sent >= begin) & (self.sent < end)
         return float(np.percentile(self.taken[inside], percentile)) * 1e3
 
 
 def table(outcomes: Mapping[str, Sequence[Outcome]]) -> list[tuple[Any, ...]]:
     """Return rows of :data:`COLUMNS`: medians over rounds, by kind of contention."""
     rows: list[tuple[Any, ...]] = []
-    for kind in (QUIET, *neighbour.KINDS):
+    for kind in (QUIET, *programs.KINDS):
         tails = {arm: float(np.median([one.tail_ms(kind) for one in found]))
                  for arm, found in outcomes.items()}
         dial = tails['DIAL']
@@ -112,7 +110,7 @@ class Site:
         self._folder, self._interval = folder, interval
         self._file = folder / 'disk'
         with self._file.open('wb') as stream:
-            for _ in range(worker.FILE_BYTES >> 20):
+            for _ in range(programs.FILE_BYTES >> 20):
                 stream.write(bytes(range(256)) * 4096)
         with socket.create_server(('127.0.0.1', 0)) as free:
             self._port = free.getsockname()[1]
@@ -123,8 +121,9 @@ class Site:
             'model': f'{folder}/model.json',
             'exporters': {name: f'http://{host.address}:{hosts.METRICS}/metrics'
                           for name, host in zip(_NAMES, hosts.HOSTS)},
-            'stressors': {kind: {_NAMES[0]: shlex.join(self._neighbour(kind, '{percent}'))}
-                          for kind in neighbour.KINDS}}), encoding='utf-8')
+            'stressors': {kind: {_NAMES[0]: shlex.join(self._program(
+                hosts.HOSTS[0], kind, '{percent}'))} for kind in programs.KINDS}}),
+            encoding='utf-8')
 
     @contextlib.contextmanager
     def workers(self) -> Iterator[None]:
@@ -136,9 +135,7 @@ class Site:
             os.sched_setaffinity(0, set(hosts.CORES[:-1] or hosts.CORES))
             stack.callback(os.sched_setaffinity, 0, set(hosts.CORES))
             for host in hosts.HOSTS:
-                stack.enter_context(_running(host.command(
-                    sys.executable, '-m', 'tracon_lab.tenant_demo.worker', str(host.number),
-                    str(self._file))))
+                stack.enter_context(_running(self._program(host, 'worker')))
             for host in hosts.HOSTS:
                 _wait_for(host.address, hosts.PORT)
             yield
@@ -155,20 +152,21 @@ class Site:
 
     def play(self, arm: str, round_number: int = 0) -> Outcome:
         """Play all kinds of contention in one arm, the last one first in every second round."""
-        windows, named = [], {}
+        windows: dict[str, tuple[float, float]] = {}
+        named: dict[str, str] = {}
         said = self._folder / 'dial.log'
         with self._serving(ARMS[arm], seed=round_number + 1) as (generator, began), \
                 contextlib.ExitStack() as stack:
             if arm == 'DIAL':
                 stack.enter_context(_running(_tracon('run', self._folder), said))
             self._sleep(_QUIET)
-            windows.append((QUIET, 0.0, time.monotonic() - began))
-            for kind in neighbour.KINDS[::-1 if round_number % 2 else 1]:
+            windows[QUIET] = 0.0, time.monotonic() - began
+            for kind in programs.KINDS[::-1 if round_number % 2 else 1]:
                 place = said.stat().st_size if said.exists() else 0
-                with _running(self._neighbour(kind, '100')):
+                with _running(self._program(hosts.HOSTS[0], kind)):
                     start = time.monotonic() - began
                     self._sleep(_CONTENTION)
-                    windows.append((kind, start, time.monotonic() - began))
+                    windows[kind] = start, time.monotonic() - began
                 if arm == 'DIAL':
                     found = re.search(r'w1 is contended \((\w+)\)', said.read_text()[place:])
                     named[kind] = found[1] if found else 'not seen'
@@ -193,11 +191,9 @@ class Site:
             finally:
                 generator.stop()
 
-    def _neighbour(self, kind: str, percent: str) -> list[str]:
-        """Return the command of a neighbour of the first host."""
-        return hosts.HOSTS[0].command(
-            sys.executable, '-m', 'tracon_lab.tenant_demo.neighbour', '1', str(self._file), kind,
-            percent)
+    def _program(self, host: hosts.Host, kind: str, percent: str = '100') -> list[str]:
+        return host.command(sys.executable, '-m', 'tracon_lab.tenant_demo.programs',
+                            str(host.number), str(self._file), kind, percent)
 
     def _sleep(self, intervals: int) -> None:
         time.sleep(intervals * self._interval)

@@ -27,8 +27,7 @@ from tracon_lab.cmd import tenant_demo
 from tracon_lab.tenant_demo import experiment
 from tracon_lab.tenant_demo import hosts
 from tracon_lab.tenant_demo import load
-from tracon_lab.tenant_demo import neighbour
-from tracon_lab.tenant_demo import worker
+from tracon_lab.tenant_demo import programs
 from tracon_watcher import errors
 from tracon_watcher.tenant import classification
 from tracon_watcher.tenant import settings
@@ -36,8 +35,8 @@ from tracon_watcher.tenant import settings
 
 def synthetic_outcome(factor, named=()):
     """Return a synthetic outcome: 10 ms, and during each kind 100 ms times a factor."""
-    windows = [('none', 0.0, 10.0)] + [(kind, 10.0 * place, 10.0 * place + 5.0)
-                                       for place, kind in enumerate(neighbour.KINDS, 1)]
+    windows = {'none': (0.0, 10.0), **{kind: (10.0 * place, 10.0 * place + 5.0)
+                                       for place, kind in enumerate(programs.KINDS, 1)}}
     sent = np.arange(0.0, 50.0, 0.1)
     taken = np.where((sent >= 10.0) & (sent % 10.0 < 4.99), 0.1 * factor, 0.01)
     return experiment.Outcome(windows, sent, taken, dict(named))
@@ -53,7 +52,7 @@ class TestTable(FolderCase):
 
     def test_medians_and_differences(self):
         rows = experiment.table(self.outcomes)
-        self.assertEqual(['none', *neighbour.KINDS], [row[0] for row in rows])
+        self.assertEqual(['none', *programs.KINDS], [row[0] for row in rows])
         np.testing.assert_allclose([10.0, 10.0, 10.0, 0.0, 0.0], rows[0][1:6], atol=1e-9)
         np.testing.assert_allclose([100.0, 40.0, 30.0, -70.0, -25.0], rows[1][1:6])
         self.assertEqual(['', 'cpu 2 memory 1', ''], [row[6] for row in rows[:3]])
@@ -117,10 +116,10 @@ class TestSite(FolderCase):
         experiment.Site(self.folder, 2.0)
         found = settings.load(self.folder / 'dial.yaml')
         self.assertEqual((2.0, ('w1', 'w2', 'w3')), (found.interval_seconds, found.workers))
-        self.assertEqual(set(neighbour.KINDS), set(found.stressors))
+        self.assertEqual(set(programs.KINDS), set(found.stressors))
         command = shlex.split(found.stressors['cpu']['w1'])
         self.assertEqual(['1', f'{self.folder}/disk', 'cpu', '{percent}'], command[-4:])
-        self.assertEqual(worker.FILE_BYTES, (self.folder / 'disk').stat().st_size)
+        self.assertEqual(programs.FILE_BYTES, (self.folder / 'disk').stat().st_size)
 
     def test_a_machine_that_lets_nothing_be_made(self):
         with mock.patch.object(hosts, 'ROOT', self.folder / 'none'), \
@@ -160,8 +159,8 @@ class TestWorker(FolderCase):
     def test_metrics_are_read_as_those_of_node_exporter(self):
         file = self.folder / 'file'
         file.touch()
-        with mock.patch.object(worker.os, 'O_DIRECT', 0):
-            one = worker.Worker(str(file), 1)
+        with mock.patch.object(programs.os, 'O_DIRECT', 0):
+            one = programs.Worker(str(file), 1)
         before = classification.counters(one.metrics())
         one._user += 1.0
         one._waited += 0.5
