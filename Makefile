@@ -1,7 +1,7 @@
 # Everything happens in tox; this only makes tox, and what tox cannot install,
 # appear on a machine that has git and python3.
 
-.PHONY: cloud-demo demo test test-all
+.PHONY: cloud-demo demo tenant-demo test test-all
 
 # Place the same VMs with and without this extension. ARGS='--seeds 20' and so on.
 demo:
@@ -11,6 +11,10 @@ demo:
 # moved away from. Needs root.
 cloud-demo:
 	@tools/make.sh cloud-demo $(ARGS)
+
+# Contend with one of three workers of HAProxy, balanced in three ways, for five minutes. Needs root.
+tenant-demo:
+	@tools/make.sh tenant-demo $(ARGS)
 
 # What shows in minutes that it works: the unit tests, and six with a Nova in their process.
 # ARGS=unit runs the unit tests alone.

@@ -13,6 +13,7 @@
 #
 # Usage: tools/make.sh demo [arguments of tracon demo]
 #        tools/make.sh cloud-demo [arguments of tracon cloud demo]
+#        tools/make.sh tenant-demo [arguments of tracon tenant demo]
 #        tools/make.sh test [parts of the checks, see parts.py]
 #        tools/make.sh test-all [parts of the checks]
 #
@@ -135,8 +136,8 @@ check() {
 }
 
 case $work in
-    demo | cloud-demo | test | test-all) ;;
-    *) fail "Usage: tools/make.sh demo [arguments] | cloud-demo [arguments] | test [parts] | test-all [parts]" ;;
+    demo | cloud-demo | tenant-demo | test | test-all) ;;
+    *) fail "Usage: tools/make.sh demo | cloud-demo | tenant-demo [arguments] | test | test-all [parts]" ;;
 esac
 
 mkdir -p "$cache/log"
@@ -168,6 +169,12 @@ case $work in
         environment 3/4 90 300 functional 'Installing a whole OpenStack with pip'
         say '[4/4] The cloud'
         tox exec -qq -e functional -- tracon cloud demo "${@:2}"
+        ;;
+    tenant-demo)
+        prepare 4 360 tenant 20
+        environment 3/4 40 330 tenant-demo 'Installing scikit-learn, matplotlib and this package with pip'
+        say '[4/4] The demonstration'
+        tox exec -qq -e tenant-demo -- tracon tenant demo "${@:2}"
         ;;
     test)
         if [[ $# -eq 1 ]]; then

@@ -89,5 +89,5 @@ class Buildings(unittest.TestCase):
         with mock.patch.object(importlib.metadata, 'version', version):
             product = commands()
         self.assertEqual(set(), {one for one in product if one.split()[0] in (
-            'lab', 'bench', 'model', 'simulate', 'demo', 'cloud')})
+            'lab', 'bench', 'model', 'simulate', 'demo', 'cloud', 'tenant')})
         self.assertLessEqual({'doctor', 'probe deploy', 'db upgrade', 'snapshot build'}, product)

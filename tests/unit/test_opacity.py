@@ -49,6 +49,8 @@ SPEAKERS = {
     # gcc, for the image of the sensors, which are this program's own VMs
     'probe': {'keystoneauth1', 'openstack', 'subprocess'},
     'telemetry': {'ceilometer', 'keystoneauth1', 'libvirt', 'requests', 'urllib3'},
+    # the commands that a tenant names, to make contention on its own workers
+    'tenant': {'subprocess'},
 }
 #: Calls that reach into a guest, its memory, its disks, or what its tenant keeps in it; libvirt's,
 #: Nova's and Glance's, and openstacksdk's names for them.

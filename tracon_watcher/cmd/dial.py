@@ -18,16 +18,23 @@ import argparse
 import pathlib
 import signal
 import time
-from typing import Callable
+from typing import Any, Callable, TYPE_CHECKING
 
 from cliff import command
+from cliff import lister
+
+if TYPE_CHECKING:
+    from tracon_watcher.tenant import classification
+    from tracon_watcher.tenant import dial
+    from tracon_watcher.tenant import settings
 
 
 class Run(command.Command):
     """Shift load away from contended workers behind HAProxy, until SIGTERM.
 
     It measures the tail latency of each worker from HAProxy's log, and sets weights through its
-    runtime API. It needs nothing from the provider.
+    runtime API. With a model of ``tracon dial train`` it says which resource is contended. It
+    needs nothing from the provider.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -42,18 +49,15 @@ class Run(command.Command):
         import prometheus_client
 
         from tracon_watcher import errors
-        from tracon_watcher.tenant import dial
-        from tracon_watcher.tenant import haproxy
+        from tracon_watcher.tenant import classification
         from tracon_watcher.tenant import settings
 
         # Blocked, a signal waits for the end of an interval's work; threads inherit that.
         ending = {signal.SIGTERM, signal.SIGINT}
         signal.pthread_sigmask(signal.SIG_BLOCK, ending)
         chosen = settings.load(parsed_args.config)
-        api = haproxy.RuntimeAPI(chosen.socket)
-        observer = haproxy.Observer(chosen, api, haproxy.LogFollower(chosen.log))
-        service = dial.Dial(chosen, api, observer, parsed_args.dry_run)
-        service.start()
+        service = _service(chosen, parsed_args.dry_run,
+                           classification.read(chosen.model) if chosen.model else None)
         if chosen.metrics_port:
             registry = prometheus_client.CollectorRegistry()
             registry.register(service)
@@ -66,6 +70,66 @@ class Run(command.Command):
                     f'{error.strerror}; name an address and a port that are free') from None
         self.app.LOG.info('Learns quiet times of %s', chosen.backend)
         service.run(_waiter(ending, chosen.interval_seconds))
+
+
+class Train(lister.Lister):
+    """Learn to tell which resource is contended, from contention made on purpose.
+
+    Runs the commands of the settings' ``stressors`` one after the other while the backend serves
+    its usual load, and reads metrics from each worker's node_exporter. The table says how many
+    runs of each kind a model names rightly that was trained on all other runs. Use it on workers
+    whose users can wait.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--config', required=True, type=pathlib.Path, metavar='FILE',
+                            help='load balancer, workers and stressors (YAML)')
+        parser.add_argument('-o', '--output', required=True, type=pathlib.Path, metavar='MODEL',
+                            help='file for the model (JSON)')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
+        from tracon_watcher import errors
+        from tracon_watcher.tenant import classification
+        from tracon_watcher.tenant import dial
+        from tracon_watcher.tenant import settings
+
+        chosen = settings.load(parsed_args.config)
+        if not chosen.stressors:
+            raise errors.InvalidDocument(str(parsed_args.config), 'stressors', None, 'name a '
+                                         'command for each kind of contention and worker')
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        service = _service(chosen)
+        try:
+            runs = dial.train(chosen, service.api, service.observer,
+                              _waiter(set(), chosen.interval_seconds))
+        finally:
+            service.restore()
+        model = classification.fit(runs, chosen.peak_rate)
+        classification.write(model, parsed_args.output)
+        told = list(zip((run.kind for run in runs),
+                        classification.validate(runs, chosen.peak_rate)))
+        return ('kind', 'runs', 'seen', 'right', 'taken_for', 'coefficients'), [
+            (kind, sum(one == kind for one, _said in told),
+             sum(one == kind and said != '' for one, said in told), told.count((kind, kind)),
+             ' '.join(sorted({said for one, said in told if one == kind != said})).strip(),
+             ' '.join(f'{one:.4g}' for one in model.coefficients.get(kind, ())))
+            for kind in model.kinds]
+
+
+def _service(chosen: settings.Settings, dry_run: bool = False,
+             model: classification.Model | None = None) -> dial.Dial:
+    """Return the service, which has tried what will be needed."""
+    from tracon_watcher.tenant import classification
+    from tracon_watcher.tenant import dial
+    from tracon_watcher.tenant import haproxy
+    api = haproxy.RuntimeAPI(chosen.socket)
+    exporters = classification.Exporters(chosen.exporters) if chosen.exporters else None
+    service = dial.Dial(chosen, api, haproxy.Observer(
+        chosen, api, haproxy.LogFollower(chosen.log), exporters=exporters), dry_run, model)
+    service.start()
+    return service
 
 
 def _waiter(ending: set[signal.Signals], seconds: float) -> Callable[[], bool]:

@@ -13,8 +13,8 @@
 """The controller of DIAL: from what is seen of workers to their shares, without input or output.
 
 Javadi, Analytical Approaches for Dynamic Scheduling in Cloud Environments (PhD thesis, Stony Brook
-2019), section 4.3.3: detect, estimate, share load. Classification is left out: there is one
-resource, whose load is the rate of requests over the peak rate.
+2019), section 4.3.3: detect, classify, estimate, share load. The load of every resource is the
+rate of requests over the peak rate.
 
 What the thesis leaves open, and what is done here:
 
@@ -28,6 +28,8 @@ What the thesis leaves open, and what is done here:
 - *The end.* A worker that gets a trickle is fast in spite of contention. So contention has ended
   when two successive readings are within the interval of T_x over expectation.
 - *Few requests.* A percentile of a handful is no reading: a window goes on until it has enough.
+- *The kind.* It is told once, from the readings by which contention begins: those of a trickle are
+  unlike any that were trained. ``load`` ends nothing, since the own load is considered already.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from typing import Mapping, Sequence
 
 import numpy as np
 
+from tracon_watcher.tenant import classification
 from tracon_watcher.tenant import latency_model
 from tracon_watcher.tenant import load_balancing
 from tracon_watcher.tenant import settings as dial_settings
@@ -57,6 +60,7 @@ _DEVIATION, _SPREAD = 1.4826, 1.96
 #: Of HAProxy's times.
 _RESOLUTION_MS = 1.0
 _HIGHEST_WEIGHT = 256
+NO_READING = (math.nan,) * len(classification.FEATURES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +72,7 @@ class Observation:
     :ivar latencies: of requests that ended, ms, for each worker
     :ivar arrivals: number of requests that each worker got, also those without a latency
     :ivar blind: why nothing is known of the interval; empty otherwise
+    :ivar readings: of each worker whose metrics are known, as ``classification.FEATURES`` says
     """
 
     seconds: float = 0.0
@@ -75,6 +80,7 @@ class Observation:
     latencies: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
     arrivals: Mapping[str, int] = dataclasses.field(default_factory=dict)
     blind: str = ''
+    readings: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass
@@ -83,11 +89,15 @@ class Worker:
 
     :ivar tail_ms: T_x of its last window
     :ivar background_load: rho_bg, 0 while it is not contended
+    :ivar kind: of contention; empty without contention or model
     """
 
     tail_ms: float = math.nan
     background_load: float = math.nan
     contended: bool = False
+    kind: str = ''
+    # What metrics say while contention begins.
+    evidence: list[Sequence[float]] = dataclasses.field(default_factory=list)
     # Readings in a row that say otherwise, and the window: latencies, requests and seconds.
     contrary: int = 0
     latencies: list[float] = dataclasses.field(default_factory=list)
@@ -107,8 +117,10 @@ class Controller:
     :ivar blind: successive intervals of which nothing is known
     """
 
-    def __init__(self, settings: dial_settings.Settings) -> None:
+    def __init__(self, settings: dial_settings.Settings,
+                 model: classification.Model | None = None) -> None:
         self._settings = settings
+        self._model = model
         self._tail = f'T{settings.percentile:g}'
         self._least = math.ceil(_BEYOND / (1.0 - settings.percentile / 100.0) - 1e-9)
         #: Worker, T_x and T_x over what eq. 4.1 expects.
@@ -135,7 +147,7 @@ class Controller:
             worker.arrivals += seen.arrivals.get(name, 0)
             worker.seconds += seen.seconds
             if len(worker.latencies) >= self._least:
-                news += self._read(name, worker)
+                news += self._read(name, worker, seen.readings.get(name, NO_READING))
                 worker.clear()
         self._steer(seen)
         return news
@@ -166,7 +178,7 @@ class Controller:
         return ([f'{name} is not available' for name in gone]
                 + [f'{name} is available' for name in new])
 
-    def _read(self, name: str, worker: Worker) -> list[str]:
+    def _read(self, name: str, worker: Worker, reading: Sequence[float]) -> list[str]:
         """Take a reading of a window that is full."""
         settings = self._settings
         own_load = min(worker.arrivals / worker.seconds / settings.peak_rate, 0.99)
@@ -180,20 +192,26 @@ class Controller:
         outside = over > end and (worker.contended
                                   or worker.tail_ms > max(tail_end, settings.objective_ms))
         worker.contrary = worker.contrary + 1 if outside != worker.contended else 0
+        worker.evidence = [*worker.evidence, reading] if outside and worker.contrary else []
         changes = worker.contrary == SUCCESSIVE
         if changes:
             worker.contended, worker.contrary = outside, 0
+            worker.kind = (self._model.classify(np.array(worker.evidence))
+                           if self._model and outside else '')
         if not worker.contended:
             worker.background_load = 0.0
             self._quiet.append((name, worker.tail_ms, over))
             return [f'{name} is contended no more: {self._tail} {worker.tail_ms:.0f} ms'
                     ] if changes else []
+        # The curve of a kind is in ms, that of the settings in any unit.
+        curve = self._model.coefficients.get(worker.kind) if self._model else None
         estimate = float(latency_model.background_load(
-            worker.tail_ms / middle, own_load, settings.coefficients))
+            worker.tail_ms / (1.0 if curve else middle), own_load, curve or settings.coefficients))
         if changes:
             worker.background_load = estimate
-            return [f'{name} is contended: {self._tail} {worker.tail_ms:.0f} ms, quiet up to '
-                    f'{tail_end:.0f} ms; background load {estimate:.2f}']
+            kind = f' ({worker.kind})' if worker.kind else ''
+            return [f'{name} is contended{kind}: {self._tail} {worker.tail_ms:.0f} ms, quiet up '
+                    f'to {tail_end:.0f} ms; background load {estimate:.2f}']
         # A window that a trickle fills has few requests: half of the last estimate stays.
         worker.background_load = (worker.background_load + estimate) / 2.0
         return []

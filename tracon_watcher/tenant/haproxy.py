@@ -29,7 +29,10 @@ import socket
 import time
 from typing import BinaryIO, Callable, Mapping
 
+import numpy as np
+
 from tracon_watcher import errors
+from tracon_watcher.tenant import classification
 from tracon_watcher.tenant import controller
 from tracon_watcher.tenant import settings as dial_settings
 
@@ -175,8 +178,8 @@ class LogFollower:
         return lines
 
 
-def request(line: bytes, backend: str) -> tuple[str, float] | None:
-    """Return the server of a request of a backend, and its latency in ms, from a line of a log.
+def request(line: bytes, backend: str) -> tuple[str, float, float] | None:
+    """Return server, latency and time to connect (ms) of a backend's request, from a log's line.
 
     The latency is the time in queues (Tw), to connect (Tc) and until the response begins (Tr):
     what the worker causes, unlike the times that the client takes to send and to receive. A
@@ -204,7 +207,7 @@ def request(line: bytes, backend: str) -> tuple[str, float] | None:
             raise ValueError('the parts take longer than the whole')
     if latency > _HOUR_MS or latency < 0:
         raise ValueError('a time that cannot be')
-    return names[2].decode(errors='replace'), latency
+    return names[2].decode(errors='replace'), latency, connected if connected >= 0 else math.nan
 
 
 class Observer:
@@ -214,8 +217,10 @@ class Observer:
     """
 
     def __init__(self, settings: dial_settings.Settings, api: RuntimeAPI, log: LogFollower,
-                 clock: Callable[[], float] = time.monotonic) -> None:
+                 clock: Callable[[], float] = time.monotonic,
+                 exporters: classification.Exporters | None = None) -> None:
         self._settings = settings
+        self._exporters = exporters
         self._api = api
         self._log = log
         self._clock = clock
@@ -239,7 +244,9 @@ class Observer:
                 self._settings.backend).items() if name in names}
         except HAProxyFailed as error:
             blind = str(error)
+        usage = self._exporters.sample() if self._exporters else {}
         latencies: dict[str, list[float]] = {name: [] for name in names}
+        connects: dict[str, list[float]] = {name: [] for name in names}
         logged = dict.fromkeys(names, 0)
         for line in lines:
             try:
@@ -251,6 +258,8 @@ class Observer:
                 logged[found[0]] += 1
                 if not math.isnan(found[1]):
                     latencies[found[0]].append(found[1])
+                if not math.isnan(found[2]):
+                    connects[found[0]].append(found[2])
         counted = {name: server.sessions - self._sessions[name]
                    for name, server in servers.items() if name in self._sessions}
         self._sessions = {name: server.sessions for name, server in servers.items()}
@@ -260,6 +269,10 @@ class Observer:
         number, known = sum(counted.values()), sum(logged.values())
         if not blind and number >= _ENOUGH and known < number / 2:
             blind = f'{self._settings.log} tells of {known} of {number} requests'
+        arrivals = {**logged, **counted}
+        readings = {name: [*usage[name], float(np.percentile(
+            connects[name], self._settings.percentile)), arrivals[name] / seconds]
+            for name in usage if connects.get(name)}
         return controller.Observation(
             seconds, [name for name in names if name in servers and servers[name].available],
-            latencies, {**logged, **counted}, blind), servers
+            latencies, arrivals, blind, readings), servers

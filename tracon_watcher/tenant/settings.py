@@ -19,7 +19,7 @@ import math
 import os
 import pathlib
 import re
-from typing import Any
+from typing import Any, Mapping
 
 import yaml
 
@@ -30,6 +30,9 @@ from tracon_watcher.tenant import latency_model
 
 #: Of proxies and servers in HAProxy. What else a name held would reach its runtime API.
 _NAME = re.compile(r'[A-Za-z0-9_.:-]+')
+_URL = re.compile(r'https?://[^/\s]+\S*')
+#: What is no kind of contention: quiet times at any rate of requests, and what cannot be told.
+LOAD, UNKNOWN = 'load', 'unknown'
 #: Ranges of the numbers.
 _RANGES = {
     'peak_rate': (1e-3, 1e9),
@@ -40,9 +43,11 @@ _RANGES = {
     'step': (0.01, 1.0),
     'trickle': (1e-4, 0.5),
     'metrics_port': (1, 65535),
+    'runs': (2, 1000),
+    'run_intervals': (1, 1000),
 }
-_WHOLE = ('quiet_readings', 'metrics_port')
-_TEXTS = ('socket', 'log', 'backend', 'metrics_address')
+_WHOLE = ('quiet_readings', 'metrics_port', 'runs', 'run_intervals')
+_TEXTS = ('socket', 'log', 'backend', 'metrics_address', 'model')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +64,11 @@ class Settings:
     :ivar coefficients: c0, c1, c2 of eq. 4.1, in any unit: only the shape of the curve is used
     :ivar step: how much the share of a worker changes in an interval at most
     :ivar trickle: least share of a worker; by default a fifth of the requests beyond T_x
+    :ivar model: file of a model that tells kinds of contention
+    :ivar exporters: URL of each worker's node_exporter
+    :ivar stressors: for training: a command by worker by kind of contention
+    :ivar runs: of training, of each command
+    :ivar run_intervals: that count in each of these
     """
 
     socket: pathlib.Path
@@ -75,6 +85,11 @@ class Settings:
     trickle: float = math.nan
     metrics_address: str = '127.0.0.1'
     metrics_port: int | None = None
+    model: pathlib.Path | None = None
+    exporters: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    stressors: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    runs: int = 3
+    run_intervals: int = 6
 
     def __post_init__(self) -> None:
         """Take a trickle that the tail of all requests does not consist of."""
@@ -107,7 +122,7 @@ def load(path: str | os.PathLike[str]) -> Settings:
         if key not in fields:
             raise refuse(str(key), value, f'there is no such key; there are {", ".join(fields)}')
     for name, field in fields.items():
-        if field.default is dataclasses.MISSING and name not in content:
+        if field.default is field.default_factory and name not in content:
             raise refuse(name, None, 'state it; it has no default')
     taken: dict[str, Any] = {}
     for key, value in content.items():
@@ -121,7 +136,18 @@ def load(path: str | os.PathLike[str]) -> Settings:
         elif key in _TEXTS:
             if not isinstance(value, str) or not value:
                 raise refuse(key, value, 'expected a text')
-            taken[key] = pathlib.Path(value) if key in ('socket', 'log') else value
+            taken[key] = pathlib.Path(value) if key in ('socket', 'log', 'model') else value
+        elif key == 'exporters':
+            if not _texts(value) or not all(map(_URL.fullmatch, value.values())):
+                raise refuse(key, value, 'expected "worker: http://address:9100/metrics"')
+            taken[key] = value
+        elif key == 'stressors':
+            if not isinstance(value, dict) or not value or not all(
+                    _named(kind) and _texts(one) for kind, one in value.items()) or (
+                        {LOAD, UNKNOWN} & set(value)):
+                raise refuse(key, value, f'expected "kind: {{worker: command}}", and no kind '
+                             f'{LOAD} or {UNKNOWN}')
+            taken[key] = value
         elif key == 'workers':
             if not isinstance(value, list) or len(value) < 2 or not all(map(_named, value)):
                 raise refuse(key, value, 'expected two names of servers or more, such as [a, b]')
@@ -129,7 +155,7 @@ def load(path: str | os.PathLike[str]) -> Settings:
                 raise refuse(key, value, 'name each server once')
             taken[key] = tuple(value)
         else:
-            taken[key] = _coefficients(value)
+            taken[key] = rising_curve(value)
             if taken[key] is None:
                 raise refuse(key, value, 'expected [c0, c1, c2] with c2 and c1 + 2 c2 of at least '
                              '0, not both 0, and a sum above 0: latency rises with load')
@@ -139,6 +165,11 @@ def load(path: str | os.PathLike[str]) -> Settings:
     if found.trickle * len(found.workers) >= 1:
         raise refuse('trickle', found.trickle, f'expected less than 1/{len(found.workers)}, an '
                      f'equal share of {len(found.workers)} workers')
+    if (found.model or found.stressors) and set(found.exporters) != set(found.workers):
+        raise refuse('exporters', dict(found.exporters), 'state one of each worker')
+    for kind, commands in found.stressors.items():
+        if not set(commands) <= set(found.workers):
+            raise refuse(f'stressors.{kind}', commands, f'expected {", ".join(found.workers)}')
     return found
 
 
@@ -146,7 +177,13 @@ def _named(value: object) -> bool:
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
-def _coefficients(value: object) -> tuple[float, float, float] | None:
+def _texts(value: object) -> bool:
+    return isinstance(value, dict) and bool(value) and all(
+        isinstance(one, str) and one.strip() for pair in value.items() for one in pair)
+
+
+def rising_curve(value: object) -> tuple[float, float, float] | None:
+    """Return c0, c1, c2 of eq. 4.1, or nothing where they are not those of a rising curve."""
     try:
         c0, c1, c2 = (numerals.parse(str(one)) for one in value)  # type: ignore[attr-defined]
     except (TypeError, ValueError):

@@ -57,13 +57,13 @@ class TestRequest(unittest.TestCase):
         return haproxy.request(line.format(times, status, end).encode(), 'web')
 
     def test_latency(self):
-        self.assertEqual(('w1', 30 + 4 + 50), self.latency('9/30/4/50/99'))
-        self.assertEqual(('w1', 84), self.latency('-1/30/4/50/+84'))
+        self.assertEqual(('w1', 30 + 4 + 50, 4), self.latency('9/30/4/50/99'))
+        self.assertEqual(('w1', 84, 4), self.latency('-1/30/4/50/+84'))
         # HAProxy waited a second for it, and the client was answered 504.
-        self.assertEqual(('w1', 1000), self.latency('5/0/0/-1/1005', 504, 'sH--'))
+        self.assertEqual(('w1', 1000, 0), self.latency('5/0/0/-1/1005', 504, 'sH--'))
         for failed in (('0/0/-1/-1/3', 503, 'SC--'), ('0/0/0/-1/3', -1, 'CH--'),
                        ('0/0/0/1/3', 500)):
-            name, latency = self.latency(*failed)
+            name, latency, _connect = self.latency(*failed)
             self.assertTrue(name == 'w1' and math.isnan(latency), failed)
 
     def test_lies(self):
@@ -81,7 +81,7 @@ class TestRequest(unittest.TestCase):
     def test_a_client_cannot_pose_as_haproxy(self):
         forged = ' [29/Nov/2026:09:42:20.791] public web/w2 0/0/0/9/9 200 1 - - ---- '
         line = LINE.replace('/a HTTP', f'/{forged} HTTP')
-        self.assertEqual(('w1', 5), self.latency('0/0/0/5/9', line=line))
+        self.assertEqual(('w1', 5, 0), self.latency('0/0/0/5/9', line=line))
         self.assertIsNone(self.latency('0/0/0/5/9', line=line.replace('web/w1 ', 'web: bad ')))
 
 

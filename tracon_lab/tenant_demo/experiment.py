@@ -1,0 +1,228 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""Contention of each kind beside one worker, once for each way to balance load."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import time
+from typing import Any, Iterator, Mapping, Sequence
+
+import numpy as np
+import yaml
+
+from tracon_lab.tenant_demo import hosts
+from tracon_lab.tenant_demo import load
+from tracon_lab.tenant_demo import programs
+from tracon_watcher import errors
+
+#: Each way to balance load, with HAProxy's algorithm.
+ARMS = {'round robin': 'roundrobin', 'least connections': 'leastconn', 'DIAL': 'roundrobin'}
+QUIET = 'none'
+COLUMNS = ('contention', 'round_robin_ms', 'least_connections_ms', 'dial_ms',
+           'against_round_robin_percent', 'against_least_connections_percent', 'named')
+#: Requests a second to all workers, and what one serves at most.
+RATE, PEAK_RATE = 190.0, 180.0
+#: Lengths in intervals of DIAL: of quiet times, of contention and between, and of training.
+_QUIET, _CONTENTION, _PAUSE, _RUN = 10, 10, 3, 3
+#: Intervals that DIAL may take to see that contention has ended.
+_END = 20
+_NAMES = [f'w{host.number}' for host in hosts.HOSTS]
+_HAPROXY = '''global
+    log stdout format raw local0
+    stats socket {folder}/admin.sock mode 600 level admin
+defaults
+    mode http
+    log global
+    option httplog
+    timeout connect 5s
+    timeout client 5s
+    timeout server 5s
+frontend public
+    bind 127.0.0.1:{port}
+    default_backend web
+backend web
+    balance {algorithm}
+    default-server weight 100
+'''
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What clients measured in one arm.
+
+    :ivar windows: begin and end of each kind of contention, seconds from the arm's begin
+    :ivar sent: intended times of requests, seconds from the arm's begin, shape (n,)
+    :ivar taken: their latencies, s, shape (n,)
+    :ivar named: what DIAL said that the contention of a kind is
+    """
+
+    windows: dict[str, tuple[float, float]]
+    sent: np.ndarray
+    taken: np.ndarray
+    named: dict[str, str]
+
+    def tail_ms(self, kind: str, percentile: float = 90.0) -> float:
+        """Return T_x of the requests that were sent during a kind of contention."""
+        begin, end = self.windows[kind]
+        inside = (self.sent >= begin) & (self.sent < end)
+        return float(np.percentile(self.taken[inside], percentile)) * 1e3
+
+
+def table(outcomes: Mapping[str, Sequence[Outcome]]) -> list[tuple[Any, ...]]:
+    """Return rows of :data:`COLUMNS`: medians over rounds, by kind of contention."""
+    rows: list[tuple[Any, ...]] = []
+    for kind in (QUIET, *programs.KINDS):
+        tails = {arm: float(np.median([one.tail_ms(kind) for one in found]))
+                 for arm, found in outcomes.items()}
+        dial = tails['DIAL']
+        named = [one.named.get(kind, '') for one in outcomes['DIAL']]
+        rows.append((kind, *tails.values(),
+                     *(100.0 * (dial / tails[arm] - 1.0) for arm in list(ARMS)[:2]),
+                     ' '.join(f'{one} {named.count(one)}' for one in sorted(set(named)) if one)))
+    return rows
+
+
+class Site:
+    """Workers on their hosts, and what runs before them.
+
+    :param interval: of DIAL, s; everything takes a multiple of it
+    """
+
+    def __init__(self, folder: pathlib.Path, interval: float) -> None:
+        self._folder, self._interval = folder, interval
+        self._file = folder / 'disk'
+        with self._file.open('wb') as stream:
+            for _ in range(programs.FILE_BYTES >> 20):
+                stream.write(bytes(range(256)) * 4096)
+        with socket.create_server(('127.0.0.1', 0)) as free:
+            self._port = free.getsockname()[1]
+        (folder / 'dial.yaml').write_text(yaml.safe_dump({
+            'socket': f'{folder}/admin.sock', 'log': f'{folder}/haproxy.log', 'backend': 'web',
+            'workers': _NAMES, 'peak_rate': PEAK_RATE, 'interval_seconds': interval,
+            'quiet_readings': 20, 'trickle': 0.05, 'runs': 3, 'run_intervals': _RUN,
+            'model': f'{folder}/model.json',
+            'exporters': {name: f'http://{host.address}:{hosts.METRICS}/metrics'
+                          for name, host in zip(_NAMES, hosts.HOSTS)},
+            'stressors': {kind: {_NAMES[0]: shlex.join(self._program(
+                hosts.HOSTS[0], kind, '{percent}'))} for kind in programs.KINDS}}),
+            encoding='utf-8')
+
+    @contextlib.contextmanager
+    def workers(self) -> Iterator[None]:
+        """Run the workers on their hosts, which are removed at the end."""
+        hosts.create(self._file)
+        with contextlib.ExitStack() as stack:
+            stack.callback(hosts.remove)
+            # The load, HAProxy and DIAL leave the first host's core alone.
+            os.sched_setaffinity(0, set(hosts.CORES[:-1] or hosts.CORES))
+            stack.callback(os.sched_setaffinity, 0, set(hosts.CORES))
+            for host in hosts.HOSTS:
+                stack.enter_context(_running(self._program(host, 'worker')))
+            for host in hosts.HOSTS:
+                _wait_for(host.address, hosts.PORT)
+            yield
+
+    def train(self) -> str:
+        """Train the model, and return the table of its cross-validation as CSV."""
+        with self._serving('roundrobin', seed=0):
+            done = subprocess.run(
+                [*_tracon('train', self._folder), '-o', f'{self._folder}/model.json', '-f', 'csv'],
+                check=False, stdout=subprocess.PIPE, text=True)
+        if done.returncode:
+            raise errors.TraconError('"tracon dial train" failed, and has said why')
+        return done.stdout
+
+    def play(self, arm: str, round_number: int = 0) -> Outcome:
+        """Play all kinds of contention in one arm, the last one first in every second round."""
+        windows: dict[str, tuple[float, float]] = {}
+        named: dict[str, str] = {}
+        said = self._folder / 'dial.log'
+        with self._serving(ARMS[arm], seed=round_number + 1) as (generator, began), \
+                contextlib.ExitStack() as stack:
+            if arm == 'DIAL':
+                stack.enter_context(_running(_tracon('run', self._folder), said))
+            self._sleep(_QUIET)
+            windows[QUIET] = 0.0, time.monotonic() - began
+            for kind in programs.KINDS[::-1 if round_number % 2 else 1]:
+                place = said.stat().st_size if said.exists() else 0
+                with _running(self._program(hosts.HOSTS[0], kind)):
+                    start = time.monotonic() - began
+                    self._sleep(_CONTENTION)
+                    windows[kind] = start, time.monotonic() - began
+                if arm == 'DIAL':
+                    found = re.search(r'w1 is contended \((\w+)\)', said.read_text()[place:])
+                    named[kind] = found[1] if found else 'not seen'
+                self._sleep(_END if arm == 'DIAL' else _PAUSE)
+        sent, taken = np.array(sorted(generator.done)).T
+        return Outcome(windows, sent - began, taken, named)
+
+    @contextlib.contextmanager
+    def _serving(self, algorithm: str, seed: int) -> Iterator[tuple[load.Load, float]]:
+        """Run HAProxy and the load; yield the load and its begin."""
+        (self._folder / 'haproxy.cfg').write_text(
+            _HAPROXY.format(folder=self._folder, port=self._port, algorithm=algorithm)
+            + ''.join(f'    server {name} {host.address}:{hosts.PORT}\n'
+                      for name, host in zip(_NAMES, hosts.HOSTS)), encoding='utf-8')
+        with _running(['haproxy', '-db', '-f', f'{self._folder}/haproxy.cfg'],
+                      self._folder / 'haproxy.log'):
+            _wait_for('127.0.0.1', self._port)
+            generator, began = load.Load(self._port, RATE, seed), time.monotonic()
+            generator.start()
+            try:
+                yield generator, began
+            finally:
+                generator.stop()
+
+    def _program(self, host: hosts.Host, kind: str, percent: str = '100') -> list[str]:
+        return host.command(sys.executable, '-m', 'tracon_lab.tenant_demo.programs',
+                            str(host.number), str(self._file), kind, percent)
+
+    def _sleep(self, intervals: int) -> None:
+        time.sleep(intervals * self._interval)
+
+
+def _tracon(action: str, folder: pathlib.Path) -> list[str]:
+    return [sys.executable, '-m', 'tracon_watcher.cmd.app', 'dial', action, '--config',
+            f'{folder}/dial.yaml']
+
+
+@contextlib.contextmanager
+def _running(command: list[str], log: pathlib.Path | None = None) -> Iterator[None]:
+    """Run a command, with its output in a log; end it."""
+    with contextlib.ExitStack() as stack:
+        stream = stack.enter_context(log.open('ab')) if log else subprocess.DEVNULL
+        process = subprocess.Popen(command, stdout=stream, stderr=stream if log else None)
+        stack.callback(process.wait)
+        stack.callback(process.terminate)
+        yield
+
+
+def _wait_for(address: str, port: int) -> None:
+    """Wait until something listens."""
+    until = time.monotonic() + 20.0
+    while True:
+        try:
+            return socket.create_connection((address, port), 1.0).close()
+        except OSError as error:
+            if time.monotonic() > until:
+                raise errors.TraconError(f'{address}:{port}: {error}; what should listen there '
+                                         'has said why it does not') from None
+            time.sleep(0.1)
