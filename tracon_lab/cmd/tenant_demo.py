@@ -49,6 +49,8 @@ class Demo(lister.Lister):
         add('--interval', type=numerals.number(1, 60), default=1.0, metavar='SECONDS',
             help='of DIAL, 10 in production; all takes as many times longer (default: '
                  '%(default)s)')
+        add('--contention', type=numerals.whole(5, 1000), default=10, metavar='INTERVALS',
+            help='how long each contention lasts (default: %(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
@@ -57,7 +59,7 @@ class Demo(lister.Lister):
             raise errors.NotInstalled('haproxy is not installed: apt-get install haproxy')
         folder = parsed_args.output.resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        site = experiment.Site(folder, parsed_args.interval)
+        site = experiment.Site(folder, parsed_args.interval, parsed_args.contention)
         outcomes: dict[str, list[experiment.Outcome]] = {arm: [] for arm in experiment.ARMS}
         with site.workers():
             self.app.LOG.info('Trains the model; runs of each kind that it names rightly:\n%s',

@@ -40,8 +40,8 @@ COLUMNS = ('contention', 'round_robin_ms', 'least_connections_ms', 'dial_ms',
            'against_round_robin_percent', 'against_least_connections_percent', 'named')
 #: Requests a second to all workers, and what one serves at most.
 RATE, PEAK_RATE = 190.0, 180.0
-#: Lengths in intervals of DIAL: of quiet times, of contention and between, and of training.
-_QUIET, _CONTENTION, _PAUSE, _RUN = 10, 10, 3, 3
+#: Lengths in intervals of DIAL: of quiet times, between contention, and of runs of training.
+_QUIET, _PAUSE, _RUN = 10, 3, 3
 #: Intervals that DIAL may take to see that contention has ended.
 _END = 20
 _NAMES = [f'w{host.number}' for host in hosts.HOSTS]
@@ -104,10 +104,11 @@ class Site:
     """Workers on their hosts, and what runs before them.
 
     :param interval: of DIAL, s; everything takes a multiple of it
+    :param contention: intervals that each contention lasts
     """
 
-    def __init__(self, folder: pathlib.Path, interval: float) -> None:
-        self._folder, self._interval = folder, interval
+    def __init__(self, folder: pathlib.Path, interval: float, contention: int = 10) -> None:
+        self._folder, self._interval, self._contention = folder, interval, contention
         self._file = folder / 'disk'
         with self._file.open('wb') as stream:
             for _ in range(programs.FILE_BYTES >> 20):
@@ -165,7 +166,7 @@ class Site:
                 place = said.stat().st_size if said.exists() else 0
                 with _running(self._program(hosts.HOSTS[0], kind)):
                     start = time.monotonic() - began
-                    self._sleep(_CONTENTION)
+                    self._sleep(self._contention)
                     windows[kind] = start, time.monotonic() - began
                 if arm == 'DIAL':
                     found = re.search(r'w1 is contended \((\w+)\)', said.read_text()[place:])

@@ -18,9 +18,10 @@ The worker serves one request after the other: it walks a list whose cells are a
 reads the disk once, past the page cache, and answers with some kilobytes; walk and answer are
 exponential in length. Beside, it says what node_exporter says.
 
-For training, a neighbour takes 40, 60 or 90 % of a resource at an even pace. With 100 it takes all
-that it gets, by another program than in training: it compresses instead of counting, adds arrays
-instead of changing one, reads sixteen blocks at once instead of one, and sends in bursts.
+For training, a neighbour takes all that it gets of a resource, for 40, 60 or 90 % of the time. With
+100 it does so all the time, by another program than in training: it compresses instead of adding
+numbers, adds arrays instead of a constant, reads sixteen blocks at once instead of one, and sends
+forty packets at once instead of four.
 """
 
 from __future__ import annotations
@@ -43,9 +44,11 @@ from tracon_lab.tenant_demo import hosts
 
 KINDS = ('cpu', 'memory', 'disk', 'network')
 #: Cells of the list, steps and bytes of a request on average; bytes that are read at once.
-CELLS, STEPS, ANSWER, BLOCK = 6000, 30000, 5000, 4096
+CELLS, STEPS, ANSWER, BLOCK = 10000, 30000, 5000, 4096
 #: Sizes of the file that is read, and of an array of the neighbour.
 FILE_BYTES, _ARRAY = 64 << 20, 64 << 20
+#: Seconds of which a neighbour works a share.
+_PERIOD = 0.1
 
 
 class Worker:
@@ -112,55 +115,57 @@ def _stolen() -> float:
     return int(pathlib.Path('/proc/self/schedstat').read_bytes().split()[1]) / 1e9
 
 
+def _pause(share: float) -> None:
+    """Wait for the next period where a share of this one is over."""
+    over = time.monotonic() % _PERIOD
+    if over > share * _PERIOD:
+        time.sleep(_PERIOD - over)
+
+
 def cpu(share: float) -> None:
-    """Use a share of the host's CPU time."""
-    text, began = random.Random(1).randbytes(1 << 16), time.monotonic()
+    """Compute."""
+    text = random.Random(1).randbytes(1 << 14)
     while True:
+        _pause(share)
         if share == 1.0:
             zlib.compress(text)
-        elif time.process_time() < (
-                share * hosts.QUOTA_US / hosts.PERIOD_US * (time.monotonic() - began)):
-            sum(range(10000))
         else:
-            time.sleep(0.001)
+            sum(range(10000))
 
 
 def memory(share: float) -> None:
     """Empty the caches of the core, for which it needs some of the CPU, too."""
     one = np.zeros(_ARRAY // 8)
-    other = np.zeros_like(one) if share == 1.0 else one
-    part = len(one) // 16
+    other = np.ones_like(one) if share == 1.0 else one[:0]
+    part = len(one) // 64
     while True:
         for start in range(0, len(one), part):
-            before = time.monotonic()
-            one[start:start + part] += other[start:start + part] + 1.0
-            time.sleep((time.monotonic() - before) * (1.0 / share - 1.0))
+            _pause(share)
+            one[start:start + part] += other[start:start + part] if share == 1.0 else 1.0
 
 
 def disk(share: float, file: str) -> None:
-    """Read a share of what the host's disk can."""
-    reader, size = os.open(file, os.O_RDONLY | os.O_DIRECT), BLOCK
-    size *= 16 if share == 1.0 else 1
+    """Read two at once."""
+    reader, size = os.open(file, os.O_RDONLY | os.O_DIRECT), BLOCK * (16 if share == 1.0 else 1)
 
     def read() -> None:
-        block, due = mmap.mmap(-1, size), time.monotonic()
+        block = mmap.mmap(-1, size)
         while True:
+            _pause(share)
             os.preadv(reader, [block], random.randrange(FILE_BYTES // size) * size)
-            due += 2.0 / (share * hosts.READS)
-            time.sleep(max(due - time.monotonic(), 0.0) if share < 1.0 else 0.0)
-    for _ in range(1):
-        threading.Thread(target=read, daemon=True).start()
+    threading.Thread(target=read, daemon=True).start()
     read()
 
 
 def network(share: float, host: hosts.Host) -> None:
-    """Send a share of what the host's link carries."""
+    """Send as much as the host's link carries."""
     sender, packet = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), bytes(1400)
     burst, due = (40 if share == 1.0 else 4), time.monotonic()
     while True:
+        _pause(share)
         for _ in range(burst):
             sender.sendto(packet, (f'198.18.{host.number}.1', 9))
-        due += burst * len(packet) * 8e-6 / (share * hosts.LINK_MBIT)
+        due = max(due, time.monotonic() - 0.02) + burst * len(packet) * 8e-6 / hosts.LINK_MBIT
         time.sleep(max(due - time.monotonic(), 0.0))
 
 
