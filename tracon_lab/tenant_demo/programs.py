@@ -18,10 +18,10 @@ The worker serves one request after the other: it walks a list whose cells are a
 reads the disk once, past the page cache, and answers with some kilobytes; walk and answer are
 exponential in length. Beside, it says what node_exporter says.
 
-For training, a neighbour takes all that it gets of a resource, for 40, 60 or 90 % of the time. With
-100 it does so all the time, by another program than in training: it compresses instead of adding
-numbers, adds arrays instead of a constant, reads sixteen blocks at once instead of one, and sends
-forty packets at once instead of four.
+For training, a neighbour takes all that it gets of a resource, for 40, 60 or 90 % of the time.
+With 100 it does so all the time, by another program than in training: it compresses instead of
+adding numbers, adds arrays instead of a constant, reads sixteen blocks at once instead of one, and
+sends forty packets at once instead of four.
 """
 
 from __future__ import annotations
