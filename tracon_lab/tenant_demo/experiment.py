@@ -43,7 +43,7 @@ RATE, PEAK_RATE = 190.0, 180.0
 #: Lengths in intervals of DIAL: of quiet times, between contention, and of runs of training.
 _QUIET, _PAUSE, _RUN = 10, 3, 3
 #: Intervals that DIAL may take to see that contention has ended.
-_END = 20
+_END = 15
 _NAMES = [f'w{host.number}' for host in hosts.HOSTS]
 _HAPROXY = '''global
     log stdout format raw local0
