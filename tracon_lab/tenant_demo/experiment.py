@@ -214,6 +214,9 @@ def _running(command: list[str], log: pathlib.Path | None = None) -> Iterator[No
         stack.callback(process.wait)
         stack.callback(process.terminate)
         yield
+        if process.poll() is not None:
+            raise errors.TraconError(f'{shlex.join(command)} ended by itself with status '
+                                     f'{process.returncode}; see {log or "above"}')
 
 
 def _wait_for(address: str, port: int) -> None:

@@ -199,11 +199,13 @@ def fit(runs: Sequence[Run], peak_rate: float) -> Model:
             (run.readings[:, -1] / peak_rate + run.background, run.tails)
             for run in runs if run.kind in (kind, settings.LOAD))))
         try:
-            coefficients[kind] = latency_model.fit(
-                loads[loads < _OVERLOAD], tails[loads < _OVERLOAD])
+            curve = latency_model.fit(loads[loads < _OVERLOAD], tails[loads < _OVERLOAD])
         except (errors.InvalidOption, errors.NotEnoughData):
             # Latency does not rise with it: the curve of the settings is used.
             continue
+        # Likewise where it would be negative without load.
+        if settings.rising_curve(curve):
+            coefficients[kind] = curve
     return Model(kinds, usage, np.maximum(grown.feature, -1), grown.threshold, np.column_stack(
         [grown.children_left, grown.children_right]), shares, coefficients)
 
