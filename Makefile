@@ -12,7 +12,8 @@ demo:
 cloud-demo:
 	@tools/make.sh cloud-demo $(ARGS)
 
-# Contend with one of three workers of HAProxy, balanced in three ways, for five minutes. Needs root.
+# Contend with one of three workers of HAProxy, balanced in three ways, in six minutes.
+# Needs root.
 tenant-demo:
 	@tools/make.sh tenant-demo $(ARGS)
 

@@ -43,7 +43,7 @@ RATE, PEAK_RATE = 190.0, 180.0
 #: Lengths in intervals of DIAL: of quiet times, between contention, and of runs of training.
 _QUIET, _PAUSE, _RUN = 10, 3, 3
 #: Intervals that DIAL may take to see that contention has ended.
-_END = 20
+_END = 15
 _NAMES = [f'w{host.number}' for host in hosts.HOSTS]
 _HAPROXY = '''global
     log stdout format raw local0
@@ -214,6 +214,9 @@ def _running(command: list[str], log: pathlib.Path | None = None) -> Iterator[No
         stack.callback(process.wait)
         stack.callback(process.terminate)
         yield
+        if process.poll() is not None:
+            raise errors.TraconError(f'{shlex.join(command)} ended by itself with status '
+                                     f'{process.returncode}; see {log or "above"}')
 
 
 def _wait_for(address: str, port: int) -> None:

@@ -18,10 +18,10 @@ The worker serves one request after the other: it walks a list whose cells are a
 reads the disk once, past the page cache, and answers with some kilobytes; walk and answer are
 exponential in length. Beside, it says what node_exporter says.
 
-For training, a neighbour takes all that it gets of a resource, for 40, 60 or 90 % of the time.
-With 100 it does so all the time, by another program than in training: it compresses instead of
-adding numbers, adds arrays instead of a constant, reads sixteen blocks at once instead of one, and
-sends forty packets at once instead of four.
+For training, a neighbour takes all that it gets of a resource, for 40, 60 or 90 % of the time;
+that of memory sweeps as often. With 100 it does so all the time, by another program than in
+training: it compresses instead of adding numbers, adds arrays instead of a constant, reads sixteen
+blocks at once instead of one, and sends forty packets at once instead of four.
 """
 
 from __future__ import annotations
@@ -134,14 +134,14 @@ def cpu(share: float) -> None:
 
 
 def memory(share: float) -> None:
-    """Empty the caches of the core, for which it needs some of the CPU, too."""
+    """Empty the cache of the core again and again, with little of the CPU."""
     one = np.zeros(_ARRAY // 8)
     other = np.ones_like(one) if share == 1.0 else one[:0]
-    part = len(one) // 64
+    part = (2 << 20) // 8
     while True:
         for start in range(0, len(one), part):
-            _pause(share)
             one[start:start + part] += other[start:start + part] if share == 1.0 else 1.0
+            time.sleep(0.002 / share)
 
 
 def disk(share: float, file: str) -> None:

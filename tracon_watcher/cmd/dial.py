@@ -115,7 +115,7 @@ class Train(lister.Lister):
              sum(one == kind and said != '' for one, said in told), told.count((kind, kind)),
              ' '.join(sorted({said for one, said in told if one == kind != said})).strip(),
              ' '.join(f'{one:.4g}' for one in model.coefficients.get(kind, ())))
-            for kind in model.kinds]
+            for kind in sorted({run.kind for run in runs})]
 
 
 def _service(chosen: settings.Settings, dry_run: bool = False,

@@ -199,19 +199,21 @@ def fit(runs: Sequence[Run], peak_rate: float) -> Model:
             (run.readings[:, -1] / peak_rate + run.background, run.tails)
             for run in runs if run.kind in (kind, settings.LOAD))))
         try:
-            coefficients[kind] = latency_model.fit(
-                loads[loads < _OVERLOAD], tails[loads < _OVERLOAD])
+            curve = latency_model.fit(loads[loads < _OVERLOAD], tails[loads < _OVERLOAD])
         except (errors.InvalidOption, errors.NotEnoughData):
             # Latency does not rise with it: the curve of the settings is used.
             continue
+        # Likewise where it would be negative without load.
+        if settings.rising_curve(curve):
+            coefficients[kind] = curve
     return Model(kinds, usage, np.maximum(grown.feature, -1), grown.threshold, np.column_stack(
         [grown.children_left, grown.children_right]), shares, coefficients)
 
 
 def shows(runs: Sequence[Run]) -> list[npt.NDArray[np.bool_]]:
     """Say for each interval of a run whether it is quiet, or has a T_x beyond quiet times."""
-    tails = np.concatenate([
-        np.empty(0), *(run.tails for run in runs if run.kind == settings.LOAD)])
+    tails = np.concatenate([np.empty(0), *(
+        run.tails for run in runs if run.kind == settings.LOAD)])
     quiet, end = tails[~np.isnan(tails)], math.inf
     if len(quiet):
         end = np.median(quiet) + _SPREAD * np.median(np.abs(quiet - np.median(quiet)))

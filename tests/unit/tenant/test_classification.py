@@ -183,6 +183,10 @@ class TestModel(FolderCase):
     def test_coefficients_of_each_kind(self):
         self.assertEqual(set(SIGNS) - {'load'}, set(self.model.coefficients))
         np.testing.assert_allclose((0.0, 20.0, 0.0), self.model.coefficients['disk'], atol=1e-6)
+        # A curve that is negative without load is none that is used, or read again.
+        steep = [classification.Run(run.number, run.kind, run.background, run.readings,
+                                    run.tails - 24.0) for run in self.runs]
+        self.assertEqual({}, classification.fit(steep, 100.0).coefficients)
         unknown = [classification.Run(run.number, run.kind, math.nan if run.kind != 'load' else 0,
                                       run.readings, run.tails) for run in self.runs]
         self.assertEqual({}, classification.fit(unknown, 100.0).coefficients)

@@ -121,6 +121,11 @@ class TestSite(FolderCase):
         self.assertEqual(['1', f'{self.folder}/disk', 'cpu', '{percent}'], command[-4:])
         self.assertEqual(programs.FILE_BYTES, (self.folder / 'disk').stat().st_size)
 
+    def test_a_program_that_ends_early_is_told(self):
+        with self.assertRaisesRegex(errors.TraconError, 'false ended by itself with status 1'), \
+                experiment._running(['false']):
+            time.sleep(0.2)
+
     def test_a_machine_that_lets_nothing_be_made(self):
         with mock.patch.object(hosts, 'ROOT', self.folder / 'none'), \
                 mock.patch.object(hosts.subprocess, 'run', autospec=True) as run, \
