@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import pathlib
 import shutil
 from typing import Any, TYPE_CHECKING
@@ -27,6 +28,8 @@ from tracon_watcher import numerals
 if TYPE_CHECKING:
     from tracon_lab.tenant_demo import experiment
 
+#: Load of this machine from which on the figures say little.
+_BUSY = 0.7
 _COLOURS = {'cpu': '#f2b266', 'memory': '#b9a3e3', 'disk': '#7fb2e5', 'network': '#8fcf9f'}
 
 
@@ -57,6 +60,9 @@ class Demo(lister.Lister):
         from tracon_lab.tenant_demo import experiment
         if not shutil.which('haproxy'):
             raise errors.NotInstalled('haproxy is not installed: apt-get install haproxy')
+        if os.getloadavg()[0] > _BUSY:
+            self.app.LOG.warning('Other programs use this machine (load %.1f): latencies will be '
+                                 'theirs, too', os.getloadavg()[0])
         folder = parsed_args.output.resolve()
         folder.mkdir(parents=True, exist_ok=True)
         site = experiment.Site(folder, parsed_args.interval, parsed_args.contention)

@@ -71,6 +71,10 @@ def create(file: pathlib.Path) -> None:
 
     :raises tracon_watcher.errors.TraconError: where this machine does not let them be made
     """
+    for path in (one for top in _tops() for one in top.rglob('cgroup.procs')):
+        if pids := path.read_text().split():
+            raise errors.TraconError(f'{path.parent} has processes ({", ".join(pids)}): another '
+                                     'demonstration runs; let it end, or end them')
     remove()
     whole = _disk(file)
     try:
@@ -114,14 +118,17 @@ def remove() -> None:
         subprocess.run(['ip', 'netns', 'delete', host.name], check=False, capture_output=True)
         subprocess.run(['ip', 'link', 'delete', f'tt{host.number}'], check=False,
                        capture_output=True)
-    for top in ((ROOT / NAME,) if _version() == 2 else (
-            ROOT / 'cpu' / NAME, ROOT / 'blkio' / NAME)):
+    for top in _tops():
         for path, _folders_in, _files in os.walk(top, topdown=False):
             os.rmdir(path)
 
 
 def _version() -> int:
     return 2 if (ROOT / 'cgroup.controllers').exists() else 1
+
+
+def _tops() -> list[pathlib.Path]:
+    return [ROOT / one / NAME for one in ([''] if _version() == 2 else ['cpu', 'blkio'])]
 
 
 def _folders(host: Host, leaf: str) -> list[pathlib.Path]:

@@ -152,6 +152,12 @@ class TestHosts(FolderCase):
                 hosts.enter(hosts.Host(2), 'worker')
             for one in expected:
                 self.assertTrue((root / one / 'cgroup.procs').read_text().isdigit())
+            # One that runs is left alone.
+            with mock.patch.object(hosts, 'ROOT', root), \
+                    mock.patch.object(hosts, 'remove', autospec=True) as remove, \
+                    self.assertRaisesRegex(errors.TraconError, r'tracon-tenant-2\S* has proces'):
+                hosts.create(self.folder)
+            remove.assert_not_called()
 
     def test_the_first_host_has_a_core_of_its_own(self):
         for cores, expected in (([0], '000'), ([0, 1], '100'), ([4, 5, 6, 7], '756')):
