@@ -96,7 +96,7 @@ class Public:
                 checks[name] = bool(check())
                 self._failing.discard(name)
             except Exception:
-                # Who looks does so every few seconds; it is said once for as long as it lasts.
+                # Monitoring asks every few seconds, so a lasting failure is logged once.
                 if name not in self._failing:
                     LOG.exception('The check of %s failed', name)
                 self._failing.add(name)

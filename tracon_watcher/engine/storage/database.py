@@ -30,8 +30,8 @@ from tracon_watcher.engine.storage import errors as storage_errors
 from tracon_watcher import errors
 from tracon_watcher import errors as shared
 
-#: Seconds in which a database must answer at all, and must have answered a statement. Without
-#: them an engine would wait for a database that is gone for as long as TCP does.
+#: Timeouts in seconds, of a connection and of a statement. Without them an engine waits for a lost
+#: database until TCP gives up.
 _CONNECT, _STATEMENT = 10, 60
 #: Seconds after which the database takes back a transaction whose engine was stopped in the middle
 #: of it. Until then the lease stays locked, and no engine can take over.
