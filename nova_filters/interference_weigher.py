@@ -18,7 +18,7 @@ from nova_filters import worker
 
 
 class InterferenceWeigher(weights.BaseHostWeigher):
-    """Weights from 0 (endless harm) to 1 (none); see :mod:`nova_filters.judgement`."""
+    """Weights from 0 (endless harm) to 1 (none); see :mod:`nova_filters.scheduling_result`."""
 
     # With these set, Nova does not stretch each request's weights from 0 to 1, which would make
     # a difference of 1 % weigh as much as one of ten times.

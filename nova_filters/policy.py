@@ -10,19 +10,59 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What applies on which host: modes and limits, of configuration and of host aggregates."""
+"""Options, and the modes and limits that apply on each host."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import math
+import operator
 
 import numpy as np
 
-from nova_filters import faults as faults_module
-from nova_filters import hosts as hosts_module
-from tracon_watcher.characteristics import IntArray
+from nova_filters import log_once
+from nova_filters import request as hosts_module
+from tracon_watcher.characteristics import IntArray, RESPONSES
+from tracon_watcher.conf import nova_filters as conf_module
 from tracon_watcher.placement import limits as limits_module
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """See :mod:`tracon_watcher.conf.nova_filters` for what each one does."""
+
+    snapshot_file: str
+    snapshot_source: str = 'file'
+    transport_url: str | None = dataclasses.field(default=None, repr=False)
+    engine_check_seconds: float = 30.0
+    snapshot_refresh_seconds: float = 5.0
+    initial_wait_seconds: float = 2.0
+    maximum_age_seconds: float | None = None
+    mode: str = 'advise'
+    on_all_refused: str = 'least_harm'
+    confidence: float = 0.8
+    margin: float = 0.05
+    limits: limits_module.Limits = limits_module.NONE
+    weight_multiplier: float = 40.0
+    pending_expiry_seconds: float = 300.0
+    pending_directory: str = ''
+
+
+def read_options(conf) -> Options:
+    """Read the options, registering them first.
+
+    :param conf: Nova's ``CONF``
+    :raises ValueError: oslo.config's, for a value that is not allowed
+    """
+    conf_module.register_opts(conf)
+    group = conf.tracon
+    values = {field.name: getattr(group, field.name) for field in dataclasses.fields(Options)
+              if field.name != 'limits'}
+    slowdown, ratio = group.max_slowdown, group.min_iops_ratio
+    return Options(limits=limits_module.Limits(math.inf if slowdown is None else slowdown,
+                                               0.0 if ratio is None else ratio), **values)
+
 
 MODE_KEY = 'tracon:mode'
 
@@ -37,6 +77,8 @@ class Mode(enum.IntEnum):
 
 
 MODES = {mode.name.lower(): mode for mode in Mode}
+#: Field of :class:`~tracon_watcher.placement.limits.Limits` that holds the limit of a response.
+_LIMIT_FIELDS = dict(zip(RESPONSES, ('max_slowdown', 'min_iops_ratio')))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +106,7 @@ _NOTHING = Rules()
 
 
 @dataclasses.dataclass(frozen=True)
-class Policy:
+class HostModes:
     """What holds on the n hosts of a request.
 
     :param mode: the mode of hosts that ``special`` does not name
@@ -96,7 +138,8 @@ class Policy:
         return modes
 
 
-def of_hosts(hosts: hosts_module.Hosts, default: Mode, faults: faults_module.FaultLog) -> Policy:
+def of_hosts(hosts: hosts_module.HostStates, default: Mode,
+             faults: log_once.FaultLog) -> HostModes:
     """Return what holds on these hosts.
 
     An invalid value counts as unset, with one log line.
@@ -114,10 +157,10 @@ def of_hosts(hosts: hosts_module.Hosts, default: Mode, faults: faults_module.Fau
                 rules = stated.get(id(aggregate))
                 if rules is not None:
                     special[position] = special.get(position, _NOTHING).joined(rules)
-    return Policy(len(hosts.states), default, special)
+    return HostModes(len(hosts.states), default, special)
 
 
-def of_flavor(spec, faults: faults_module.FaultLog) -> limits_module.Limits:
+def of_flavor(spec, faults: log_once.FaultLog) -> limits_module.Limits:
     """Return the limits that a request's flavor states."""
     if 'extra_specs' not in spec.flavor:
         faults.report('metadata', f'flavor {spec.flavor.name}: Nova gives no extra specs with a '
@@ -127,10 +170,41 @@ def of_flavor(spec, faults: faults_module.FaultLog) -> limits_module.Limits:
     return _limits(f'flavor {spec.flavor.name}', spec.flavor.extra_specs or {}, faults)
 
 
-def _rules(aggregate, faults: faults_module.FaultLog) -> Rules:
-    metadata = aggregate.metadata
+def mode_aggregates(aggregates, mode: int) -> list[str]:
+    """Return the names of the aggregates that state the mode of a host, sorted.
+
+    :param aggregates: of the host
+    :param mode: :class:`Mode` that holds on it
+    :returns: empty when no aggregate states a mode
+    """
+    return sorted(one.name for one in aggregates if _mode(one.metadata) == mode)
+
+
+def limit_aggregates(aggregates, response: str, flavor: limits_module.Limits) -> list[str]:
+    """Return the names of the aggregates that state a newcomer's limit on a host, sorted.
+
+    :param aggregates: of the host
+    :param response: ``slowdown`` or ``iops_ratio``
+    :param flavor: limits that the newcomer's flavor states, which come first
+    :returns: empty when the flavor states this limit, and when no aggregate does
+    """
+    limit = operator.attrgetter(_LIMIT_FIELDS[response])
+    none = limit(limits_module.NONE)
+    stated = [(one.name, limits_module.from_metadata(one.metadata)) for one in aggregates]
+    strictest = limit(limits_module.strictest(limits for _name, limits in stated))
+    if limit(flavor) != none or strictest == none:
+        return []
+    return sorted(name for name, limits in stated if limit(limits) == strictest)
+
+
+def _mode(metadata) -> Mode | None:
     text = metadata.get(MODE_KEY)
-    mode = None if text is None else MODES.get(text.strip().lower())
+    return None if text is None else MODES.get(text.strip().lower())
+
+
+def _rules(aggregate, faults: log_once.FaultLog) -> Rules:
+    metadata = aggregate.metadata
+    text, mode = metadata.get(MODE_KEY), _mode(metadata)
     if text is not None and mode is None:
         faults.report('metadata', f'aggregate {aggregate.name}: {MODE_KEY}={text!r}: expected one '
                                   f'of {", ".join(MODES)}; it counts as unset')
@@ -140,7 +214,7 @@ def _rules(aggregate, faults: faults_module.FaultLog) -> Rules:
     return Rules(mode, limits)
 
 
-def _limits(where: str, metadata, faults: faults_module.FaultLog) -> limits_module.Limits:
+def _limits(where: str, metadata, faults: log_once.FaultLog) -> limits_module.Limits:
     invalid: list[str] = []
     limits = limits_module.from_metadata(metadata, invalid)
     for text in invalid:

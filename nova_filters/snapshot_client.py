@@ -10,22 +10,22 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The last good snapshot, prepared for requests; replaced in the background.
-
-Where it comes from is another matter: :mod:`nova_filters.file_source` and
-:mod:`nova_filters.engine_source`.
-"""
+"""The latest valid snapshot, from a file or the engine, replaced in the background."""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 import threading
 import time
 from typing import Callable
 
-from nova_filters import background
-from nova_filters import faults as faults_module
+from nova_filters import log_once
+from nova_filters import periodic_worker
+from tracon_watcher import errors
+from tracon_watcher.messaging import protocol
+from tracon_watcher.messaging import subscriber
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import snapshot
@@ -34,7 +34,7 @@ _KIND = 'snapshot'
 
 
 @dataclasses.dataclass(frozen=True)
-class Wishes:
+class AssessmentOptions:
     """What an operator has said of how to judge by snapshots.
 
     :param maximum_age: None for what the snapshot states
@@ -46,7 +46,7 @@ class Wishes:
 
 
 @dataclasses.dataclass(frozen=True)
-class Prepared:
+class PreparedSnapshot:
     """A snapshot, ready for requests."""
 
     content: snapshot.Snapshot
@@ -58,7 +58,7 @@ class Prepared:
         return self.assessor.cluster
 
 
-def prepare(content: snapshot.Snapshot, wishes: Wishes) -> Prepared:
+def prepare(content: snapshot.Snapshot, wishes: AssessmentOptions) -> PreparedSnapshot:
     """Prepare all that does not depend on a request."""
     age = content.maximum_age_seconds if wishes.maximum_age is None else wishes.maximum_age
     cluster = content.cluster
@@ -66,7 +66,7 @@ def prepare(content: snapshot.Snapshot, wishes: Wishes) -> Prepared:
         confidence=wishes.confidence, margin=wishes.margin, maximum_age=age))
     # Lazily made indices are made here, not on the first request.
     _ = (cluster.host_index, cluster.resident_index, cluster.request_rate)
-    return Prepared(content, assessor)
+    return PreparedSnapshot(content, assessor)
 
 
 class SnapshotClient:
@@ -76,9 +76,9 @@ class SnapshotClient:
     :param ready: called with each prepared snapshot before requests are
     """
 
-    def __init__(self, wishes: Wishes, faults: faults_module.FaultLog, log,
-                 ready: Callable[[Prepared], None] = lambda prepared: None) -> None:
-        self.current: Prepared | None = None
+    def __init__(self, wishes: AssessmentOptions, faults: log_once.FaultLog, log,
+                 ready: Callable[[PreparedSnapshot], None] = lambda prepared: None) -> None:
+        self.current: PreparedSnapshot | None = None
         self._wishes = wishes
         self._prepared_for = wishes
         self._faults = faults
@@ -125,7 +125,7 @@ class SnapshotClient:
             'Snapshot %s read from %s: %d hosts, %d VMs', named(content), source,
             len(content.cluster.hosts), len(content.cluster.uuids))
 
-    def wish(self, wishes: Wishes) -> None:
+    def wish(self, wishes: AssessmentOptions) -> None:
         """Judge differently from now on, as soon as :meth:`renew` was called."""
         self._wishes = wishes
 
@@ -148,10 +148,10 @@ class SnapshotClient:
         self._faults.mended(_KIND)
 
     def _prepare(self, content: snapshot.Snapshot) -> None:
-        prepared = background.natively(self._finished, content)
+        prepared = periodic_worker.natively(self._finished, content)
         self.current = prepared
 
-    def _finished(self, content: snapshot.Snapshot) -> Prepared:
+    def _finished(self, content: snapshot.Snapshot) -> PreparedSnapshot:
         prepared = prepare(content, self._wishes)
         self._ready(prepared)
         return prepared
@@ -160,3 +160,91 @@ class SnapshotClient:
 def named(content: snapshot.Snapshot) -> str:
     """Return what a snapshot is called by."""
     return f'{content.epoch}.{content.version}' if content.epoch else str(content.version)
+
+
+class FileSource:
+    """Reads the file whenever it has changed.
+
+    :param path: the snapshot file
+    :param client: takes what is read
+    """
+
+    def __init__(self, path: str, client: SnapshotClient) -> None:
+        self.name = path
+        self._client = client
+        self._seen: tuple[int, ...] | None = None
+
+    def refresh(self) -> None:
+        """Look at the file; called in the background."""
+        try:
+            self._refresh()
+        finally:
+            self._client.tried()
+
+    def post(self, method: str, document: dict) -> None:
+        """Do nothing: there is no engine to tell."""
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to end."""
+
+    def _refresh(self) -> None:
+        try:
+            found = periodic_worker.natively(os.stat, self.name)
+        except OSError as error:
+            self._seen = None
+            self._client.fault(f'{self.name}: the file is {error.strerror!r}: cannot be read; '
+                               f'write it or set [tracon] snapshot_file')
+            return
+        # The last for who may read it.
+        seen = (found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns)
+        if seen == self._seen:
+            return
+        self._seen = seen       # whatever is wrong, it will be no better until it changes
+        try:
+            content = periodic_worker.natively(snapshot.read, self.name)
+        except errors.TraconError as error:
+            self._client.fault(str(error))
+            return
+        self._client.take(content, self.name)
+        self._client.mended()
+
+
+class EngineSource:
+    """Listens to the engine, in a thread of its own that starts with the first :meth:`refresh`.
+
+    :param connect: see :func:`tracon_watcher.messaging.protocol.connector`
+    :param listener: the same for all workers on this host, and no other
+    :param period: seconds without news after which the engine is asked
+    :param client: takes what comes
+    :param faults: told of what does not keep snapshots from coming
+    """
+
+    name = 'tracon-engine'
+
+    def __init__(self, connect: protocol.Connect, listener: str, period: float,
+                 client: SnapshotClient, faults: log_once.FaultLog) -> None:
+        self._client = client
+        self._epoch: int | None = None
+        self._subscriber = subscriber.Subscriber(
+            connect, listener, self._take, self._report, client.mended, periodic_worker.natively,
+            period, lambda text: faults.report('engine', text))
+
+    def refresh(self) -> None:
+        """Begin to listen; called in the background, and more than once."""
+        self._subscriber.start()
+
+    def post(self, method: str, document: dict) -> None:
+        """Have a document told to the engine; never blocks."""
+        self._subscriber.post(method, document)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._subscriber.stop()
+
+    def _take(self, content: snapshot.Snapshot) -> None:
+        self._client.take(content, self.name, content.epoch == self._epoch)
+        self._epoch = content.epoch
+
+    def _report(self, text: str) -> None:
+        self._client.tried()
+        self._client.fault(text)

@@ -22,13 +22,13 @@ import weakref
 import nova.conf
 from oslo_log import log as logging
 
-from nova_filters import faults as faults_module
-from nova_filters import judge as judges
-from nova_filters import options
+from nova_filters import log_once
+from nova_filters import policy
+from nova_filters import request_assessor
 from tracon_watcher.messaging import protocol
 
 LOG = logging.getLogger('nova_filters')
-_faults = faults_module.FaultLog(LOG)
+_faults = log_once.FaultLog(LOG)
 _latest: "Worker | None" = None
 
 
@@ -37,10 +37,10 @@ class Worker:
 
     def __init__(self) -> None:
         self._pid: int | None = None
-        self._judge: judges.Judge | None = None
+        self._judge: request_assessor.RequestAssessor | None = None
         self._lock = threading.Lock()
 
-    def judge(self) -> judges.Judge:
+    def judge(self) -> request_assessor.RequestAssessor:
         """Return the judge of this process.
 
         :raises ValueError: oslo.config's, for an option that is not allowed
@@ -61,10 +61,10 @@ class Worker:
             self._judge.close()
 
 
-def _judge(conf) -> judges.Judge:
+def _judge(conf) -> request_assessor.RequestAssessor:
     """Make a judge that follows the options as they are changed while it works."""
-    read = options.read(conf)
-    made = judges.Judge(
+    read = policy.read_options(conf)
+    made = request_assessor.RequestAssessor(
         read, LOG, connect=protocol.connector(conf, read.transport_url),
         listener=f'nova-scheduler.{conf.host}')
     reference = weakref.ref(made)
@@ -72,7 +72,7 @@ def _judge(conf) -> judges.Judge:
     def changed(_conf, _fresh) -> None:
         judge = reference()
         if judge is not None:
-            _faults.guarded(lambda: judge.reconfigure(options.read(conf)), None,
+            _faults.guarded(lambda: judge.reconfigure(policy.read_options(conf)), None,
                             'The options of [tracon] stay as they were')
 
     conf.register_mutate_hook(changed)

@@ -114,7 +114,8 @@ def share_bar(value: float | None) -> str:
     if value is None:
         return NONE
     return html.format_html(
-        '<span class="tracon-bar" aria-hidden="true"><span style="width: {}%"></span></span>{}',
+        '<span class="tracon-nowrap"><span class="tracon-bar" aria-hidden="true">'
+        '<span style="width: {}%"></span></span>{}</span>',
         round(100 * max(0.0, min(value, 1.0))), share(value))
 
 

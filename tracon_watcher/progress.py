@@ -87,5 +87,5 @@ class Progress:
 
 
 def _time(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
+    minutes, rest = divmod(round(seconds), 60)
     return f'{minutes} min {rest:02} s' if minutes else f'{rest} s'

@@ -36,7 +36,7 @@ from tests.soak import orders
 from tests.soak import services
 from tracon_watcher.conf import decision_engine as options
 from tracon_watcher.decision_engine import records
-from tracon_watcher.decision_engine import source
+from tracon_watcher.decision_engine import snapshot_source
 from tracon_watcher.decision_engine import strategy
 from tracon_watcher.inventory import listing
 from tracon_watcher.messaging import protocol
@@ -105,7 +105,7 @@ def main(configuration: str, url: str) -> None:
     def answer(_order: Mapping[str, Any]) -> Mapping[str, Any]:
         model = model_of(cloud)
         began, own = time.perf_counter(), time.thread_time()
-        listener = source.listening(protocol.connector(cfg.CONF))
+        listener = snapshot_source.listening(protocol.connector(cfg.CONF))
         before = listener.current
         ours = Strategy(model, cloud)
         try:

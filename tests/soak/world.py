@@ -29,7 +29,7 @@ import uuid
 
 import numpy as np
 
-from tracon_watcher.contention import calibration_document
+from tracon_watcher.contention import calibration
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
@@ -154,7 +154,7 @@ class World:
         self._free = list(range(size))
         self._counters = np.zeros((size, len(METERS)))
         self._polled = time.time()
-        self._calibrated = calibration_document.packaged()
+        self._calibrated = calibration.packaged()
         for host in chosen:
             for _number in range(LARGE):
                 self.create(str(uuid.uuid4()), BIG, int(host))
@@ -325,7 +325,7 @@ class World:
             cluster.Host(self.hosts[host],
                          tuple(kind.resident(name) for name, kind in kinds.items()), cores=CORES)
             for host, kinds in hosts.items()])
-        return float(assessment.Assessor(state).exponents()[0].sum())
+        return float(assessment.Assessor(state).log_responses()[0].sum())
 
     def _slowdowns(self, vms: list[Vm], hosts: np.ndarray) -> np.ndarray:
         beside: list[list[int]] = [[] for _host in self.hosts]
@@ -335,7 +335,7 @@ class World:
             cluster.Host(name, tuple(vms[place].kind.resident(vms[place].uuid)
                                      for place in places), cores=CORES)
             for name, places in zip(self.hosts, beside)])
-        found = np.exp(assessment.Assessor(state).exponents()[0])
+        found = np.exp(assessment.Assessor(state).log_responses()[0])
         order = np.array([place for places in beside for place in places], dtype=np.intp)
         slowed = np.empty(len(vms))
         slowed[order] = found

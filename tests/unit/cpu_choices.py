@@ -25,10 +25,9 @@ import types
 
 import numpy as np
 
-from nova_filters import decision
-from nova_filters import judgement
+from nova_filters import decision_record
 from nova_filters import policy
-from nova_filters import report
+from nova_filters import scheduling_result
 from tests import synthetic
 from tracon_lab.cmd import packaged
 from tracon_lab.models import baseline
@@ -44,12 +43,11 @@ from tracon_watcher import assignment
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import attribution
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import culprits
 from tracon_watcher.placement import explanation
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import plan
-from tracon_watcher.placement import planning
+from tracon_watcher.placement import planner
 
 GRID = np.array(list(itertools.product(np.arange(5) / 4, repeat=3)))[1:]
 #: Shares of capacity that VMs demand; hosts have several of each.
@@ -119,7 +117,7 @@ def moves():
     found = {}
     for limited, most in ((False, 6), (True, 4)):
         assessor = assessment.Assessor(state(40, limited))
-        made = planning.plan_moves(
+        made = planner.plan_moves(
             assessor, parameters=plan.Parameters(min_gain=0.02, migration_cost=0.0,
                                                  max_migrations=most, explained=9),
             now=NOW, assign=assignment.least_cost)
@@ -135,7 +133,7 @@ def who_harms():
     """Who does most to each VM, and to whom each does most."""
     assessor = assessment.Assessor(state(60))
     uuids = assessor.cluster.uuids
-    found = culprits.find(assessor)
+    found = attribution.find_culprits(assessor)
     return {'worst': [None if row < 0 else uuids[row] for row in found.culprit],
             'attributed': {uuids[row]: [uuids[one] for one in attribution.attribute(
                 assessor, row).influence.rows] for row in range(0, 60, 7)},
@@ -157,17 +155,19 @@ def scheduled():
     assessor = assessment.Assessor(state(60))
     found = {}
     for name, share in (('small', 0.2), ('large', 1.0), ('nothing', 0.0)):
-        profile = newcomer.Profile(share * SORTS[0] * synthetic.CAPACITY, np.zeros(4), 3, 'all')
+        profile = newcomer_profiles.Profile(share * SORTS[0] * synthetic.CAPACITY, np.zeros(4), 3,
+                                            'all')
         judged = assessor.assess(profile, limits.Limits(2.2, 0.2))
         count = len(assessor.cluster.hosts)
-        states = [types.SimpleNamespace(host=host) for host in assessor.cluster.hosts]
-        of_request = judgement.Judgement(
+        states = [types.SimpleNamespace(host=host, aggregates=())
+                  for host in assessor.cluster.hosts]
+        of_request = scheduling_result.SchedulingResult(
             'asked', states, np.arange(count), np.full(count, int(policy.Mode.ENFORCE)), judged,
             judged, False, False)
-        of_request.circumstances = types.SimpleNamespace(
+        of_request.inputs = types.SimpleNamespace(
             at=NOW, snapshot=(1, 1), newcomer=profile, assessor=assessor, part=None, pool=-1)
         weights = of_request.weights_of(states)
-        written = decision.document(decision.Captured(
+        written = decision_record.to_document(decision_record.CapturedDecision(
             'an id', 'a request', 'create', 'an outcome', of_request, {}))
         found[name] = {
             'refused': of_request.refused().tolist(),
@@ -176,7 +176,8 @@ def scheduled():
             'recorded': [[one['host'], one['rank'], one['refused'], (one['worst'] or {}).get('vm'),
                           one['reasons']] for one in written['hosts']]}
         if of_request.refused().any():
-            logged = report.content(of_request, of_request.refused(), 'an outcome')
+            logged = scheduling_result.refusal_content(of_request, of_request.refused(),
+                                                       'an outcome')
             found[name]['logged'] = [logged['reasons'], [
                 [one['host'], one['vm'], one['response']] for one in logged['worst']]]
     return found

@@ -316,14 +316,14 @@ class AnswersTestCase(unittest.TestCase):
 
     @needs('openstack', 'oslo_utils')
     def test_the_strategy(self):
+        from tracon_watcher.decision_engine import constraints_builder
         from tracon_watcher.decision_engine import inventory
-        from tracon_watcher.decision_engine import rules
         logs = {}
         connection = self.connection(answers(), logs)
         found = inventory.collect(connection, 0.0)
-        wishes = rules.Wishes(frozenset(), 'tracon:exclude', 60.0)
+        wishes = constraints_builder.ConstraintParameters(frozenset(), 'tracon:exclude', 60.0)
         for server in found.servers.values():
-            rules.obstacle(found, server.uuid, 'host1', wishes)
+            constraints_builder.obstacle(found, server.uuid, 'host1', wishes)
         for path, log in logs.items():
             with self.subTest(path=path):
                 self.assert_listed(log, next(
@@ -350,11 +350,11 @@ class AnswersTestCase(unittest.TestCase):
 
     @needs('oslo_messaging')
     def test_notifications(self):
-        from tracon_watcher.engine import notifications
-        from tracon_watcher.engine import residency
-        seen = residency.Residency()
+        from tracon_watcher.engine import inventory_cache
+        from tracon_watcher.engine import listener
+        seen = inventory_cache.InventoryCache()
         log = opacity.Log()
-        endpoint = notifications.Endpoint(seen, lambda event, error: self.fail(str(error)))
+        endpoint = listener.Endpoint(seen, lambda event, error: self.fail(str(error)))
         for event in ('instance.create.end', 'instance.update', 'instance.delete.end',
                       'instance.live_migration_post_dest.end', 'instance.volume_attach.end'):
             endpoint.info({}, 'nova', event, {'nova_object.data': opacity.recorded(
@@ -396,7 +396,7 @@ class HypervisorTestCase(unittest.TestCase):
     def test_the_kernel(self):
         from tests.unit.telemetry import replay
         from tests.unit.telemetry import test_host_totals
-        from tracon_watcher.telemetry import host_totals
+        from tracon_watcher.telemetry import host_counters
         tree = test_host_totals.Tree('setUp')
         tree.setUp()
         self.addCleanup(tree.doCleanups)
@@ -413,7 +413,7 @@ class HypervisorTestCase(unittest.TestCase):
             return mock.patch.object(pathlib.Path, name, call)
 
         with spy('read_text'), spy('is_dir'), spy('iterdir'), spy('read_bytes'), spy('open'):
-            self.assertTrue(host_totals.read(tree.root, 100, lambda: 42))
+            self.assertTrue(host_counters.read(tree.root, 100, lambda: 42))
         listed = tuple(row.what.strip('/') for row in opacity.table() if row.source == 'kernel')
         blocks = opacity.row('kernel', '/sys/block').fields
         for path in seen:
@@ -424,9 +424,9 @@ class HypervisorTestCase(unittest.TestCase):
     def test_gnocchi_gives_no_attribute_that_is_not_listed(self):
         if not _installed('keystoneauth1'):
             self.skipTest('keystoneauth1 is not installed')
-        from tracon_watcher.telemetry import gnocchi_resources
+        from tracon_watcher.telemetry import gnocchi
         self.assertEqual(opacity.row('Gnocchi', 'POST v1/search/resource').fields,
-                         set(gnocchi_resources._ATTRIBUTES))
+                         set(gnocchi._ATTRIBUTES))
 
 
 class SchedulerTestCase(unittest.TestCase):

@@ -23,7 +23,6 @@ from watcher.decision_engine.goal.efficacy import base
 
 from tracon_watcher.decision_engine import goal
 from tracon_watcher.decision_engine import parameters
-from tracon_watcher.decision_engine import planner
 from tracon_watcher.decision_engine import strategy
 from tracon_watcher import errors
 from tracon_watcher.placement import plan
@@ -111,7 +110,7 @@ class PlannerTestCase(unittest.TestCase):
 
         actions = [Action(uuid=f'action-{vm}', input_parameters={'resource_id': vm}, parents=[])
                    for vm in 'abcd']
-        made = planner.DependencyPlanner(None)
+        made = goal.DependencyPlanner(None)
         made._waits_for = {'a': [], 'b': [], 'c': ['a'], 'd': ['a', 'c']}
         graph = made.compute_action_graph([(30, actions)])
         self.assertEqual([[], [], ['action-a'], ['action-a', 'action-c']],

@@ -25,8 +25,8 @@ from watcher import objects
 from watcher.tests.local_fixtures import db
 
 from tests.watcher import test_residency
+from tracon_watcher.decision_engine import constraints_builder
 from tracon_watcher.decision_engine import records
-from tracon_watcher.decision_engine import rules
 
 DAY = 86400.0
 
@@ -116,8 +116,9 @@ class RecordsTestCase(testtools.TestCase):
 class RulesTestCase(test_residency.ReconcileCase):
 
     def build(self, recorded):
-        return rules.build(self.found, self.model, test_residency.WISHES, self.state.host_index,
-                           recorded)
+        return constraints_builder.build(self.found, self.model, test_residency.WISHES,
+                                         self.state.host_index,
+                                         recorded)
 
     def test_one_whose_migration_failed_cools_down_ever_longer(self):
         found = self.build(records.Records({'a': (500.0, 5000.0), 'left': (100.0,)}))

@@ -20,14 +20,14 @@ from watcher.decision_engine.model import element
 from watcher.decision_engine.model import model_root
 
 from tests import synthetic
+from tracon_watcher.decision_engine import constraints_builder
 from tracon_watcher.decision_engine import inventory
-from tracon_watcher.decision_engine import residency
-from tracon_watcher.decision_engine import rules
+from tracon_watcher.decision_engine import reconcile
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import constraints
 from tracon_watcher.placement import limits
+from tracon_watcher.placement import placement_constraints
 
-WISHES = rules.Wishes(frozenset(), 'tracon:exclude', 600)
+WISHES = constraints_builder.ConstraintParameters(frozenset(), 'tracon:exclude', 600)
 
 
 def server(uuid, host, **fields):
@@ -84,7 +84,7 @@ class ReconcileCase(unittest.TestCase):
             (inventory.ServerGroup('g', 'affinity', 1, frozenset(('a', 'lost'))),),
             {host: service(host, host != 'h3') for host in ('h1', 'h2', 'h3', 'far')},
             {'a': 1000.0}, {}, arriving={'h2': 'far-away', 'h3': 'far-away'})
-        self.state = residency.reconcile(self.known, self.model, self.found)
+        self.state = reconcile.reconcile(self.known, self.model, self.found)
 
 
 class MatchedTestCase(ReconcileCase):
@@ -92,7 +92,7 @@ class MatchedTestCase(ReconcileCase):
     def matched(self, names, hosts=('h1', 'h2', 'far', 'removed')):
         asked = []
         known = dataclasses.replace(self.known, hosts=names)
-        found = residency.matched(known, hosts, lambda: asked.append(1) or {
+        found = reconcile.matched(known, hosts, lambda: asked.append(1) or {
             f'{name}.example.org': name for name in hosts} | {'other.example.org': 'h2'})
         return (*found, len(asked))
 
@@ -107,7 +107,7 @@ class MatchedTestCase(ReconcileCase):
         names = tuple(f'{name}.example.org' for name in self.known.hosts)
         found, missing, _asked = self.matched(names)
         self.assertEqual((self.known.hosts, ()), (found.hosts, missing))
-        state = residency.reconcile(found, self.model, self.found)
+        state = reconcile.reconcile(found, self.model, self.found)
         np.testing.assert_array_equal(self.state.profiles, state.profiles)
         self.assertEqual(self.state.io_domains, state.io_domains)
         # One service may have several hypervisors: no host is there twice.
@@ -118,14 +118,14 @@ class MatchedTestCase(ReconcileCase):
         found, missing, _asked = self.matched(('H1', 'h2.', 'far.old', 'removed'))
         self.assertEqual(('far', 'h1', 'h2'), missing)
         self.assertIn("does not have far and 2 more of Nova's hosts (it has H1)",
-                      residency.unmatched(found, missing))
+                      reconcile.unmatched(found, missing))
 
 
 class RoomTestCase(ReconcileCase):
 
     def test_a_host_that_placement_does_not_name_is_not_full_without_a_word(self):
         found = dataclasses.replace(self.found, room={'node-h1': (1.0, 1.0, 1.0)}, arriving={})
-        built = rules.build(found, self.model, WISHES, self.state.host_index)
+        built = constraints_builder.build(found, self.model, WISHES, self.state.host_index)
         self.assertIn('Placement names no memory left on its node node-h2', built.closed['h2'])
         self.assertNotIn('h1', built.closed)
 
@@ -156,12 +156,12 @@ class ReconcileTestCase(ReconcileCase):
         for state in ('error', 'building'):
             servers = {**self.found.servers, 'broken': server('broken', 'far', vm_state=state)}
             found = dataclasses.replace(self.found, servers=servers)
-            self.assertNotIn('broken', residency.reconcile(
+            self.assertNotIn('broken', reconcile.reconcile(
                 self.known, self.model, found).resident_index)
 
     def test_one_that_ran_until_something_failed_counts_as_before(self):
         servers = {**self.found.servers, 'a': server('a', 'h1', vm_state='error')}
-        found = residency.reconcile(self.known, self.model,
+        found = reconcile.reconcile(self.known, self.model,
                                     dataclasses.replace(self.found, servers=servers))
         row = found.resident_index['a']
         np.testing.assert_array_equal(
@@ -172,10 +172,10 @@ class ReconcileTestCase(ReconcileCase):
             'h1', False, False, '', None, reachable=False)}
         servers = {uuid: one for uuid, one in self.found.servers.items() if one.host != 'h1'}
         found = dataclasses.replace(self.found, servers=servers, services=services)
-        state = residency.reconcile(self.known, self.model, found)
+        state = reconcile.reconcile(self.known, self.model, found)
         where = {uuid: state.hosts[host] for uuid, host in zip(state.uuids, state.host)}
         self.assertEqual(('h1', 'h1', 'h2'), (where['a'], where['gone'], where['left']))
-        made = rules.build(found, self.model, WISHES, state.host_index)
+        made = constraints_builder.build(found, self.model, WISHES, state.host_index)
         self.assertIn('a', made.immovable)
 
     def test_what_the_snapshot_lacks_is_unknown_and_what_stands_still_is_idle(self):
@@ -195,7 +195,7 @@ class ReconcileTestCase(ReconcileCase):
         known = cluster.build([cluster.Host('h2', (
             cluster.Resident('stopped', busy, io_domain=cluster.UNKNOWN),
             cluster.Resident('excluded', busy)), synthetic.HOST_TYPE, cluster.LOCAL, 6.0)])
-        found = residency.reconcile(known, self.model, self.found)
+        found = reconcile.reconcile(known, self.model, self.found)
         own = found.host_io_domain[found.host_index['h2']]
         self.assertEqual([-1, own], [found.io_domain[found.resident_index[uuid]]
                                      for uuid in ('stopped', 'excluded')])
@@ -206,7 +206,7 @@ class ReconcileTestCase(ReconcileCase):
             *self.found.groups,
             inventory.ServerGroup('far apart', 'rack-anti-affinity', 1, frozenset(('a', 'new'))),
             inventory.ServerGroup('alone', 'rack-affinity', 1, frozenset(('left',)))))
-        made = rules.build(found, self.model, WISHES, self.state.host_index)
+        made = constraints_builder.build(found, self.model, WISHES, self.state.host_index)
         self.assertEqual('is in server group far apart, whose policy rack-anti-affinity is not '
                          'known to this release', made.immovable['a'])
         # What was said before is said still.
@@ -215,7 +215,7 @@ class ReconcileTestCase(ReconcileCase):
         self.assertEqual(['g'], [one.name for one in made.groups])
 
     def test_constraints_say_why(self):
-        made = rules.build(self.found, self.model, WISHES, self.state.host_index)
+        made = constraints_builder.build(self.found, self.model, WISHES, self.state.host_index)
         self.assertNotIn('a', made.immovable)
         for uuid, word in (('gone', 'deleted'), ('left', 'out of date'), ('b', 'scope'),
                            ('stopped', 'not active'), ('excluded', 'scope of the audit'),
@@ -226,15 +226,15 @@ class ReconcileTestCase(ReconcileCase):
         self.assertIn('VM far-away is on its way to it', made.closed['h2'])
         self.assertEqual((1, 256, 1), made.needs['a'])
         self.assertEqual({'a': 1600.0}, made.cooldown_until)
-        self.assertEqual(constraints.Policy.AFFINITY, made.groups[0].policy)
-        self.assertEqual(0, made.groups[0].elsewhere)
+        self.assertEqual(placement_constraints.GroupPolicy.AFFINITY, made.groups[0].policy)
+        self.assertEqual(0, made.groups[0].outside)
 
     def test_services_that_stand_for_several_machines_are_left_alone(self):
         found = dataclasses.replace(self.found, several=frozenset(('h1', 'far')))
-        state = residency.reconcile(self.known, self.model, found)
+        state = reconcile.reconcile(self.known, self.model, found)
         self.assertEqual({'h2', 'h3'}, set(state.hosts))
         self.assertFalse({'a', 'b'} & state.resident_index.keys())
-        made = rules.build(found, self.model, WISHES, state.host_index)
+        made = constraints_builder.build(found, self.model, WISHES, state.host_index)
         self.assertIn('several machines', made.immovable['a'])
 
     def leaving(self, destination, task='migrating', state='active'):
@@ -242,9 +242,9 @@ class ReconcileTestCase(ReconcileCase):
         found = dataclasses.replace(self.found, servers={
             **self.found.servers, 'a': server('a', 'h1', task_state=task, vm_state=state)},
             leaving={'a': destination})
-        known = residency.reconcile(self.known, self.model, found)
+        known = reconcile.reconcile(self.known, self.model, found)
         row = known.resident_index['a']
-        made = rules.build(found, self.model, WISHES, known.host_index)
+        made = constraints_builder.build(found, self.model, WISHES, known.host_index)
         self.assertIn('a', made.immovable)
         return known.hosts[known.host[row]], known.profiles[row].tolist(), 'h1' in made.closed
 
@@ -262,22 +262,23 @@ class ReconcileTestCase(ReconcileCase):
 
     def test_one_that_waits_for_confirmation_counts_where_it_runs(self):
         servers = {**self.found.servers, 'a': server('a', 'h2', vm_state='resized')}
-        found = residency.reconcile(self.known, self.model,
+        found = reconcile.reconcile(self.known, self.model,
                                     dataclasses.replace(self.found, servers=servers))
         self.assertEqual('h2', found.hosts[found.host[found.resident_index['a']]])
 
     def test_a_migration_without_a_task_has_ended(self):
         servers = {**self.found.servers, 'a': server('a', 'h1')}
         found = dataclasses.replace(self.found, servers=servers, leaving={'a': 'h2'})
-        known = residency.reconcile(self.known, self.model, found)
+        known = reconcile.reconcile(self.known, self.model, found)
         self.assertEqual('h1', known.hosts[known.host[known.resident_index['a']]])
-        self.assertNotIn('h1', rules.build(found, self.model, WISHES, known.host_index).closed)
+        self.assertNotIn('h1', constraints_builder.build(found, self.model, WISHES,
+                                                         known.host_index).closed)
 
     def test_who_is_about_to_stand_still_demands_nothing(self):
         for task, still in (('deleting', True), ('powering-off', True), ('suspending', True),
                             ('shelving_image_uploading', True), ('rebooting', False)):
             servers = {**self.found.servers, 'a': server('a', 'h1', task_state=task)}
-            found = residency.reconcile(self.known, self.model,
+            found = reconcile.reconcile(self.known, self.model,
                                         dataclasses.replace(self.found, servers=servers))
             self.assertEqual(still, not found.profiles[found.resident_index['a']].any(), task)
 
@@ -285,7 +286,7 @@ class ReconcileTestCase(ReconcileCase):
         for room, expected in (({'node-h1': (2.0, 512.0, 1.5)}, (2.0, 256, 1.5)),
                                ({'node-h2': (2.0, 512.0, 1.5)}, (0.0, 0.0, 0.0))):
             found = dataclasses.replace(self.found, room=room)
-            self.assertEqual(expected, rules.build(
+            self.assertEqual(expected, constraints_builder.build(
                 found, self.model, WISHES, self.state.host_index).free['h1'])
 
     def test_who_is_moved_again_and_again_stays_ever_longer(self):
@@ -293,6 +294,6 @@ class ReconcileTestCase(ReconcileCase):
                                         (9, 600, 21600), (99, 600, 21600), (4, 0, 0),
                                         (3, 86400, 86400)):
             found = dataclasses.replace(self.found, moves={'a': moves})
-            made = rules.build(found, self.model, dataclasses.replace(
+            made = constraints_builder.build(found, self.model, dataclasses.replace(
                 WISHES, cooldown_seconds=wanted), self.state.host_index)
             self.assertEqual({'a': 1000.0 + expected}, made.cooldown_until)

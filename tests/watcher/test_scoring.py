@@ -24,7 +24,7 @@ from oslo_config import cfg
 from tests import synthetic
 from tracon_watcher.conf import decision_engine as options
 from tracon_watcher.decision_engine import scoring
-from tracon_watcher.decision_engine import source
+from tracon_watcher.decision_engine import snapshot_source
 from tracon_watcher import errors
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
@@ -61,7 +61,7 @@ class ScoringTestCase(unittest.TestCase):
             self.assertEqual(f'tracon_{response}', engine.get_name())
             found = self.ask(engine, HEAVY, QUIET)
             bounds = sorted(np.exp(sign * law.bound(level)[index, 0]) for level in (0.2, 0.8))
-            for name, expected in (('score', np.exp(sign * law.exponent[index, 0])),
+            for name, expected in (('score', np.exp(sign * law.log_response[index, 0])),
                                    ('lower', bounds[0]), ('upper', bounds[1])):
                 self.assertAlmostEqual(expected, found[name], msg=f'{response} {name}')
             self.assertLess(found['lower'], found['score'])
@@ -85,16 +85,17 @@ class ScoringTestCase(unittest.TestCase):
         self.addCleanup(cfg.CONF.clear_override, 'snapshot_source', options.GROUP.name)
         listening = mock.Mock(current=snapshot.Snapshot(
             STATE, 60.0, 1, {synthetic.HOST_TYPE: learnt}))
-        return mock.patch.object(source, 'listening', autospec=True, return_value=listening)
+        return mock.patch.object(snapshot_source, 'listening', autospec=True,
+                                 return_value=listening)
 
     def test_what_the_engine_has_learnt_counts_for_hosts_of_the_type(self):
-        with self.told(queues.Learnt(gain=2.0)):
+        with self.told(queues.LearnedParameters(gain=2.0)):
             plain = self.ask(self.engines[0])
             taught = self.ask(self.engines[0], host_type=synthetic.HOST_TYPE)
         self.assertGreater(taught['score'], plain['score'] + 0.1)
 
     def test_nothing_is_said_of_hosts_of_a_type_that_has_drifted(self):
-        with self.told(queues.Learnt(vm_hours=30.0, coverage=0.3)):
+        with self.told(queues.LearnedParameters(vm_hours=30.0, coverage=0.3)):
             with self.assertRaisesRegex(errors.InvalidOption, 'host_type=.synthetic.*parted ways'):
                 self.ask(self.engines[0], host_type=synthetic.HOST_TYPE)
             self.assertGreater(self.ask(self.engines[0])['score'], 1.5)

@@ -22,7 +22,7 @@ from tests import synthetic
 from tracon_watcher.decision_engine import strategy
 from tracon_watcher.inventory import listing
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import constraints
+from tracon_watcher.placement import placement_constraints
 
 HOSTS, VMS = 10, 10
 
@@ -81,7 +81,8 @@ class SharesTestCase(unittest.TestCase):
     def made(self, sharing):
         self.cloud = mock.Mock(compute=Compute(set(sharing)))
         return [move.uuid for move in strategy.InterferenceStrategy._without_shares(
-            self.cloud, self.state, constraints.Constraints({}, {}, ()), self.plan).moves]
+            self.cloud, self.state, placement_constraints.Constraints({}, {}, ()),
+            self.plan).moves]
 
     def test_without_any_nova_is_asked_for_those_that_move(self):
         self.assertEqual(['0-0', '0-1', '0-2'], self.made(()))

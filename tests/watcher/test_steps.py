@@ -29,7 +29,7 @@ import numpy as np
 from watcher.common import utils
 
 from tests.watcher import clouds
-from tracon_watcher.decision_engine import planner
+from tracon_watcher.decision_engine import goal
 from tracon_watcher.decision_engine import records
 from tracon_watcher.decision_engine import strategy
 from tracon_watcher.placement import assessment
@@ -67,7 +67,7 @@ def parents_of(audit, solution):
     """Return, by uuid of a VM, the VMs whose migrations Watcher's applier ends before."""
     actions = [Action(uuid=one['input_parameters']['resource_id'], parents=[],
                       input_parameters=one['input_parameters']) for one in solution.actions]
-    ours = planner.DependencyPlanner(None)
+    ours = goal.DependencyPlanner(None)
     ours._waits_for = audit.waits_for
     ours.compute_action_graph([(30, actions)])
     return {action.uuid: list(action.parents) for action in actions}
@@ -83,7 +83,7 @@ def judged(world, where):
     state = clouds.state_of(world, where)
     found = assessment.Assessor(state)
     return ({uuid for uuid, bad in zip(state.uuids, found.breaches()) if bad},
-            float(np.nansum(found.exponents())))
+            float(np.nansum(found.log_responses())))
 
 
 class StepsTestCase(unittest.TestCase):

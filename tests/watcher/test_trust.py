@@ -47,7 +47,7 @@ class TrustTestCase(unittest.TestCase):
         world = clouds.World(hosts, vms, [], {})
         state = clouds.state_of(world, {uuid: vm.host for uuid, vm in vms.items()})
         pathlib.Path(self.path).write_text(''.join(snapshot.lines(snapshot.Snapshot(
-            state, 900.0, 3, {synthetic.HOST_TYPE: queues.Learnt(
+            state, 900.0, 3, {synthetic.HOST_TYPE: queues.LearnedParameters(
                 vm_hours=30.0, coverage=coverage)}))), encoding='utf-8')
         return test_steps.Ours(world, self.path).execute().actions
 

@@ -46,7 +46,8 @@ class DetailView(views.HorizonTemplateView):
                               redirect=urls.reverse('horizon:admin:interference_vms:index'))
         try:
             (context['decision'],) = api.get(
-                self.request, 'explanations', uuid, limit=1)['explanations']
+                self.request, 'explanations', uuid, limit=1,
+                now='true' if 'now' in self.request.GET else 'false')['explanations']
         except tracon_exceptions.NotFound:
             context['decision'] = None
         except Exception:

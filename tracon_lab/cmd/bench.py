@@ -34,26 +34,27 @@ _COLUMNS = ('what', 'milliseconds', 'share of Nova\'s weighing', 'above no-op (m
 class Placement(lister.Lister):
     """Time the filter and the weigher on a synthetic cluster, beside Nova's own weighers.
 
-    All are run in turn on the same HostStates, by Nova's own handlers, and the medians of the
-    rounds are shown, in CPU time of the request's thread. The no-op lets the same hosts pass as
-    ours does. Needs nova (the extra "nova").
+    All run in turn on the same HostStates, in Nova's own handlers. The medians of the rounds are
+    shown, in CPU time of the request's thread. The no-op passes the same hosts as ours. Needs nova
+    (the extra "nova").
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         common.add_cloud_size(parser, 'hosts of the request', least_hosts=2)
         parser.add_argument('--limited', type=numerals.number(0, 1), default=0.1, metavar='SHARE',
-                            help='share of the VMs that have limits (default: %(default)s)')
+                            help='share of VMs with limits (default: %(default)s)')
         parser.add_argument('--pending', type=numerals.whole(0), default=0, metavar='N',
-                            help='placements that the snapshot does not show (default: none)')
+                            help='number of placements that the snapshot does not show yet '
+                                 '(default: none)')
         parser.add_argument('--storage', choices=('local', 'pool'), default='local',
-                            help='a disk for each host, or one pool for all (default: '
-                                 '%(default)s)')
+                            help='kind of storage: a disk for each host, or one pool for all '
+                                 '(default: %(default)s)')
         parser.add_argument('--cores', type=numerals.whole(1), default=16, metavar='N',
-                            help='of each host, of which its VMs use half on the average '
+                            help='cores of each host; its VMs use half of them on average '
                                  '(default: %(default)s)')
         parser.add_argument('--rounds', type=numerals.whole(1), default=15, metavar='N',
-                            help='rounds to take the median of (default: %(default)s)')
+                            help='number of rounds, whose median is shown (default: %(default)s)')
         return parser
 
     def take_action(self, arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:

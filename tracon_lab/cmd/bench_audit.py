@@ -38,28 +38,27 @@ class Audit(lister.Lister):
     """Time an audit of a synthetic cloud by this strategy, and by Watcher's own consolidation.
 
     Both run as in Watcher's decision engine, one after the other, on the same model of the
-    cluster, each in a process of its own. What Nova, Placement, Neutron and Gnocchi would answer
-    is answered from memory, and counted: no service is waited for unless --request-ms says for
-    how long. Memory is what an audit needs beyond Watcher's model. Needs Watcher (the extra
-    "watcher").
+    cluster, each in a process of its own. The answers of Nova, Placement, Neutron and Gnocchi come
+    from memory, and are counted, without delay unless --request-ms sets one. Memory is what an
+    audit needs beyond Watcher's model. Needs Watcher (the extra "watcher").
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         add = parser.add_argument
         add('--hosts', type=numerals.whole(2), default=113, metavar='N',
-            help='(default: %(default)s)')
+            help='number of hosts (default: %(default)s)')
         add('--vms', type=numerals.whole(2), default=15769, metavar='N',
-            help='(default: %(default)s)')
+            help='number of VMs (default: %(default)s)')
         add('--migrations', type=numerals.whole(1), default=5, metavar='N',
-            help='in our plan at most (default: %(default)s)')
+            help='largest number of migrations in our plan (default: %(default)s)')
         add('--rounds', type=numerals.whole(1), default=3, metavar='N',
-            help='audits of ours to take the median of (default: %(default)s)')
+            help='number of our audits, whose median is shown (default: %(default)s)')
         add('--reference-limit', type=numerals.number(0, 86400), default=900.0, metavar='SECONDS',
-            help="after which Watcher's own strategy is ended; 0: it is not run (default: "
+            help='time after which Watcher\'s own strategy is ended; 0: leave it out (default: '
                  '%(default)s)')
         add('--request-ms', type=numerals.number(0, 60000), default=0.0, metavar='MS',
-            help='wait for so long at each request to a service (default: %(default)s)')
+            help='delay of each request to a service (default: %(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:

@@ -34,20 +34,20 @@ from watcher.decision_engine.strategy.strategies import vm_workload_consolidatio
 
 from tracon_lab.cmd import bench_audit_cloud
 from tracon_lab.cmd import bench_child
+from tracon_watcher.decision_engine import constraints_builder
 from tracon_watcher.decision_engine import inventory
+from tracon_watcher.decision_engine import reconcile
 from tracon_watcher.decision_engine import records
-from tracon_watcher.decision_engine import residency
-from tracon_watcher.decision_engine import rules
 from tracon_watcher.decision_engine import strategy
-from tracon_watcher.placement import planning
+from tracon_watcher.placement import planner
 from tracon_watcher.placement import snapshot
 
 #: The parts of an audit of ours that are timed by themselves: what is called, and what it does.
 _PARTS = ((snapshot, 'read', 'reading the snapshot'),
           (inventory, 'collect', "reading the services' answers"),
-          (residency, 'reconcile', "reconciling with Watcher's model"),
-          (rules, 'build', 'collecting what forbids moves'),
-          (planning, 'plan_moves', 'planning'))
+          (reconcile, 'reconcile', "reconciling with Watcher's model"),
+          (constraints_builder, 'build', 'collecting what forbids moves'),
+          (planner, 'plan_moves', 'planning'))
 
 
 def watcher_model(cloud: bench_audit_cloud.Cloud) -> model_root.ModelRoot:

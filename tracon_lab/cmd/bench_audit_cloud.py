@@ -135,7 +135,7 @@ def build(hosts: int, vms: int, seed: int = 1) -> Cloud:
 def _with_limits(rng: np.random.Generator,
                  state: cluster_module.ClusterState) -> cluster_module.ClusterState:
     """Give some VMs the limit that a few of them breach now."""
-    suffered = np.exp(assessment.Assessor(state).exponents()[0])
+    suffered = np.exp(assessment.Assessor(state).log_responses()[0])
     limit = max(float(np.quantile(suffered, 1 - _BREACHED)), 1.01)
     limited = rng.random(len(state.uuids)) < _LIMITED
     return dataclasses.replace(state, max_slowdown=np.where(limited, limit, np.inf))

@@ -31,25 +31,26 @@ _COLUMNS = ('source', 'vms', 'what', 'cpu_milliseconds', 'percent_of_a_core')
 
 
 class Background(lister.Lister):
-    """Measure the CPU time of a look of tracon-background, which looks once a second.
+    """Measure the CPU time of one sample of tracon-background, which takes one a second.
 
-    "libvirt alone" is the reference, in the same run: the one call for the statistics of all VMs,
-    and nothing done with them. "tracon-background" is that and all else: rates, the decision,
-    reading and writing limits of two control groups. VMs are no real ones: "recorded" is a fake
-    connection with recorded statistics, "test driver" libvirt's own in this process, and in
-    libvirtd where one runs. Control groups and /proc are files in a temporary folder. What QEMU
-    and libvirtd spend on an answer is not measured. Needs the extra "background".
+    "libvirt alone" is the reference, in the same run: only the one call for the statistics of all
+    VMs. "tracon-background" is the whole work: the call, rates, the decision, and reading and
+    writing limits of two control groups. The VMs are not real: "recorded" is a fake connection
+    with recorded statistics, "test driver" is libvirt's own in this process, and in libvirtd where
+    one runs. Control groups and /proc are files in a temporary folder. The CPU time of QEMU and
+    libvirtd for an answer is not measured. Needs the extra "background".
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--domains', type=arguments.listed(numerals.whole(1, 10000)),
-                            default=[5, 50], metavar='N,…', help='VMs (default: 5,50)')
+                            default=[5, 50], metavar='N,…', help='numbers of VMs (default: 5,50)')
         parser.add_argument('--looks', type=numerals.whole(1), default=30, metavar='N',
-                            help='that are measured (default: %(default)s)')
+                            help='number of samples to measure (default: %(default)s)')
         parser.add_argument('--pause', type=numerals.number(0, 60), default=1.0,
                             metavar='SECONDS',
-                            help='between two, in which caches cool (default: %(default)g)')
+                            help='time between two samples, in which caches cool (default: '
+                                 '%(default)g)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
@@ -72,7 +73,7 @@ def _measure(parsed_args: argparse.Namespace, folder: pathlib.Path,
     _host(folder, names, count)
     uuids = [str(uuid.UUID(int=number + 1)) for number in range(count)]
     for source, connection in sources.connections(uuids, folder).items():
-        tree = cgroups.Tree(names, '8:0', folder / 'sys/fs/cgroup')
+        tree = cgroups.ControlGroups(names, '8:0', folder / 'sys/fs/cgroup')
         throttled = daemon.throttled_times(folder)
         one = daemon.Daemon(
             daemon.Observer(daemon.source('', capacities, throttled, lambda _uri: connection),

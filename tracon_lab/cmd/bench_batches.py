@@ -29,29 +29,30 @@ _SLOTS = 4
 
 
 class Batches(lister.Lister):
-    """Compare placing VMs one after the other with placing them at once, as is predicted.
+    """Compare placing VMs one after the other with placing them at once, by predictions.
 
-    Data centres are drawn at random from measured programs. Multi-create: identical VMs, each put
-    where it does least harm, against the exact optimum; the gain is the share of the harm that
-    they add. Moves: plans of live migrations with and without destinations chosen together; the
-    gain is the share of the harm that a plan takes away. Means are over the cases that gain.
+    Data centres are drawn at random from measured programs. Multi-create: identical VMs, each
+    placed where it does least harm, against the exact optimum; the gain is the share of the harm
+    that they add. Moves: plans of live migrations with and without destinations chosen together;
+    the gain is the share of the harm that a plan removes. Means are over the cases with a gain.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         add = parser.add_argument
         add('--measurements', action='append', default=[], metavar='FILE',
-            help='measurements (CSV), may be repeated; by default those of the package')
+            help='measurements (CSV); may be repeated (default: those in the package)')
         add('--host-type', type=simulate.words,
             default=['same-core-raw-disk', 'shared-slow-device'], metavar='NAME[,NAME…]',
-            help='(default: same-core-raw-disk,shared-slow-device)')
+            help='host types (default: same-core-raw-disk,shared-slow-device)')
         add('--cases', type=numerals.whole(1), default=100, metavar='N',
-            help='data centres to draw (default: %(default)s)')
+            help='number of data centres to draw (default: %(default)s)')
         add('--hosts', type=numerals.whole(2), default=12, metavar='N',
-            help='of each, with four slots (default: %(default)s)')
+            help='hosts of each data centre, with four slots (default: %(default)s)')
         add('--moves', type=numerals.whole(1), default=5, metavar='N',
-            help='in a plan at most (default: %(default)s)')
-        add('--seed', type=numerals.whole(0), default=1, help='(default: %(default)s)')
+            help='largest number of moves in a plan (default: %(default)s)')
+        add('--seed', type=numerals.whole(0), default=1,
+            help='random seed for drawing data centres (default: %(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
@@ -75,9 +76,9 @@ def _multi_create(arguments: argparse.Namespace, world: Any) -> Iterator[float]:
     """Yield how much less harm the exact optimum adds, as a share."""
     from tracon_lab.scheduling import matching
     space, predicted = world.configurations, world.predicted
-    exponents = np.nan_to_num(np.log(predicted.slowdown)) - np.nan_to_num(
+    log_responses = np.nan_to_num(np.log(predicted.slowdown)) - np.nan_to_num(
         np.log(predicted.iops_ratio))
-    harm = (space.residents * exponents).sum(axis=1)
+    harm = (space.residents * log_responses).sum(axis=1)
     for case in range(arguments.cases):
         rng = np.random.default_rng([arguments.seed, case])
         hosts = [_drawn(rng, world) for _host in range(arguments.hosts)]
@@ -104,10 +105,10 @@ def _moves(arguments: argparse.Namespace, world: Any) -> Iterator[float]:
     from tracon_watcher import assignment
     from tracon_watcher.placement import assessment
     from tracon_watcher.placement import cluster
-    from tracon_watcher.placement import constraints
     from tracon_watcher.placement import limits
+    from tracon_watcher.placement import placement_constraints
     from tracon_watcher.placement import plan
-    from tracon_watcher.placement import planning
+    from tracon_watcher.placement import planner
     parameters = plan.Parameters(max_migrations=arguments.moves)
     space = world.configurations
     for case in range(arguments.cases):
@@ -125,8 +126,8 @@ def _moves(arguments: argparse.Namespace, world: Any) -> Iterator[float]:
                     storage_wait=float(world.storage_waits[0, task])))
             hosts.append(cluster.Host(name, tuple(vms), cores=world.cores[0]))
         assessor = assessment.Assessor(cluster.build(hosts))
-        rules = constraints.Constraints(needs=needs, free=free)
-        alone, together = (planning.plan_moves(assessor, rules, parameters, assign=assign)
+        rules = placement_constraints.Constraints(needs=needs, free=free)
+        alone, together = (planner.plan_moves(assessor, rules, parameters, assign=assign)
                            for assign in (None, assignment.least_cost))
         gained = alone.before.harm - alone.after.harm
         if gained > 0:

@@ -22,7 +22,7 @@ import numpy as np
 from tracon_watcher.characteristics import COUNT, CPU
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 
 HOST_TYPE = 'synthetic'
 CORES = 16
@@ -57,6 +57,7 @@ def build(hosts: int, vms_per_host: int, limited: float, storage: str = cluster_
             for row in range(vms_per_host)), HOST_TYPE, storage, now, cores)
         for index in range(hosts)]
     typical = (demand.reshape(-1, COUNT) if vms_per_host else capacity(cores)[None, :] / 40)[:1000]
-    history = {newcomer.ALL: newcomer.Profile(typical.mean(axis=0), typical.std(axis=0), 1000,
-                                              'all VMs')}
+    history = {newcomer_profiles.ALL: newcomer_profiles.Profile(typical.mean(axis=0),
+                                                                typical.std(axis=0), 1000,
+                                                                'all VMs')}
     return cluster_module.build(listed, history, 1, now)

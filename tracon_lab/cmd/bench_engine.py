@@ -37,17 +37,17 @@ _START = 1.8e9
 class Engine(lister.Lister):
     """Time a cycle of the engine on a synthetic cloud, beside a plain loop over its samples.
 
-    Telemetry is synthetic and comes from memory: what Gnocchi takes, "tracon bench gnocchi"
-    tells. The loop does the least that anybody would have to: it takes differences of counters,
-    VM by VM and meter by meter, and divides them by seconds. Seconds are of CPU. The peak is what
-    Python and numpy have allocated at most above what they had before, in a cycle of its own.
+    Telemetry is synthetic and comes from memory; "tracon bench gnocchi" measures Gnocchi. The loop
+    does the minimum: it takes differences of counters, VM by VM and meter by meter, and divides
+    them by seconds. Seconds are of CPU. The peak is the largest additional allocation of Python
+    and numpy, in a cycle of its own.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         common.add_cloud_size(parser, least_vms=1)
         parser.add_argument('--cycles', type=numerals.whole(1), default=3, metavar='N',
-                            help='cycles to take the median of (default: %(default)s)')
+                            help='number of cycles, whose median is shown (default: %(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
@@ -90,24 +90,24 @@ class Source:
 
     def read(self, since: float, until: float, meters: Any) -> Any:
         """Return the samples in between, as a reader does."""
-        from tracon_watcher.telemetry import readings
+        from tracon_watcher.telemetry import samples
         found = [one for one in self._polls if since <= one[0] < until]
         count = len(self._uuids)
         counted = np.concatenate([values for _at, values in found])
         # Of what own limits do, all of it counts nothing.
         none = np.zeros((len(counted), max(len(meters) - counted.shape[1], 0)))
-        return readings.Readings(
+        return samples.Readings(
             self._uuids, tuple(meters), np.tile(np.arange(count), len(found)),
             np.repeat([at for at, _values in found], count), np.hstack([counted, none]))
 
 
 def _measure(arguments: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
     from tracon_lab.cmd import bench_cluster
-    from tracon_watcher.contention import calibration_document
-    from tracon_watcher.contention import demands
+    from tracon_watcher.contention import calibration
+    from tracon_watcher.contention import profile_tracker
     from tracon_watcher.engine import collector as collectors
-    from tracon_watcher.engine import publication
     from tracon_watcher.engine import state
+    from tracon_watcher.engine import view
     from tracon_watcher.inventory import cloud
     from tracon_watcher.placement import assessment
 
@@ -123,7 +123,7 @@ def _measure(arguments: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
          for name in cluster.hosts}, (), {},
         _START)
     collector = collectors.Collector(
-        source, demands.Demands(calibration_document.packaged()), _POLLING, 5 * _POLLING)
+        source, profile_tracker.ProfileTracker(calibration.packaged()), _POLLING, 5 * _POLLING)
     defaults = state.Defaults(bench_cluster.HOST_TYPE)
     told: Any = None
     spent: dict[str, list[float]] = {}
@@ -136,7 +136,7 @@ def _measure(arguments: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
         with _Timed(spent, 'state: who runs where, what is tolerated'):
             built = state.build(inventory, found.demand, defaults, 1, source.now, _ignore)
         with _Timed(spent, 'leave out what is too small to tell'):
-            told = publication.settled(told, built)
+            told = view.deadband(told, built)
         with _Timed(spent, 'prepare to judge'):
             assessment.Assessor(told)
 

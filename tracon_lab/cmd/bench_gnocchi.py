@@ -34,37 +34,38 @@ _COLUMNS = ('what', 'VMs', 'requests', 'seconds', 'API CPU (s)', 'database CPU (
 
 
 class Gnocchi(lister.Lister):
-    """Read synthetic series of VMs from a real Gnocchi, in the ways there are.
+    """Read synthetic series of VMs from a real Gnocchi, in several ways.
 
-    A Gnocchi of its own (MariaDB, files, its API under uWSGI) is filled with them and asked for
-    the last minutes of all of them: one cycle of collection. Then the same of a sample of the VMs
-    is asked for in other pages and in other ways, and scaled up to all. Needs the extra "cloud",
-    MariaDB's server and 50 KiB a VM where temporary files are. 15,000 VMs are put in within two
-    minutes if that is memory (TMPDIR=/dev/shm), within half an hour on a slow disk.
+    The benchmark fills a Gnocchi of its own (MariaDB, files, its API under uWSGI) and reads the
+    last minutes of all series: one cycle of collection. Then it reads a sample of the VMs in other
+    pages and in other ways, and scales the results up to all. Needs the extra "cloud", MariaDB's
+    server and 50 KiB a VM in the folder of temporary files. It adds 15,000 VMs within two minutes
+    if that folder is in memory (TMPDIR=/dev/shm), within half an hour on a slow disk.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         add = parser.add_argument
         add('--vms', type=numerals.whole(1), default=15000, metavar='N',
-            help='(default: %(default)s)')
+            help='number of VMs (default: %(default)s)')
         add('--sample', type=numerals.whole(1), default=600, metavar='N',
-            help='VMs that other ways than ours are measured with (default: %(default)s)')
+            help='number of VMs with which the alternatives to our requests are measured '
+                 '(default: %(default)s)')
         add('--window', type=numerals.whole(1), default=5, metavar='MINUTES',
-            help='that a cycle reads (default: %(default)s)')
+            help='time span that a cycle reads (default: %(default)s)')
         add('--points', type=numerals.whole(1), default=360, metavar='N',
-            help='of each series, a minute apart (default: %(default)s)')
+            help='points of each series, a minute apart (default: %(default)s)')
         add('--other-metrics', type=numerals.whole(0), default=11, metavar='N',
-            help='of a VM beside ours, which Gnocchi has to leave out (default: %(default)s)')
+            help='other metrics of a VM, which Gnocchi has to leave out (default: %(default)s)')
         add('--page', type=numerals.whole(1), default=100, metavar='N',
             help='VMs in a request (default: %(default)s)')
         add('--pages', type=common.listed(numerals.whole(1)), default=[10, 50, 200, 600],
             metavar='N[,N…]',
-            help='others to compare it with (default: 10,50,200,600)')
+            help='other page sizes for comparison (default: 10,50,200,600)')
         add('--at-once', type=numerals.whole(1), default=4, metavar='N',
-            help='requests at once (default: %(default)s)')
+            help='requests at the same time (default: %(default)s)')
         add('--processes', type=numerals.whole(1), default=2, metavar='N',
-            help='of Gnocchi\'s API (default: %(default)s)')
+            help='processes of Gnocchi\'s API (default: %(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:

@@ -48,13 +48,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog='bench_gnocchi_fill')
     parser.add_argument('configuration')
     parser.add_argument('--vms', type=numerals.whole(0), default=0,
-                        help='to put in, with their series')
+                        help='number of VMs to add, with their series')
     parser.add_argument('--other-metrics', type=numerals.whole(0), default=0,
-                        help='of a VM, whose names alone are in the indexer')
+                        help='other metrics of a VM, whose names alone are in the indexer')
     parser.add_argument('--points', type=numerals.whole(0), default=0,
-                        help='of a series, a minute apart')
+                        help='points of a series, a minute apart')
     parser.add_argument('--aggregate', action='store_true',
-                        help='what was handed in over the API, as metricd does')
+                        help='aggregate the measures received over the API, as metricd does')
     arguments = parser.parse_args()
     conf = service.prepare_service(['--config-file', arguments.configuration], log_to_std=True)
     if arguments.aggregate:

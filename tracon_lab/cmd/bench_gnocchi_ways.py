@@ -23,7 +23,6 @@ import numpy as np
 
 from tracon_lab.cmd import bench_child
 from tracon_watcher.telemetry import gnocchi
-from tracon_watcher.telemetry import gnocchi_resources
 from tracon_watcher.telemetry import meters as meters_module
 from tracon_watcher.telemetry import rest
 
@@ -38,7 +37,7 @@ _AGGREGATES = 'v1/aggregates'
 def service(endpoint: str) -> rest.Service:
     """Return Gnocchi as a client without Keystone has it."""
     return rest.Service(rest.plain(endpoint, 'admin', ''), 'Gnocchi',
-                        rest.Patience(seconds=600.0, attempts=1))
+                        rest.Timeouts(seconds=600.0, attempts=1))
 
 
 def known(endpoint: str) -> list[str]:
@@ -60,7 +59,7 @@ def listing(endpoint: str) -> bench_child.Work:
     return work
 
 
-class _Some(gnocchi_resources.ResourceList):
+class _Some(gnocchi.ResourceList):
     """Some of the VMs, of which no others are looked for."""
 
     def refresh(self, now: float) -> bool:

@@ -25,15 +25,15 @@ from nova.scheduler import filters
 from nova.scheduler import host_manager
 from nova.scheduler import weights
 
+from nova_filters import assumed_placements
 from nova_filters import interference_filter
 from nova_filters import interference_weigher
-from nova_filters import pending as pending_module
-from nova_filters import recall
+from nova_filters import reassessment
 from tracon_watcher.conf import nova_filters as conf_module
 from tracon_watcher import errors
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 
 _INITIAL_WAIT = 30.0
 
@@ -178,14 +178,14 @@ class Ours(_Pair):
             if time.monotonic() > end:
                 raise errors.TraconError('the snapshot was not read in time')
             time.sleep(0.005)
-        profile = newcomer.expected(cluster.history, '', '', '')
-        self.judge.pending.add([pending_module.Placement(
+        profile = newcomer_profiles.expected(cluster.history, '', '', '')
+        self.judge.pending.add([assumed_placements.Placement(
             str(uuid.uuid4()), name, name, profile, limits_module.NONE, time.time())
             for name in cluster.hosts[:pending]])
 
     def forget(self) -> None:
         """Forget what was judged before, as after the first request of a kind."""
-        self.judge._recall = recall.Recall()
+        self.judge._recall = reassessment.AssessmentCache()
 
     def close(self) -> None:
         """End the background thread."""

@@ -39,11 +39,11 @@ STOCK = ('cpu', 'disk.device.read.requests', 'disk.device.write.requests',
 class Polling(lister.Lister):
     """Time one polling cycle on a host with many VMs, ours and Ceilometer's own.
 
-    Either way is run by Ceilometer's polling task on the same recorded statistics: without libvirt
-    in between, through libvirt's test driver, and through that in libvirtd where one runs.
-    "statistics" is asking libvirt alone; "cycle" is all up to the samples being signed and
-    handed to the message bus. Discovery, the same for both, is left out. The memory is the most
-    that a cycle takes. Needs ceilometer and libvirt-python (the extra "ceilometer").
+    Ceilometer's polling task runs both on the same recorded statistics: directly, through
+    libvirt's test driver, and through that in libvirtd where one runs. "statistics" is the call to
+    libvirt alone; "cycle" includes signing the samples and handing them to the message bus.
+    Discovery, the same for both, is left out. The memory is the peak of a cycle. Needs ceilometer
+    and libvirt-python (the extra "ceilometer").
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -51,9 +51,10 @@ class Polling(lister.Lister):
         parser.add_argument('--domains', type=numerals.whole(1), default=200, metavar='N',
                             help='VMs on the host (default: %(default)s)')
         parser.add_argument('--rounds', type=numerals.whole(1), default=7, metavar='N',
-                            help='rounds to take the median of (default: %(default)s)')
+                            help='number of rounds, whose median is shown (default: %(default)s)')
         parser.add_argument('--uri', metavar='URI',
-                            help='poll the VMs that run there instead, such as qemu:///system')
+                            help='URI of a libvirt whose VMs are polled instead, such as '
+                                 'qemu:///system')
         return parser
 
     def take_action(self, arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:

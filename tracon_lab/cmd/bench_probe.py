@@ -34,21 +34,22 @@ _STEPS = {'/connection': 1e-7, '/memory': 8e-9, '/read': 5e-4, '/write': 5e-4}
 class Probe(lister.Lister):
     """Read many simulated sensors from one core, as tracon-probe does.
 
-    The sensors are in one process on another core and do no work. "asked" is how many requests a
-    second all sensors need at this interval, "answered" how many were; a request starts "late"
-    by so many milliseconds. Phases without a reading have their reason.
+    The sensors are in one process on another core and do no work. "asked" is the number of
+    requests a second that all sensors need at this interval, "answered" the number of answers;
+    "late" is the delay of a request's start in milliseconds. Phases without a reading have their
+    reason.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--sensors', type=numerals.whole(1), default=400, metavar='N',
-                            help='(default: %(default)s)')
+                            help='number of sensors (default: %(default)s)')
         parser.add_argument('--interval', type=numerals.number(60, 86400), default=300.0,
                             metavar='SECONDS',
-                            help='between two readings of a phase (default: %(default)g)')
+                            help='time between two readings of a phase (default: %(default)g)')
         parser.add_argument('--seconds', type=numerals.number(60, 86400), default=120.0,
                             metavar='N',
-                            help='that are measured (default: %(default)g)')
+                            help='duration of the measurement (default: %(default)g)')
         return parser
 
     def take_action(self, arguments: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
@@ -91,8 +92,8 @@ async def _read(addresses: list[str], arguments: argparse.Namespace) -> tuple[An
 
     import numpy as np
 
-    from tracon_watcher.probe import baselines
     from tracon_watcher.probe import controller
+    from tracon_watcher.probe import detection
     from tracon_watcher.probe import generator
     from tracon_watcher.probe import phases
     from tracon_watcher.probe import readings
@@ -114,14 +115,15 @@ async def _read(addresses: list[str], arguments: argparse.Namespace) -> tuple[An
             answered += found.answers * len(phases.PHASES[found.phase].work)
         return found
     original, generator.take = generator.take, take
-    known = {(_HOST_TYPE, name): baselines.Baseline(
+    known = {(_HOST_TYPE, name): detection.SensorBaseline(
         _HOST_TYPE, name, setting, 1.0, 10.0, 0.0, 5, 0.0)
         for name, setting in phases.DEFAULT.items()}
     sensors = {str(index): controller.Sensor(str(index), _HOST_TYPE, address)
                for index, address in enumerate(addresses)}
     async with generator.session() as client:
-        one = controller.Controller(client, _SECRET, lambda: sensors, known, arguments.interval,
-                                    seed=1)
+        one = controller.ManagementController(client, _SECRET, lambda: sensors, known,
+                                              arguments.interval,
+                                              seed=1)
         task = asyncio.create_task(one.run())
         await asyncio.sleep(arguments.interval / 10)
         cpu = time.process_time()

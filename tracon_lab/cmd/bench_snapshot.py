@@ -41,18 +41,18 @@ _MEBIBYTE = 2 ** 20
 class Snapshot(lister.Lister):
     """Time snapshots and deltas of a synthetic cloud, beside plain JSON and whole snapshots.
 
-    Seconds are of CPU, and the median of the rounds. The peak is what Python and numpy have
-    allocated at most above what they had before, in a round of its own. Bytes are compressed, and
-    messages those in which they travel. Needs oslo.messaging.
+    Seconds are of CPU, and the median of the rounds. The peak is the largest additional allocation
+    of Python and numpy, in a round of its own. Bytes are compressed, and messages are those that
+    carry them. Needs oslo.messaging.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         common.add_cloud_size(parser)
         parser.add_argument('--changed', type=numerals.number(0, 1), default=0.01, metavar='SHARE',
-                            help='share of the hosts that a delta is about (default: %(default)s)')
+                            help='share of hosts that change in a delta (default: %(default)s)')
         parser.add_argument('--rounds', type=numerals.whole(1), default=3, metavar='N',
-                            help='rounds to take the median of (default: %(default)s)')
+                            help='number of rounds, whose median is shown (default: %(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
@@ -70,20 +70,20 @@ class _Cost:
 
 def _measure(arguments: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
     from tracon_lab.cmd import bench_cluster
-    from tracon_watcher.messaging import parcel
+    from tracon_watcher.messaging import chunked_payload
 
     def cost(work: Callable[[], Any]) -> _Cost:
         return _cost(work, arguments.rounds)
 
     def unpacked(made: Any) -> Iterator[str]:
-        return parcel.lines(made.label, made.data, 'it')
+        return chunked_payload.lines(made.label, made.data, 'it')
 
     cluster = bench_cluster.build(arguments.hosts, arguments.vms_per_host, 0.1)
     content = snapshot.Snapshot(cluster, 900.0, 1)
     objects = [json.loads(line) for line in snapshot.lines(content)]
-    dumped = cost(lambda: parcel.Parcel([json.dumps(objects) + '\n']))
+    dumped = cost(lambda: chunked_payload.ChunkedPayload([json.dumps(objects) + '\n']))
     loaded = cost(lambda: json.loads(next(unpacked(dumped.result))))
-    whole = cost(lambda: parcel.Parcel(snapshot.lines(content)))
+    whole = cost(lambda: chunked_payload.ChunkedPayload(snapshot.lines(content)))
     read = cost(lambda: snapshot.decode(unpacked(whole.result), 'it'))
     base = read.result
     yield _row('whole: encode and compress', whole, 'json.dumps, compressed', dumped, True)
@@ -94,7 +94,7 @@ def _measure(arguments: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
                         ('delta of all hosts', 1.0)):
         new = _changed(base, share)
         _ = new.cluster.first
-        made = cost(lambda new=new: parcel.Parcel(delta.encode(base, new)))
+        made = cost(lambda new=new: chunked_payload.ChunkedPayload(delta.encode(base, new)))
         applied = cost(lambda made=made: delta.apply(base, unpacked(made.result), 'it'))
         if not np.array_equal(applied.result.cluster.profiles, new.cluster.profiles):
             raise errors.TraconError('a delta has led elsewhere: report this as a bug')

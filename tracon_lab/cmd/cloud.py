@@ -35,7 +35,7 @@ _OPTIONS = ('port_base', 'polling_seconds', 'scheduler_workers', 'memory_mib', '
 
 def _add_directory(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--directory', type=pathlib.Path, default=_DIRECTORY, metavar='DIR',
-                        help='where everything of the cloud is kept (default: %(default)s)')
+                        help='folder of all files of the cloud (default: %(default)s)')
 
 
 class _Shown:
@@ -52,9 +52,9 @@ class _Shown:
 
 
 class Start(command.Command):
-    """Start what is not running of a cloud, and make it first where there is none.
+    """Start all stopped parts of a cloud, and create the cloud first if there is none.
 
-    Needs root, and the system packages that it names when they are missing. Keystone, Placement,
+    Needs root, and the system packages that it names if they are missing. Keystone, Placement,
     Glance, Neutron's API, Nova with compute hosts that run real guests, Ceilometer, Gnocchi and
     Watcher run as processes that listen on the loopback device only.
     """
@@ -64,22 +64,22 @@ class Start(command.Command):
         add = parser.add_argument
         _add_directory(parser)
         add('--host', action='append', metavar='NAME',
-            help='a compute host, may be repeated (default: cmp1 and cmp2)')
+            help='compute host; may be repeated (default: cmp1 and cmp2)')
         add('--cores', action='append', metavar='LIST',
-            help='cores of a host\'s guests, such as 0 or 2,3, once for each host; by default '
-                 'each host has a core of its own where there are enough')
+            help='cores of a host\'s guests, such as 0 or 2,3, once for each host (default: a '
+                 'core of its own for each host if there are enough)')
         add('--port-base', type=numerals.whole(1, 65535), metavar='N',
             help='first of the ports (default: 27000)')
         add('--polling-seconds', type=numerals.whole(1, 86400), metavar='N',
-            help='how often Ceilometer polls (default: 10)')
+            help='seconds between two polls of Ceilometer (default: 10)')
         add('--scheduler-workers', type=numerals.whole(1), metavar='N',
-            help='processes of nova-scheduler (default: 1)')
+            help='number of workers of nova-scheduler (default: 1)')
         add('--memory-mib', type=numerals.whole(1), metavar='N',
             help='memory of the flavors (default: 256)')
         add('--cache', type=pathlib.Path, metavar='DIR',
-            help='where databases and disks are kept that take long to make')
+            help='folder of databases and disks that take long to create')
         add('--debug-services', dest='debug', action='store_true', default=None,
-            help='let the services log more')
+            help='let the services log at level DEBUG')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -116,13 +116,13 @@ def _wanted(parsed_args: argparse.Namespace) -> Any:
 
 
 class Stop(command.Command):
-    """Stop a cloud, its guests too; what it has stored is there when it starts again."""
+    """Stop a cloud and its guests; its data is kept for the next start."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         _add_directory(parser)
         parser.add_argument('--delete', action='store_true',
-                            help='delete what it has stored, too')
+                            help='delete the data of the cloud, too')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -159,9 +159,9 @@ class Env(command.Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         _add_directory(parser)
-        parser.add_argument('--user', default='admin', help='admin, demo or reader '
-                                                            '(default: %(default)s)')
-        parser.add_argument('--project', help='by default the project of that user')
+        parser.add_argument('--user', default='admin',
+                            help='user: admin, demo or reader (default: %(default)s)')
+        parser.add_argument('--project', help='project (default: the project of that user)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:

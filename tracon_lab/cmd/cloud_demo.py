@@ -31,32 +31,32 @@ HIDDEN_COLUMNS = ('after', 'host', 'state', 'ratio', 'low', 'observed', 'predict
 
 
 class Demo(lister.Lister):
-    """Play how a VM that begins to hammer the disk is found out, avoided and moved away from.
+    """Demonstrate that a VM that begins to hammer the disk is detected and avoided.
 
     Starts a cloud with real guests (see "tracon cloud start"; needs root) with tracon-engine, the
-    filter and weigher in Nova, and the strategy in Watcher; or uses the one that is there. Then
-    four VMs run, and one of them begins to read as much as it can. The table has what was seen
-    of each VM when: the slowdown that the program in the guest measured, and beside it what
-    "openstack interference vm list" shows.
+    filter and weigher in Nova, and the strategy in Watcher; or uses the running one. Then four VMs
+    run, and one of them begins to read as much as it can. The table shows each VM over time: the
+    slowdown that the program in the guest measured, and beside it the output of "openstack
+    interference vm list".
 
-    With --hidden another story: a process of a host, which no counter of a VM shows, is found by
-    the host's sensor, and the next VM is put elsewhere. The table has what "openstack interference
-    host show" and "vm list" show.
+    With --hidden a process of a host, which no counter of a VM shows, is detected by the host's
+    sensor, and the next VM is placed elsewhere. The table shows the output of "openstack
+    interference host show" and "vm list".
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         add = parser.add_argument
         add('--directory', type=pathlib.Path, default=_DIRECTORY, metavar='DIR',
-            help='where everything of the cloud is kept (default: %(default)s)')
+            help='folder of all files of the cloud (default: %(default)s)')
         add('--output', type=pathlib.Path, default=pathlib.Path('tracon-cloud-demo'),
-            metavar='DIR', help='folder for the outcome and its plot (default: %(default)s)')
+            metavar='DIR', help='folder for the results and their plot (default: %(default)s)')
         add('--hidden', action='store_true',
-            help='play how contention that no counter shows is found by a sensor, and avoided')
+            help='demonstrate contention that no counter shows and a sensor detects')
         add('--stop', action='store_true',
-            help='stop the cloud at the end, instead of starting Horizon for a look around')
+            help='stop the cloud at the end, instead of starting Horizon')
         add('--patience', type=numerals.number(1, 86400), default=300.0, metavar='SECONDS',
-            help='how long anything is waited for (default: %(default)g)')
+            help='longest wait for any single event (default: %(default)g)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:

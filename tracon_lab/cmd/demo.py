@@ -24,52 +24,51 @@ from tracon_watcher import numerals
 
 
 class Demo(lister.Lister):
-    """Place the same VMs with stock Nova and with this extension, and compare by measured truth.
+    """Place the same VMs with stock Nova and this extension, and compare measured interference.
 
-    A real nova-scheduler, with Nova's API, conductor and Placement, places 24 VMs on 16
-    hosts of two slots, once for each arm. What the VMs then do to each other is looked up in
-    measured pairs of programs, which no prediction knows. Afterwards some VMs end, one changes
-    its behaviour, and real Watcher audits run until they recommend nothing more. A report with
-    plots is written as one HTML file.
+    A real nova-scheduler, with Nova's API, conductor and Placement, places 24 VMs on 16 hosts of
+    two slots, once for each arm. The interference between the VMs is looked up in measured pairs
+    of programs, which no prediction uses. Afterwards some VMs end, one changes its behaviour, and
+    real Watcher audits run until they recommend nothing more. A report with plots is written as
+    one HTML file.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         add = parser.add_argument
         add('--seed', type=numerals.whole(0), default=1,
-            help='the first seed (default: %(default)s)')
+            help='first random seed (default: %(default)s)')
         add('--seeds', type=numerals.whole(1), default=3, metavar='N',
-            help='number of seeds, with confidence intervals from two on (default: '
-                 '%(default)s); results are kept in the output folder, so that it may be stopped '
-                 'and called again')
-        add('--host-type', help='type of host that was measured; by default the one with the '
-                                'most measured pairs, real devices before emulated ones')
+            help='number of seeds, with confidence intervals from two on; results are kept in the '
+                 'output folder, so a run may be stopped and continued (default: %(default)s)')
+        add('--host-type',
+            help='measured host type (default: the one with the most measured pairs, real devices '
+                 'before emulated ones)')
         add('--measurements', action='append', default=[], metavar='FILE',
-            help='measurements (CSV), may be repeated; by default those that come with the '
-                 'package')
+            help='measurements (CSV); may be repeated (default: those in the package)')
         add('--output', default='tracon-demo', metavar='DIR',
             help='folder for results and the report (default: %(default)s)')
-        add('--fresh', action='store_true', help='run again what the folder has results of')
+        add('--fresh', action='store_true',
+            help='ignore results in the output folder, and run everything again')
         add('--processes', type=numerals.whole(1), default=2, metavar='N',
             help='processes with a Nova each (default: %(default)s)')
         add('--hosts', type=numerals.whole(2), default=16, metavar='N',
             help='compute hosts of two slots each (default: %(default)s)')
         add('--vms', type=numerals.whole(1), default=24, metavar='N',
-            help='requests (default: %(default)s)')
+            help='number of requests (default: %(default)s)')
         add('--concentration', type=numerals.number(0, 1e6), default=0.5, metavar='X',
-            help='how alike projects are: near 0 each runs one program, so that history tells '
-                 'what comes; large, all run the same mix (default: %(default)s)')
+            help='similarity of projects: near 0 each project runs one program, so history '
+                 'predicts well; with a large number all run the same mix (default: %(default)s)')
         add('--on-all-refused', choices=('refuse', 'least_harm'), default='refuse',
-            help='what happens to a VM that every host would be refused to (default: '
-                 '%(default)s)')
+            help='treatment of a VM that every host would be refused to (default: %(default)s)')
         add('--departing', type=numerals.number(0, 1), default=0.2, metavar='X',
-            help='share of the VMs that end before one changes its behaviour; the room that they '
-                 'leave is what audits can act in (default: %(default)s)')
+            help='share of VMs that end before one changes its behaviour; audits use the room '
+                 'that they leave (default: %(default)s)')
         add('--audits', choices=('first', 'all', 'none'), default='all',
-            help='seeds after which a VM changes its behaviour and audits run (default: '
+            help='number of seeds after which a VM changes its behaviour and audits run (default: '
                  '%(default)s)')
         add('--audits-only', action='store_true',
-            help='run only the arm that audits follow, to see what they do with many seeds')
+            help='run only the audits and the arm before them, for example with many seeds')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:

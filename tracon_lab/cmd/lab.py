@@ -30,25 +30,25 @@ def say(line: str) -> None:
 
 
 class Image(lister.Lister):
-    """Build what guests boot and run, and show what it consists of.
+    """Build the images and programs of guests, and list their contents.
 
-    Needs root; downloads Debian packages through apt and nothing else. `tracon lab measure`
-    does the same where it has to.
+    Needs root; downloads Debian packages through apt and nothing else. `tracon lab measure` does
+    the same if needed.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--cache', type=pathlib.Path, metavar='DIR',
-                            help='where images are kept')
+                            help='folder of images')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
                                                                     list[tuple[str, str]]]:
         from tracon_lab.testbed import application_image
         from tracon_lab.testbed import image
-        from tracon_watcher.probe import guest_image
+        from tracon_watcher.probe import images
 
-        cache = (parsed_args.cache or guest_image.default_cache()).absolute()
+        cache = (parsed_args.cache or images.default_cache()).absolute()
         built = image.build(cache)
         applications = application_image.build(cache, say)
         rows = [('kernel', built.kernel_release), ('initramfs', str(built.initramfs)),
@@ -59,8 +59,8 @@ class Image(lister.Lister):
 class Measure(command.Command):
     """Measure virtual machines beside each other, into a CSV file.
 
-    On this machine, which needs root, libvirt and QEMU; or with --cloud on hosts of an OpenStack.
-    Continues a file that was cut short.
+    It measures on this machine, which needs root, libvirt and QEMU, or with --cloud on hosts of an
+    OpenStack. It continues an interrupted file.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -69,23 +69,23 @@ class Measure(command.Command):
 
         parser = super().get_parser(prog_name)
         parser.add_argument('--host-type', metavar='NAME',
-                            help=', '.join(sorted(host_types.HOST_TYPES)))
+                            help=f'host type: {", ".join(sorted(host_types.HOST_TYPES))}')
         parser.add_argument('--output', required=True, metavar='FILE', type=pathlib.Path)
         parser.add_argument('--plan', choices=(
             'full', 'small', 'applications', 'reduced', 'co-residents', 'table1'), default='full')
         parser.add_argument('--limit-minutes', type=numerals.number(0, 1e6), metavar='N',
-                            help='stop after this time; the same command goes on later')
+                            help='time after which the run ends; the same command continues it')
         parser.add_argument('--seed', type=numerals.whole(0), default=1, metavar='N')
         parser.add_argument('--window', type=numerals.number(0.1, 3600), default=2.0,
                             metavar='SECONDS')
         parser.add_argument('--core', type=numerals.whole(0), metavar='N',
-                            help='the measured core; by default the last one')
+                            help='core to measure (default: the last one)')
         parser.add_argument('--accelerator', choices=('auto', 'kvm', 'qemu'), default='auto')
         parser.add_argument('--canary-tolerance', type=numerals.number(0, 1), default=0.07,
                             metavar='SHARE')
         parser.add_argument('--cache', type=pathlib.Path, metavar='DIR',
-                            help='where images are kept: 1 GB of scratch disk a guest, 1 GB more '
-                                 'with the database program')
+                            help='folder of images: 1 GB of scratch disk a guest, 1 GB more with '
+                                 'the database program')
         lab_cloud.add_options(parser)
         return parser
 
@@ -130,7 +130,7 @@ class Measure(command.Command):
 
 
 class Show(lister.Lister):
-    """Summarise a file of measurements: its points, slowdowns and how they scatter."""
+    """Summarise a file of measurements: its points, slowdowns and their scatter."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -145,7 +145,7 @@ class Show(lister.Lister):
 
 
 class _Table(lister.Lister):
-    """A table that is worked out for each file."""
+    """Table computed for each file."""
 
     columns = ''
     rows = ''
@@ -153,7 +153,7 @@ class _Table(lister.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('file', nargs='*', metavar='FILE',
-                            help='measurements (CSV); by default those that come with the package')
+                            help='measurements (CSV) (default: those in the package)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
@@ -187,7 +187,7 @@ class Events(_Table):
 
 
 class Report(_Table):
-    """Make TRACON's tables and figures from measurements, as HTML and CSV; a minute or two."""
+    """Make TRACON's tables and figures from measurements, as HTML and CSV, in a minute or two."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)

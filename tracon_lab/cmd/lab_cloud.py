@@ -21,7 +21,7 @@ import shlex
 import sys
 from typing import Any, Callable
 
-from tracon_watcher.cmd import probe_deploy
+from tracon_watcher.cmd import probe
 from tracon_watcher import errors as common
 from tracon_watcher import numerals
 
@@ -37,30 +37,29 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                       'for each host type; --limit-minutes holds for each host.').add_argument
     add('--cloud', action='store_true', help='measure empty hosts of a cloud')
     add('--host', action='append', default=[], metavar='NAME[=TYPE]',
-        help='an empty compute host, may be repeated; its type is by default what the metadata '
-             'tracon:host_type of its aggregate says. By default an empty host of each type')
+        help='empty compute host, with its type by default from the metadata tracon:host_type of '
+             'its aggregate; may be repeated (default: an empty host of each type)')
     add('--points', type=numerals.whole(1), default=_DEFAULT_POINTS, metavar='N',
-        help='pairs of programs to measure, up to 150, 25 for each setting of the generator once '
-             '(default: %(default)s)')
+        help='number of pairs of programs to measure, up to 150; 25 have each setting of the '
+             'generator once (default: %(default)s)')
     add('--os-cloud', metavar='NAME',
-        help='which cloud of clouds.yaml; by default OS_CLOUD, or the variables OS_*. An '
-             'administrator\'s')
+        help='cloud in clouds.yaml, of an administrator (default: OS_CLOUD, or the variables '
+             'OS_*)')
     add('--config-file', action='append', type=pathlib.Path, metavar='FILE',
-        help='the engine\'s configuration, of which [engine] telemetry, [gnocchi] and '
-             '[prometheus] are read; by default where the engine finds it')
+        help='configuration file of the engine, of which [engine] telemetry, [gnocchi] and '
+             '[prometheus] are read (default: the engine\'s own)')
     add('--polling-interval', type=numerals.number(1, 86400), metavar='SECONDS',
-        help='between two polls of Ceilometer\'s; by default [engine] polling_interval_seconds')
+        help='time between two polls of Ceilometer (default: [engine] polling_interval_seconds)')
     add('--window-polls', type=numerals.whole(3), default=4, metavar='N',
-        help='polling intervals that a window takes, 3 or more: two polls in it, beside what '
+        help='polling intervals of a window, 3 or more: two polls in it, and the time that '
              'programs need to settle (default: %(default)s)')
     add('--flavor', metavar='NAME',
-        help='of the VMs; by default one is made, with one virtual CPU, and deleted afterwards')
+        help='flavor of the VMs (default: a temporary one with one virtual CPU)')
     add('--memory-mib', type=numerals.whole(1), default=512, metavar='N',
-        help='memory of the flavor that is made (default: %(default)s)')
+        help='memory of the temporary flavor (default: %(default)s)')
     add('--disk-gib', type=numerals.whole(1), default=2, metavar='N',
-        help='disk of the flavor that is made, which is written once before anything is '
-             'measured; larger than what caches of the storage keep of a VM (default: '
-             '%(default)s)')
+        help='disk of the temporary flavor, which is written once before the measurements; choose '
+             'more than the storage caches of a VM (default: %(default)s)')
 
 
 def measure(parsed_args: argparse.Namespace, report: Callable[[str], None]) -> bool:
@@ -68,12 +67,12 @@ def measure(parsed_args: argparse.Namespace, report: Callable[[str], None]) -> b
     from tracon_lab.profiling import hosts
     from tracon_lab.profiling import site
     from tracon_lab.testbed import image
-    from tracon_watcher.probe import guest_image
+    from tracon_watcher.probe import images
 
     _check(parsed_args)
     conf = _configuration(parsed_args)
-    connection = probe_deploy.connect(parsed_args.os_cloud)
-    built = image.build((parsed_args.cache or guest_image.default_cache()).absolute())
+    connection = probe.connect(parsed_args.os_cloud)
+    built = image.build((parsed_args.cache or images.default_cache()).absolute())
     size = site.Size(parsed_args.memory_mib, parsed_args.disk_gib, parsed_args.flavor)
     found = hosts.chosen(_inventory(connection), parsed_args.host, connection.current_project_id,
                          conf.engine.default_host_type)
@@ -108,10 +107,10 @@ def _measure_one(parsed_args: argparse.Namespace, report: Callable[[str], None],
     from tracon_lab.profiling import run
     from tracon_lab.profiling import sampling
     from tracon_lab.profiling import schedule
-    from tracon_watcher.cmd import engine_telemetry
+    from tracon_watcher.cmd import engine
 
     timing = schedule.Timing(conf.engine.polling_interval_seconds, parsed_args.window_polls)
-    reader = engine_telemetry.reader(conf, connection.session, connection.config.get_region_name(),
+    reader = engine.telemetry_reader(conf, connection.session, connection.config.get_region_name(),
                                      connection.config.get_interface() or 'public')
     # Gnocchi's samples have the begin of the bucket they are in; those of Prometheus are what an
     # exporter had from its last poll.

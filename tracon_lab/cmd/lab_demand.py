@@ -23,21 +23,20 @@ from tracon_watcher import numerals
 
 
 class Demand(lister.Lister):
-    """Show how wrong estimates of uncontended demand are.
+    """Show the errors of estimates of uncontended demand.
 
-    A row for each file, kind of program and way to estimate; half a minute. What they learn from
-    never has the program that they are asked for.
+    There is a row for each file, kind of program and estimator; it takes half a minute. The
+    training data of an estimator never contains the program that it estimates.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('file', nargs='*', metavar='FILE',
-                            help='measurements (CSV); by default those that come with the package')
+                            help='measurements (CSV) (default: those in the package)')
         parser.add_argument('--seed', type=numerals.whole(0), default=1, metavar='N',
-                            help='of the draw of windows that VMs consist of '
-                                 '(default: %(default)s)')
+                            help='random seed for sampling windows (default: %(default)s)')
         parser.add_argument('--changes', action='store_true',
-                            help='how soon VMs that do something else are seen to do so, instead')
+                            help='report the detection delay of demand changes instead')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],

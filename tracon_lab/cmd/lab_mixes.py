@@ -28,7 +28,7 @@ from tracon_watcher import numerals
 class Measure(command.Command):
     """Measure mixes of up to eight guests on all cores of this machine, into a CSV file.
 
-    Needs root, libvirt and QEMU, and the machine to itself.
+    Needs root, libvirt and QEMU, and a machine without other load.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -36,14 +36,14 @@ class Measure(command.Command):
         add = parser.add_argument
         add('--output', required=True, metavar='FILE', type=pathlib.Path)
         add('--mixes', type=numerals.whole(1), default=20, metavar='N',
-            help='(default: %(default)s)')
+            help='number of mixes (default: %(default)s)')
         add('--window', type=numerals.number(1, 3600), default=10.0, metavar='SECONDS',
-            help='(default: %(default)s)')
+            help='length of a window (default: %(default)s)')
         add('--seed', type=numerals.whole(0), default=1, metavar='N',
-            help='(default: %(default)s)')
+            help='random seed for drawing mixes (default: %(default)s)')
         add('--accelerator', choices=('auto', 'kvm', 'qemu'), default='auto')
         add('--cache', type=pathlib.Path, metavar='DIR',
-            help='where images are kept: 1 GB of scratch disk a guest')
+            help='folder of images: 1 GB of scratch disk a guest')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -61,15 +61,15 @@ class Measure(command.Command):
 
 
 class Show(lister.Lister):
-    """Compare what guests of mixes suffered with what the law of queueing predicts."""
+    """Compare the measured slowdown of guests in mixes with the law of queueing's prediction."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('file', metavar='FILE', nargs='?', type=pathlib.Path,
-                            help='of mixes (CSV); by default what comes with the package')
+                            help='measurements of mixes (CSV) (default: those in the package)')
         parser.add_argument('--plot', metavar='FILE',
                             type=arguments.picture('.png', '.svg', '.pdf'),
-                            help='picture of predicted over measured (PNG, SVG or PDF)')
+                            help='plot file of predicted over measured slowdown (PNG, SVG or PDF)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[

@@ -31,35 +31,35 @@ _HOST_TYPE = 'shared-slow-device'
 
 
 class OwnLimits(lister.Lister):
-    """Show how own limits and neighbours of real guests are told apart, as a confusion matrix.
+    """Show how own limits and neighbours of real guests are distinguished, as a confusion matrix.
 
-    Rows are true causes, columns what the product judged from the hypervisor's counters. With
-    --output it is measured: CPU quotas and limits of disks alone, neighbours alone, both, neither;
-    ten seconds a window. Otherwise windows are read from a file.
+    Rows are true causes, columns the product's judgements from the hypervisor's counters. With
+    --output the command measures: CPU quotas and limits of disks alone, neighbours alone, both,
+    neither; ten seconds a window. Otherwise it reads windows from a file.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('file', nargs='?', metavar='FILE', type=pathlib.Path,
-                            help='windows (CSV); by default those that come with the package')
+                            help='windows (CSV) (default: those in the package)')
         parser.add_argument('--slowdowns', action='store_true',
-                            help='show the slowdown by each neighbour, measured and as the '
-                                 'product judged it, rather than the confusion matrix')
+                            help='show the measured and the judged slowdown by each neighbour '
+                                 'instead of the confusion matrix')
         parser.add_argument('--output', metavar='FILE', type=pathlib.Path,
                             help='measure, and write the windows to this file; needs root')
         parser.add_argument('--windows', type=numerals.whole(1), default=120, metavar='N',
-                            help='at least so many (default: %(default)s)')
+                            help='least number of windows (default: %(default)s)')
         parser.add_argument('--window', type=numerals.number(0.1, 3600), default=6.0,
                             metavar='SECONDS',
                             help='length of a window (default: %(default)s)')
         parser.add_argument('--host-type', metavar='NAME', default=_HOST_TYPE,
-                            help='what the guests share (default: %(default)s)')
+                            help='host type of the guests (default: %(default)s)')
         parser.add_argument('--seed', type=numerals.whole(0), default=1, metavar='N')
         parser.add_argument('--core', type=numerals.whole(0), metavar='N',
-                            help='the measured core; by default the last one')
+                            help='core to measure (default: the last one)')
         parser.add_argument('--accelerator', choices=('auto', 'kvm', 'qemu'), default='auto')
         parser.add_argument('--cache', type=pathlib.Path, metavar='DIR',
-                            help='where images are kept')
+                            help='folder of images')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
@@ -130,8 +130,8 @@ class Product:
     def __init__(self, seconds: float, guest: str = 'tracon-target') -> None:
         import libvirt
 
-        from tracon_watcher.contention import calibration_document
-        from tracon_watcher.contention import demands
+        from tracon_watcher.contention import calibration
+        from tracon_watcher.contention import profile_tracker
         from tracon_watcher.engine import collector
         from tracon_watcher.telemetry import libvirt as vendor
 
@@ -139,7 +139,7 @@ class Product:
         self._open = lambda: libvirt.open('qemu:///system')
         self._source = vendor.Source(self._open)
         self._collector = collector.Collector(
-            self, demands.Demands(calibration_document.packaged(), 3600.0), seconds, 3600.0)
+            self, profile_tracker.ProfileTracker(calibration.packaged(), 3600.0), seconds, 3600.0)
         self._specs: dict[str, typing.Mapping[str, str]] = {}
         self._samples: list[tuple[str, float, dict[str, int]]] = []
         self._vm = ''

@@ -29,7 +29,7 @@ from tracon_watcher import numerals
 class Measure(command.Command):
     """Measure readings of a sensor in quiet, contended and control windows, into a CSV file.
 
-    Needs root, libvirt, QEMU and genisoimage, and the machine to itself.
+    Needs root, libvirt, QEMU and genisoimage, and a machine without other load.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -38,12 +38,13 @@ class Measure(command.Command):
         parser = super().get_parser(prog_name)
         add = parser.add_argument
         add('--output', required=True, metavar='FILE', type=pathlib.Path)
-        add('--phase', action='append', choices=tuple(phases.PHASES), help='(default: all)')
+        add('--phase', action='append', choices=tuple(phases.PHASES),
+            help='phase to measure (default: all)')
         add('--windows', type=numerals.whole(1), default=30, metavar='N',
-            help='of each phase and scene (default: %(default)s)')
+            help='number of windows of each phase and scene (default: %(default)s)')
         add('--seed', type=numerals.whole(0), default=1, metavar='N',
-            help='(default: %(default)s)')
-        add('--cache', type=pathlib.Path, metavar='DIR', help='where images are kept')
+            help='random seed for the order of windows (default: %(default)s)')
+        add('--cache', type=pathlib.Path, metavar='DIR', help='folder of images')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -62,18 +63,19 @@ class Measure(command.Command):
 
 
 class Show(lister.Lister):
-    """Show how often readings of windows are flagged, or with --costs what they cost."""
+    """Show how often readings of windows are flagged, or with --costs their cost."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('file', metavar='FILE', nargs='?', type=pathlib.Path,
-                            help='of windows (CSV); by default what comes with the package')
+                            help='windows (CSV) (default: those in the package)')
         parser.add_argument('--costs', action='store_true',
-                            help='what the sensor takes of a core, and what neighbours lose')
+                            help='show the sensor\'s share of a core, and the slowdown of '
+                                 'neighbours')
         parser.add_argument('--interval', type=numerals.number(1, 86400), default=300.0,
                             metavar='SECONDS',
-                            help='between two readings of a phase, for the averages of --costs '
-                                 '(default: %(default)g)')
+                            help='time between two readings of a phase, for the averages of '
+                                 '--costs (default: %(default)g)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[

@@ -43,7 +43,7 @@ def _one_thread() -> Any:
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('file', nargs='*', metavar='FILE',
-                        help='measurements (CSV); by default those that come with the package')
+                        help='measurements (CSV) (default: those in the package)')
 
 
 class Fit(lister.Lister):
@@ -53,7 +53,7 @@ class Fit(lister.Lister):
         parser = super().get_parser(prog_name)
         _add_files(parser)
         parser.add_argument('--output', metavar='DIR', required=True,
-                            help='folder for the JSON files; made where it is not there')
+                            help='folder for the JSON files; it is created if missing')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
@@ -77,18 +77,17 @@ class Fit(lister.Lister):
 
 
 class Evaluate(lister.Lister):
-    """Show how wrong each model is, a row a response, application and model; or another table."""
+    """Show the errors of each model, a row a response, application and model; or another table."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         _add_files(parser)
         parser.add_argument('--test', metavar='FILE', action='append', default=[],
-                            help='also predict the measurements of this file, which no model is '
-                                 'fitted to')
+                            help='measurements to predict as well, to which no model is fitted')
         parser.add_argument('--table', choices=_TABLES, default=_TABLES[0],
-                            help='which table; errors of each model by default')
+                            help='table to show (default: the errors of each model)')
         parser.add_argument('--plot', metavar='FILE',
-                            help='also draw errors as bars, as .png or .html')
+                            help='plot file of errors as bars (.png or .html)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
@@ -118,11 +117,11 @@ class Evaluate(lister.Lister):
 
 
 class Show(lister.Lister):
-    """Show a stored model: its terms, where it holds, how wrong it was."""
+    """Show a stored model: its terms, its range and its errors."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('file', metavar='FILE', help='a model (JSON) of `tracon model fit`')
+        parser.add_argument('file', metavar='FILE', help='model of `tracon model fit` (JSON)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:

@@ -19,25 +19,24 @@ from typing import Any
 from cliff import lister
 
 from tracon_lab.cmd import packaged
-
 from tracon_watcher.characteristics import NAMES
-from tracon_watcher.contention import calibration_document
+from tracon_watcher.contention import calibration
 from tracon_watcher import numerals
 
 
 class Calibrate(lister.Lister):
-    """Learn from measurements how slowdown and demand show in production's counters.
+    """Learn from measurements how production's counters show slowdown and demand.
 
-    One calibration comes with the package; this makes another from measurements of one's own
-    hosts, or of both. The engine uses it when [engine] calibration_file names it.
+    The package contains one calibration; this command makes another from measurements of your own
+    hosts, or of both. The engine uses it if [engine] calibration_file names it.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('file', nargs='*', metavar='FILE',
-                            help='measurements (CSV); by default those that come with the package')
+                            help='measurements (CSV) (default: those in the package)')
         parser.add_argument('--output', metavar='FILE', required=True, type=pathlib.Path,
-                            help='the JSON file to write')
+                            help='JSON file to write')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
@@ -45,13 +44,13 @@ class Calibrate(lister.Lister):
 
         learnt = demand_calibration.calibrate(packaged.read(parsed_args.file))
         parsed_args.output.parent.mkdir(parents=True, exist_ok=True)
-        calibration_document.save(learnt, parsed_args.output)
+        calibration.save(learnt, parsed_args.output)
         return ('part', 'name', 'value'), [
             (part, name, numerals.shown(value, parsed_args))
             for part, name, value in describe(learnt)]
 
 
-def describe(learnt: calibration_document.Calibrated) -> list[tuple[str, str, Any]]:
+def describe(learnt: calibration.Calibrated) -> list[tuple[str, str, Any]]:
     """Return what a calibration consists of, as rows (part, name, value)."""
     rows: list[tuple[str, str, Any]] = [
         ('training', 'points', learnt.training['points']),

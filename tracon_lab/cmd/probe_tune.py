@@ -22,11 +22,11 @@ from cliff import lister
 
 
 class Tune(lister.Lister):
-    """Find how gently a phase can be run and still feel contention, on hosts like this one.
+    """Find the gentlest setting of a phase that still detects contention, on hosts like this one.
 
-    Beside guests of this machine: intensity goes down until the probe slows no neighbour without
-    trouble, then duration as far as it still feels the trouble of others. Needs root, libvirt,
-    QEMU, genisoimage, two cores, and the machine to itself.
+    Beside guests of this machine it lowers the intensity until the probe slows no neighbour
+    without trouble, then the duration while it still detects the trouble of others. Needs root,
+    libvirt, QEMU, genisoimage, two cores, and a machine without other load.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -35,9 +35,9 @@ class Tune(lister.Lister):
         parser = super().get_parser(prog_name)
         parser.add_argument('--phase', required=True, choices=tuple(phases.PHASES))
         parser.add_argument('--output', required=True, type=pathlib.Path, metavar='FILE',
-                            help='the setting, and each step with its evidence (JSON)')
+                            help='file for the setting, and each step with its evidence (JSON)')
         parser.add_argument('--cache', type=pathlib.Path, metavar='DIR',
-                            help='where images are kept')
+                            help='folder of images')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...],
@@ -46,7 +46,7 @@ class Tune(lister.Lister):
         from tracon_lab.testbed import probe_scene
         from tracon_lab.testbed import probe_tuning
         from tracon_watcher import document
-        from tracon_watcher.probe import guest_image
+        from tracon_watcher.probe import images
         from tracon_watcher.probe import phases
         from tracon_watcher.probe import tuning
 
@@ -59,7 +59,7 @@ class Tune(lister.Lister):
 
         name, values = probe_tuning.INTENSITIES[parsed_args.phase]
         try:
-            with probe_scene.built(parsed_args.cache or guest_image.default_cache()) as scene:
+            with probe_scene.built(parsed_args.cache or images.default_cache()) as scene:
                 found = tuning.tune(
                     probe_tuning.STARTS[parsed_args.phase], name, values, probe_tuning.DURATIONS,
                     probe_tuning.Trials(scene, phases.PHASES[parsed_args.phase]), report)

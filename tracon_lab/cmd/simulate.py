@@ -31,13 +31,13 @@ _MIXES = ('light', 'medium', 'heavy', 'uniform')
 _STREAM = 'FIFO-packed,FIFO-spread,FIFO-single,MIOS,MIBS_8,MIX_8,PRICED_8'
 _BATCH = 'FIFO-packed,FIFO-spread,MIOS,MIBS,MIBS_8,MIX_8,matching,optimum'
 _SCHEDULERS = (
-    'FIFO-packed, FIFO-spread (the baseline of ratios), FIFO-single (one VM a host), MIOS, '
-    'MIOS-residents, MIBS_q, MIX_q, MINMIN_q, PRICED_q, MIBS (all waiting tasks), matching, '
+    'schedulers: FIFO-packed, FIFO-spread (the baseline of ratios), FIFO-single (one VM a host), '
+    'MIOS, MIOS-residents, MIBS_q, MIX_q, MINMIN_q, PRICED_q, MIBS (all waiting tasks), matching, '
     'matching-spread; q is the length of the queue. '
-    'A batch is decided when its queue is full and as many slots are free; with -partial behind '
-    'the name when the queue is full and one slot is free, with -eager when one slot is free; '
-    ':wait=S behind it bounds the seconds that a task waits for a full queue. -paired places the '
-    'second of two tasks beside the first. PRICED_q:threshold=θ:surplus=s has other settings')
+    'A batch is decided when its queue is full and as many slots are free; with the suffix '
+    '-partial when the queue is full and one slot is free, with -eager when one slot is free. '
+    ':wait=S limits the seconds that a task waits for a full queue. -paired places the second of '
+    'two tasks beside the first. PRICED_q:threshold=θ:surplus=s changes its settings')
 #: Of a row: what stands in the table, and what else in JSON.
 COLUMNS = ('scheduler', 'machines', 'mix', 'objective', 'lambda', 'rho', 'speedup', 'io_boost',
            'normalised_throughput', 'interval_95', 'distance_to_optimum', 'ceiling',
@@ -54,31 +54,31 @@ def add_world(parser: argparse.ArgumentParser) -> None:
     """Add the options that say what the simulated world is made of."""
     add = parser.add_argument
     add('--truth', default='measured', metavar='NAME',
-        help='what programs do to each other: measured, or table1 (Table 1 of the TRACON paper; '
-             'the model is the truth then) (default: %(default)s)')
+        help='source of interference: measured, or table1 (Table 1 of the TRACON paper, which is '
+             'then also the model) (default: %(default)s)')
     add('--calc-ranks', type=numerals.whole(1), default=3, metavar='N',
-        help='applications of the lowest ranks of I/O intensity that behave as Calc of Table 1, '
-             'the others as SeqRead; the paper does not say (default: %(default)s)')
+        help='number of applications of the lowest ranks of I/O intensity that behave as Calc of '
+             'Table 1, the others as SeqRead; the paper does not state it (default: %(default)s)')
     add('--measurements', action='append', default=[], metavar='FILE',
-        help='measurements (CSV), may be repeated; by default those that come with the package')
+        help='measurements (CSV); may be repeated (default: those in the package)')
     add('--host-type', action='append', default=[], metavar='NAME[=PARTS]',
-        help='type of host that was measured, may be repeated with parts of the machines each; by '
-             'default the real device with the most measured pairs')
+        help='measured host type, with its parts of the machines if repeated (default: the real '
+             'device with the most measured pairs)')
     add('--slots', type=common.listed(numerals.whole(1)), default=[2], metavar='N[,N…]',
-        help='VMs on a host, one number or one for each host type (default: 2); what more than '
-             'two do to each other is composed of measured pairs')
+        help='VMs on a host, one number or one for each host type (default: 2); interference '
+             'among more than two is composed of measured pairs')
     add('--plan', default='', metavar='NAME',
-        help='of the measurements, whose programs are the tasks: by default "full", or '
-             '"applications"')
+        help='plan of the measurements whose programs are the tasks (default: "full", or '
+             '"applications")')
     add('--model', metavar='NAME',
-        help='by which schedulers decide: wmm, lm or nlm (TRACON\'s, of each application), law '
-             '(the law of queueing, as in production) or truth (default: nlm)')
+        help='model of the schedulers: wmm, lm or nlm (TRACON\'s, of each application), law (the '
+             'law of queueing, as in production) or truth (default: nlm)')
     add('--solo-minutes', type=numerals.number(1e-3, 1e6), default=3.0, metavar='M',
-        help='mean runtime alone; one factor brings what was measured there (default: '
+        help='mean runtime alone, to which all measured times are scaled by one factor (default: '
              '%(default)s)')
     add('--work', default='window', metavar='NAME',
-        help='what a task is: window (what a program does alone in one measured window, so that '
-             'all take equally long) or unit (the same number of units of each) (default: '
+        help='definition of a task: window (the work of a program alone in one measured window, '
+             'so all take equally long) or unit (the same number of units of each) (default: '
              '%(default)s)')
 
 
@@ -86,24 +86,24 @@ def add_runs(parser: argparse.ArgumentParser, schedulers: str) -> None:
     """Add the options that say what is simulated, and how often."""
     add = parser.add_argument
     add('--machines', type=common.listed(numerals.whole(1)), default=[64], metavar='N[,N…]',
-        help='hosts (default: 64)')
+        help='number of hosts (default: 64)')
     add('--schedulers', type=words, default=words(schedulers), metavar='NAME[,NAME…]',
         help=f'{_SCHEDULERS} (default: {schedulers})')
     add('--objective', type=words, default=['RT'], metavar='NAME[,NAME]',
-        help='RT, least total runtime, or IO, most IOPS (default: RT)')
+        help='objective: RT, least total runtime, or IO, most IOPS (default: RT)')
     add('--seed', type=numerals.whole(0), default=1,
-        help='of the first run (default: %(default)s)')
+        help='random seed of the first run (default: %(default)s)')
     add('--runs', type=numerals.whole(1), default=20, metavar='N',
-        help='runs, whose mean is shown with its 95 %% interval (default: %(default)s)')
+        help='number of runs, whose mean is shown with its 95 %% interval (default: %(default)s)')
     add('--processes', type=numerals.whole(1), default=2, metavar='N',
-        help='that work at the same time; results do not depend on it (default: %(default)s)')
+        help='processes at the same time; results do not depend on it (default: %(default)s)')
 
 
 def add_mixes(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which tasks come."""
     parser.add_argument(
         '--mix', type=words, default=['medium'], metavar='NAME[,NAME…]',
-        help=f'of the tasks by I/O intensity: {", ".join(_MIXES)} (default: medium)')
+        help=f'mixes of the tasks by I/O intensity: {", ".join(_MIXES)} (default: medium)')
     parser.add_argument(
         '--sigma', type=common.listed(numerals.number(0, 1e6)), default=[1.5], metavar='X[,X…]',
         help='standard deviation of a mix, in ranks of I/O intensity (default: 1.5)')
@@ -130,9 +130,9 @@ class Dynamic(lister.Lister):
         parser = super().get_parser(prog_name)
         parser.add_argument('--rate', type=common.listed(numerals.number(0, 1e9)),
                             default=[100.0], metavar='λ[,λ…]',
-                            help='tasks a minute (default: 100)')
+                            help='arrival rate, in tasks a minute (default: 100)')
         parser.add_argument('--hours', type=numerals.number(0, 1e6), default=10.0,
-                            help='simulated (default: %(default)s)')
+                            help='simulated hours (default: %(default)s)')
         add_runs(parser, _STREAM)
         add_mixes(parser)
         _add_audit(parser)
@@ -154,15 +154,15 @@ class Dynamic(lister.Lister):
 class Trace(lister.Lister):
     """Schedule the tasks of a trace file.
 
-    CSV with the columns arrival_seconds, class and solo_seconds (may be empty), in the order of
-    arrival. "tracon simulate convert" makes one of public traces.
+    The file is CSV with the columns arrival_seconds, class and solo_seconds (may be empty), in the
+    order of arrival. "tracon simulate convert" makes such files from public traces.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('file', metavar='FILE', help='the trace')
+        parser.add_argument('file', metavar='FILE', help='trace (CSV)')
         parser.add_argument('--hours', type=numerals.number(0, 1e6), default=1.0, metavar='H',
-                            help='to go on after the last arrival (default: %(default)s)')
+                            help='simulated hours after the last arrival (default: %(default)s)')
         add_runs(parser, _STREAM)
         _add_audit(parser)
         add_world(parser)
@@ -177,19 +177,20 @@ class Trace(lister.Lister):
 
 
 class Convert(command.Command):
-    """Make a trace file of a public trace: Azure's VMs or Alibaba's batch tasks.
+    """Make a trace file from a public trace: Azure's VMs or Alibaba's batch tasks.
 
-    Neither tells of disks, so classes are dealt out by CPU use: equal parts of the lines, those
-    that use least for the class that uses least.
+    Neither has disk use, so classes are assigned by CPU use: equal parts of the lines, those with
+    the least use for the class that uses least.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('layout', choices=('azure', 'alibaba'),
-                            help='azure: vmtable.csv of 2017 or 2019; alibaba: batch_task.csv of '
-                                 '2018')
-        parser.add_argument('file', metavar='FILE', help='CSV, also compressed (.gz)')
-        parser.add_argument('--output', metavar='FILE', help='by default standard output')
+                            help='layout of the trace: azure (vmtable.csv of 2017 or 2019) or '
+                                 'alibaba (batch_task.csv of 2018)')
+        parser.add_argument('file', metavar='FILE', help='trace file (CSV), also compressed (.gz)')
+        parser.add_argument('--output', metavar='FILE',
+                            help='output file (default: standard output)')
         add_world(parser)
         return parser
 
@@ -213,10 +214,10 @@ class Convert(command.Command):
 
 def _add_audit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--audit-minutes', type=numerals.number(0, 1e6), default=0.0, metavar='M',
-                        help='let the interference strategy propose migrations every so many '
-                             'minutes, 1/60 at least (default: never)')
+                        help='minutes between two audits by the interference strategy, 1/60 at '
+                             'least (default: no audits)')
     parser.add_argument('--pause', type=numerals.number(0, 86400), default=30.0, metavar='S',
-                        help='seconds for which a VM that migrates stands still (default: '
+                        help='seconds for which a migrating VM stands still (default: '
                              '%(default)s)')
 
 

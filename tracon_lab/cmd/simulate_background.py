@@ -30,13 +30,13 @@ _FULL = 100.0
 
 
 class Background(lister.Lister):
-    """Replay recorded loads, and tell what a reservation leaves for background work.
+    """Replay recorded loads, and show how much a reservation leaves for background work.
 
-    The study of Fig. 5.4 of Scavenger: for each std-factor c and window w, how often a load was
-    above the μ + cσ that were reserved for it, and which share of the capacity was left.
+    The study is that of Fig. 5.4 of Scavenger: for each std-factor c and window w, how often a
+    load exceeded the μ + cσ that were reserved for it, and which share of the capacity was left.
 
-    The file is CSV, as it is or compressed (.xz, .gz), with the columns day, vm, m0, m1 and so
-    on: a row for each VM and day, in per cent. CPU use on PlanetLab is published in that way.
+    The file is CSV, plain or compressed (.xz, .gz), with the columns day, vm, m0, m1 and so on: a
+    row for each VM and day, in per cent. CPU use on PlanetLab is published in this form.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -44,14 +44,15 @@ class Background(lister.Lister):
         add = parser.add_argument
         add('file', metavar='FILE')
         add('--factors', type=arguments.listed(numerals.number(0.01, 10)), metavar='C,…',
-            default=[0.5, 1.0, 1.5, 2.0, 2.5, 3.0], help='(default: 0.5 to 3)')
+            default=[0.5, 1.0, 1.5, 2.0, 2.5, 3.0],
+            help='widths c of the band (default: 0.5 to 3)')
         add('--windows', type=arguments.listed(numerals.whole(2, 1000)), metavar='W,…',
-            default=[6, 12, 24, 48], help='in samples (default: 6, 12, 24, 48)')
+            default=[6, 12, 24, 48], help='windows w, in samples (default: 6, 12, 24, 48)')
         add('--vms', type=numerals.whole(1, 1000), default=1, metavar='N',
-            help='VMs of one day, as they are in the file, whose mean is one load (default: '
+            help='number of successive VMs of one day whose mean is one load (default: '
                  '%(default)s)')
         add('--plot', type=arguments.picture('.png', '.svg'), metavar='FILE',
-            help='picture of it (PNG or SVG); needs the extra "plots"')
+            help='plot file (PNG or SVG); needs the extra "plots"')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:

@@ -31,32 +31,31 @@ _NAMES = ('4', '8', '9', '10', '11', '12', 'table1', 'sigma', 'cost')
 
 
 class Figures(lister.Lister):
-    """Make TRACON's Figures 4 and 8 to 12 from measurements: plots, CSV, and words.
+    """Make TRACON's Figures 4 and 8 to 12 from measurements: plots, CSV, and text.
 
-    In the folder each figure becomes figure-NAME.png and figure-NAME.csv, and figures.html shows
-    all of them, with what the paper published and where ours differs.
+    In the folder each figure becomes figure-NAME.png and figure-NAME.csv. figures.html shows all
+    of them, with the paper's published results and our differences.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         add = parser.add_argument
         add('--output', default='tracon-figures', metavar='DIR',
-            help='folder (default: %(default)s)')
+            help='folder for figures (default: %(default)s)')
         add('--figures', type=simulate.words, default=list(_NAMES), metavar='NAME[,NAME…]',
-            help=f'(default: {",".join(_NAMES)})')
+            help=f'figures to compute (default: {",".join(_NAMES)})')
         add('--runs', type=numerals.whole(1), default=20, metavar='N',
-            help='of each setting; of Figure 4 twice as many batches, with 512 machines and more '
-                 'half as many, of "cost" one (default: '
-                 '%(default)s)')
+            help='runs of each setting; Figure 4 has twice as many batches, 512 machines and more '
+                 'have half as many runs, "cost" has one (default: %(default)s)')
         add('--seed', type=numerals.whole(0), default=1,
-            help='of the first run (default: %(default)s)')
+            help='random seed of the first run (default: %(default)s)')
         add('--hours', type=numerals.number(0, 1e6), default=4.0,
-            help='simulated; less with many machines (default: %(default)s)')
+            help='simulated hours; less with many machines (default: %(default)s)')
         add('--largest', type=numerals.whole(1), default=1024, metavar='N',
-            help='most machines; of the figure "cost" up to ten times as many (default: '
-                 '%(default)s)')
+            help='largest number of machines; the figure "cost" has up to ten times as many '
+                 '(default: %(default)s)')
         add('--processes', type=numerals.whole(1), default=2, metavar='N',
-            help='that work at the same time (default: %(default)s)')
+            help='processes at the same time (default: %(default)s)')
         simulate.add_world(parser)
         return parser
 

@@ -31,30 +31,31 @@ _CORES, _USED = (1, 4, 16, 64), 0.2
 
 
 class Hosts(lister.Lister):
-    """Simulate large hosts by events, and tell who finds the VMs that are slowed down.
+    """Simulate large hosts by events, and show which predictor finds the VMs that are slowed down.
 
-    VMs are closed loops that share cores as control groups do. The law of queueing is told what
-    each would do alone; a constant takes every VM for slowed down as on average.
+    VMs are closed loops that share cores as control groups do. The law of queueing gets the
+    profile of each alone; a constant is the mean slowdown for every VM.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         add = parser.add_argument
         add('--hosts', type=numerals.whole(1), default=200, metavar='N',
-            help='(default: %(default)s)')
+            help='number of hosts (default: %(default)s)')
         add('--cores', type=numerals.whole(1), default=64, metavar='N',
-            help='of each (default: %(default)s)')
+            help='cores of each host (default: %(default)s)')
         add('--least', type=numerals.whole(1), default=60, metavar='N',
-            help='VMs on a host (default: %(default)s)')
+            help='smallest number of VMs on a host (default: %(default)s)')
         add('--most', type=numerals.whole(1), default=200, metavar='N',
-            help='VMs on a host (default: %(default)s)')
+            help='largest number of VMs on a host (default: %(default)s)')
         add('--limit', type=numerals.number(1, 1000), default=1.2, metavar='SLOWDOWN',
-            help='(default: %(default)s)')
+            help='slowdown above which a VM counts as slowed down (default: %(default)s)')
         add('--events', type=numerals.whole(1000), default=40000, metavar='N',
-            help='of each host: loops that become ready or idle (default: %(default)s)')
-        add('--seed', type=numerals.whole(0), default=1, help='(default: %(default)s)')
+            help='events of each host: loops that become ready or idle (default: %(default)s)')
+        add('--seed', type=numerals.whole(0), default=1,
+            help='random seed for drawing VMs (default: %(default)s)')
         add('--plot', type=arguments.picture('.png', '.svg'), metavar='FILE',
-            help='picture of slowdown over load, on hosts of 1, 4, 16 and 64 cores (PNG or SVG)')
+            help='plot file of slowdown over load, on hosts of 1, 4, 16 and 64 cores (PNG or SVG)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:

@@ -31,30 +31,31 @@ COLUMNS = ('shown_on', 'scheduler', 'chosen_on', 'threshold', 'surplus', 'mix',
 class Tune(lister.Lister):
     """Choose PRICED's threshold and surplus on each host type, and show them on every one.
 
-    A setting is chosen for the mean gain over the mixes, and shown with other tasks. One VM a
-    host (FIFO-single) and PRICED without waiting (threshold=-inf) stand beside them.
+    A setting is chosen for the mean gain over the mixes, and shown with other tasks. The table
+    also has one VM a host (FIFO-single) and PRICED without waiting (threshold=-inf).
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         add = parser.add_argument
         add('--rate', type=numerals.number(0, 1e9), default=60.0, metavar='λ',
-            help='tasks a minute (default: %(default)s)')
+            help='arrival rate, in tasks a minute (default: %(default)s)')
         add('--hours', type=numerals.number(0, 1e6), default=2.0,
-            help='simulated (default: %(default)s)')
+            help='simulated hours (default: %(default)s)')
         add('--machines', type=numerals.whole(1), default=64, metavar='N',
-            help='hosts (default: %(default)s)')
+            help='number of hosts (default: %(default)s)')
         add('--mix', type=simulate.words, default=['light', 'medium', 'heavy'],
-            metavar='NAME[,NAME…]', help='of the tasks by I/O intensity (default: '
-                                         'light,medium,heavy)')
+            metavar='NAME[,NAME…]',
+            help='mixes of the tasks by I/O intensity (default: light,medium,heavy)')
         add('--runs', type=numerals.whole(2), default=20, metavar='N',
-            help='runs, whose mean is shown with its 95 %% interval (default: %(default)s)')
+            help='number of runs, whose mean is shown with its 95 %% interval (default: '
+                 '%(default)s)')
         add('--choice-runs', type=numerals.whole(1), default=5, metavar='N',
-            help='runs before these, from which settings are chosen (default: %(default)s)')
+            help='number of earlier runs, from which settings are chosen (default: %(default)s)')
         add('--seed', type=numerals.whole(0), default=1,
-            help='of the first run (default: %(default)s)')
+            help='random seed of the first run (default: %(default)s)')
         add('--processes', type=numerals.whole(1), default=2, metavar='N',
-            help='that work at the same time (default: %(default)s)')
+            help='processes at the same time (default: %(default)s)')
         simulate.add_world(parser)
         return parser
 

@@ -28,11 +28,11 @@ from sklearn import isotonic
 
 from tracon_lab.contention import signals
 from tracon_watcher.characteristics import FloatArray
-from tracon_watcher.contention import curve
+from tracon_watcher.contention import calibration
 from tracon_watcher import errors
 
 # Where production evaluates them they are wanted without scikit-learn.
-Calibration = curve.Calibration
+Calibration = calibration.Calibration
 Counters = signals.Counters
 SIGNALS = signals.SIGNALS
 cpu_stretch = signals.cpu_stretch

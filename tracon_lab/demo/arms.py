@@ -21,7 +21,7 @@ import numpy as np
 
 from tracon_lab.demo import telemetry as telemetries
 from tracon_lab.demo import workload as workloads
-from tracon_watcher.placement import present
+from tracon_watcher.placement import current_interference
 
 if TYPE_CHECKING:
     # Reports name the arms too, and need no Nova for that.
@@ -88,17 +88,18 @@ def predictions(telemetry: telemetries.Telemetry) -> dict[str, dict[str, float]]
     which nothing is known has no entry.
     """
     assessor = telemetry.assessor()
-    now = present.look(assessor)
-    slow = {f'predicted_{name}': np.exp(exponent[0]) for name, exponent in (
-        ('slowdown', now.exponent), ('low', now.lower), ('high', now.upper))}
+    now = current_interference.current_interference(assessor)
+    slow = {f'predicted_{name}': np.exp(log_response[0]) for name, log_response in (
+        ('slowdown', now.log_response), ('low', now.lower), ('high', now.upper))}
     result = {}
     for vm in telemetry.running.values():
         row = assessor.cluster.resident_index[vm.uuid]
         if not now.known[row]:
             continue
         result[vm.request.name] = {name: float(values[row]) for name, values in slow.items()}
-        if not np.isnan(now.exponent[1, row]):
-            result[vm.request.name]['predicted_iops_ratio'] = float(np.exp(-now.exponent[1, row]))
+        if not np.isnan(now.log_response[1, row]):
+            ratio = float(np.exp(-now.log_response[1, row]))
+            result[vm.request.name]['predicted_iops_ratio'] = ratio
     return result
 
 

@@ -196,4 +196,5 @@ def _healed(name: str, before: State, after: State) -> bool:
 
 def _harm(telemetry: telemetries.Telemetry) -> float:
     """Sum of log slowdowns and −log IOPS ratios of all VMs of which they are known."""
-    return float(sum(np.nansum(exponents) for exponents in telemetry.assessor().exponents()))
+    return float(
+        sum(np.nansum(log_responses) for log_responses in telemetry.assessor().log_responses()))

@@ -24,8 +24,8 @@ from __future__ import annotations
 import json
 import socketserver
 import threading
-import urllib.parse
 from typing import Any, Callable, Iterable, Mapping
+import urllib.parse
 from wsgiref import simple_server
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]

@@ -29,10 +29,10 @@ import sys
 import tempfile
 import threading
 import time
+from typing import Any, Callable, Collection, Iterable, Iterator, Mapping
 import unittest
 import uuid
 import warnings
-from typing import Any, Callable, Collection, Iterable, Iterator, Mapping
 
 # Before anything imports Nova: its threads, and those of the door, are native ones.
 os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', 'true')

@@ -25,7 +25,7 @@ from tracon_lab.simulator import truth as truths
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import snapshot
 
 
@@ -77,13 +77,14 @@ class Telemetry:
         """
         known = [(one, one.profile) for one in self._earlier]
         known += [(vm.request, vm.profile) for vm in self.running.values()]
-        history = newcomer.learn(
+        history = newcomer_profiles.learn(
             np.array([profile for _request, profile in known]).reshape(-1, 4),
             [self.kind(request) for request, _profile in known])
         if foretold is not None:
-            key = newcomer.keys(*self.kind(foretold))[0]
-            history[key] = newcomer.Profile(foretold.profile, np.zeros(4), 1, 'oracle',
-                                            storage_wait=self._storage_wait(foretold.program))
+            key = newcomer_profiles.kind_keys(*self.kind(foretold))[0]
+            history[key] = newcomer_profiles.Profile(foretold.profile, np.zeros(4), 1, 'oracle',
+                                                     storage_wait=self._storage_wait(
+                                                         foretold.program))
         now = time.time()
         return cluster.build([cluster.Host(
             host, tuple(cluster.Resident(vm.uuid, vm.profile, vm.request.limits,

@@ -92,7 +92,7 @@ class Points:
                 float(chosen.response(response)[wrong[0]]), 'expected a ratio above 0')
         return chosen
 
-    def exponent(self, response: str) -> FloatArray:
+    def log_response(self, response: str) -> FloatArray:
         """Return log slowdown, or minus log IOPS ratio, (n,)."""
         values: FloatArray = np.log(self.response(response))
         return values if response == 'slowdown' else -values
@@ -103,9 +103,9 @@ def design(points: Points) -> FloatArray:
     return np.hstack([points.target_alone, points.background_alone])
 
 
-def from_exponent(exponent: FloatArray, response: str) -> FloatArray:
-    """Return the response of which (n,) is the exponent."""
-    values: FloatArray = np.exp(exponent if response == 'slowdown' else -exponent)
+def from_log_response(log_response: FloatArray, response: str) -> FloatArray:
+    """Return the response of which (n,) is the log response."""
+    values: FloatArray = np.exp(log_response if response == 'slowdown' else -log_response)
     return values
 
 

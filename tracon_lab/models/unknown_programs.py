@@ -104,7 +104,7 @@ def unknown_programs(points: measured.Points, host: Host = Host()) -> list[Row]:
         return []
     answers = [dataclasses.replace(host, gain=gain, disk=disk)
                for gain in capacity.GAINS for disk in capacity.DISKS]
-    wrong = np.stack([np.abs(np.log(by_law(slowed, one)) - slowed.exponent('slowdown'))
+    wrong = np.stack([np.abs(np.log(by_law(slowed, one)) - slowed.log_response('slowdown'))
                       for one in answers])
 
     def learnt(couple: tuple[str, ...]) -> tuple[Host, _Residual]:
@@ -116,7 +116,7 @@ def unknown_programs(points: measured.Points, host: Host = Host()) -> list[Row]:
         if len(seen) < _LEAST_POINTS:
             return best, lambda _points: 0.0
         model = nonlinear.StepwiseQuadratic().fit(
-            _features(seen, host), seen.exponent('slowdown') - np.log(by_law(seen, best)))
+            _features(seen, host), seen.log_response('slowdown') - np.log(by_law(seen, best)))
         return best, lambda points: np.clip(model.predict(_features(points, host)),
                                             -_MOST_ADDED, _MOST_ADDED)
     return [row for response in RESPONSES for row in _of_response(points, response, host, learnt)]
@@ -143,9 +143,9 @@ def _of_response(points: measured.Points, response: str, host: Host,
         predicted[LEARNT][tested] = as_response(slowdown)
         predicted[RESIDUAL][tested] = as_response(np.maximum(
             slowdown * np.exp(residual(pairs.take(tested))), 1.0))
-        others = pairs.take(~_any_of(pairs, couple)).exponent(response)
+        others = pairs.take(~_any_of(pairs, couple)).log_response(response)
         if len(others):
-            predicted[CONSTANT][tested] = measured.from_exponent(
+            predicted[CONSTANT][tested] = measured.from_log_response(
                 np.full(int(tested.sum()), others.mean()), response)
     actual = pairs.response(response)
     return [_row(points.host_type, response, name, values, actual)
@@ -160,8 +160,8 @@ def by_law(points: measured.Points, host: Host) -> FloatArray:
     found: FloatArray = network.effects(
         network.Hosts(np.full(count, float(host.cores)), gain=np.full(count, host.gain)),
         network.VMs(place, np.ones(2 * count, dtype=np.intp), busy),
-        network.Uses(np.arange(2 * count), place, np.asarray(waits),
-                     *capacity.disks(np.full(count, host.disk)))).slowdown[::2]
+        network.Usage(np.arange(2 * count), place, np.asarray(waits),
+                      *capacity.disks(np.full(count, host.disk)))).slowdown[::2]
     return found
 
 

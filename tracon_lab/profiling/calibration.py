@@ -23,7 +23,7 @@ from tracon_lab.profiling import plan
 from tracon_lab.profiling import sampling
 from tracon_lab.profiling import schedule
 from tracon_lab.profiling import site as sites
-from tracon_watcher.telemetry import readings
+from tracon_watcher.telemetry import samples
 
 #: Seconds by which a VM's clock may differ from this machine's.
 CLOCKS = 30.0
@@ -128,7 +128,7 @@ def _see_samples(site: Site, sampler: sampling.Sampling, polling: float, since: 
     while clock() < patience:
         try:
             found = sampler.read(since - polling, clock() + polling)
-        except readings.TelemetryUnavailable as error:
+        except samples.TelemetryUnavailable as error:
             reason = str(error)
         else:
             if found.count(uuid) >= 2:

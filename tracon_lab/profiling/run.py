@@ -31,7 +31,7 @@ from tracon_lab.profiling import site as sites
 from tracon_lab.testbed import interruption
 from tracon_lab.testbed import programs
 from tracon_lab.testbed import rows
-from tracon_watcher.telemetry import readings
+from tracon_watcher.telemetry import samples
 
 #: Rounds in which windows are taken that did not come out; each boots its VMs again.
 ROUNDS = 3
@@ -177,7 +177,7 @@ class Run:
         try:
             return self._sampler.read(start + first * length - polling,
                                       start + (last + 1) * length + polling), []
-        except readings.TelemetryUnavailable as error:
+        except samples.TelemetryUnavailable as error:
             return None, [str(error)]
 
     def _judge(self, start: float, number: int, slot: plan.Slot, told: Mapping[str, console.Told],

@@ -22,10 +22,10 @@ import numpy as np
 
 from tracon_lab.profiling import console
 from tracon_lab.testbed import observation
-from tracon_watcher.contention import demand
+from tracon_watcher.contention import demand_estimator
 from tracon_watcher.contention import intervals
 from tracon_watcher.engine import collector
-from tracon_watcher.telemetry import readings
+from tracon_watcher.telemetry import samples
 
 _METERS = tuple(one.name for one in collector.METERS)
 # Libvirt reads the times of a VM's threads one after the other, see collector.py.
@@ -65,7 +65,7 @@ class Samples:
     :param before: seconds before its time that a sample may have been taken, and ``after``
     """
 
-    def __init__(self, found: readings.Readings, rules: intervals.Rules, before: float,
+    def __init__(self, found: samples.Readings, rules: intervals.Rules, before: float,
                  after: float) -> None:
         self._found = found
         self._rules = rules
@@ -92,11 +92,11 @@ class Samples:
             return None
         weights = between.elapsed_seconds[known]
         rates = np.average(between.rates[known, 1:], axis=0, weights=weights)
-        usage = demand.of_columns(rates[None, :], 1e-9)
+        usage = demand_estimator.of_columns(rates[None, :], 1e-9)
         return Seen(_observation(usage, float(weights.sum())), int(known.sum()))
 
 
-def _observation(usage: demand.Usage, seconds: float) -> observation.Observation:
+def _observation(usage: demand_estimator.Usage, seconds: float) -> observation.Observation:
     return observation.Observation(
         float(usage.reads[0]), float(usage.writes[0]), float(usage.running[0]),
         float(usage.host[0]), float(usage.delay[0]), float(usage.read_latency[0]),
@@ -111,7 +111,7 @@ class Sampler:
     :param before: seconds before its time that a sample may have been taken, and ``after``
     """
 
-    def __init__(self, reader: readings.Reader, polling: float, before: float = 0.0,
+    def __init__(self, reader: samples.Reader, polling: float, before: float = 0.0,
                  after: float = math.nan) -> None:
         self._reader = reader
         self._before = before
@@ -123,7 +123,7 @@ class Sampler:
     def read(self, since: float, until: float) -> Samples:
         """Return the samples.
 
-        :raises tracon_watcher.telemetry.readings.TelemetryUnavailable: when there are none to read
+        :raises tracon_watcher.telemetry.samples.TelemetryUnavailable: when there are none to read
         """
         return Samples(self._reader.read(since, until, _METERS), self._rules, self._before,
                        self._after)

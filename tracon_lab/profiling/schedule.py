@@ -20,7 +20,7 @@ import math
 import pathlib
 from typing import Sequence
 
-from tracon_watcher.probe import guest_image
+from tracon_watcher.probe import images
 
 #: What the first VM does: find out how fast it is.
 CALIBRATE = 'calibrate\n'
@@ -70,4 +70,4 @@ def text(start: float, timing: Timing, commands: Sequence[str | None]) -> str:
 def ramdisk(initramfs: pathlib.Path, content: str) -> bytes:
     """Return a ramdisk with a schedule in it: the kernel unpacks one archive after the other."""
     return initramfs.read_bytes() + gzip.compress(
-        guest_image.cpio({'schedule': content.encode('ascii')}, ()), mtime=0)
+        images.cpio({'schedule': content.encode('ascii')}, ()), mtime=0)

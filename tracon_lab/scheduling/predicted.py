@@ -54,11 +54,11 @@ def by_assessor(configurations: configuration.Configurations, cores: Sequence[in
     state = cluster.build(hosts)
     task = np.array([one for members in configurations.members for one in members],
                     dtype=np.intp)
-    slow, ratio = assessment.Assessor(state).exponents()
+    slow, ratio = assessment.Assessor(state).log_responses()
     found = []
-    for exponent in (slow, -ratio):
+    for log_response in (slow, -ratio):
         table = np.full(configurations.residents.shape, np.nan)
-        table[state.host, task] = np.exp(exponent)
+        table[state.host, task] = np.exp(log_response)
         found.append(table)
     return performance.Performance(configurations, solo_seconds,
                                    _iops_alone(profiles), found[0], found[1])

@@ -22,9 +22,9 @@ from tracon_watcher.characteristics import FloatArray
 from tracon_watcher import errors
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import constraints
+from tracon_watcher.placement import placement_constraints
 from tracon_watcher.placement import plan
-from tracon_watcher.placement import planning
+from tracon_watcher.placement import planner
 
 
 class Audit:
@@ -76,9 +76,9 @@ class Audit:
                     storage_wait=float(self._storage_waits[kind, task])))
             free[str(index)] = (float(self._slots[kind] - len(tasks)), 0.0, 0.0)
             hosts.append(cluster.Host(str(index), tuple(members), cores=self._cores[kind]))
-        found = planning.plan_moves(
+        found = planner.plan_moves(
             assessment.Assessor(cluster.build(hosts)),
-            constraints.Constraints(needs=needs, free=free), self._parameters,
+            placement_constraints.Constraints(needs=needs, free=free), self._parameters,
             assign=assignment.least_cost)
         present = [[f'{index}.{place}' for place in range(len(tasks))]
                    for index, tasks in enumerate(residents)]

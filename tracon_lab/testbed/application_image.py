@@ -33,7 +33,7 @@ from tracon_lab.testbed import application_inputs
 from tracon_lab.testbed import applications
 from tracon_lab.testbed import errors
 from tracon_lab.testbed import image
-from tracon_watcher.probe import guest_image
+from tracon_watcher.probe import images
 
 SOURCES = pathlib.Path(__file__).parent
 SCRIPTS = SOURCES / 'guest' / 'applications'
@@ -204,7 +204,7 @@ def scripts(root: pathlib.Path) -> None:
     for path in SCRIPTS.glob('*/*'):
         target = _made(root / 'srv' / path.parent.name) / path.name
         shutil.copyfile(path, target)
-    shutil.copyfile(guest_image.tool('busybox'), _made(root / 'bin') / 'busybox')
+    shutil.copyfile(images.tool('busybox'), _made(root / 'bin') / 'busybox')
     (root / 'bin/busybox').chmod(0o755)
     for name in ('work', 'proc', 'dev', 'tmp'):
         _made(root / name)

@@ -25,9 +25,9 @@ from tracon_lab.models import dataset
 from tracon_lab.models import naming
 from tracon_lab.testbed import demand_calibration as learning
 from tracon_watcher.characteristics import COUNT, NAMES
-from tracon_watcher.contention import calibration_document as documents
-from tracon_watcher.contention import demand
-from tracon_watcher.contention import demands
+from tracon_watcher.contention import calibration as documents
+from tracon_watcher.contention import demand_estimator
+from tracon_watcher.contention import profile_tracker
 from tracon_watcher import tie_breaking
 
 COLUMNS = ('file', 'host_type', 'kind', 'method', 'streams',
@@ -189,7 +189,7 @@ def follow(cases: learning.Cases, rows: np.ndarray,
     All streams are VMs on storage of one sort, and start to be watched at the same time.
     """
     length = rows.shape[1]
-    state = demands.Demands(learnt, window=length * _MINUTE, count=length)
+    state = profile_tracker.ProfileTracker(learnt, window=length * _MINUTE, count=length)
     whole = np.flatnonzero((rows >= 0).all(axis=1))
     names = [f'stream {index:05}' for index in whole]
     for turn in range(length):
@@ -209,8 +209,8 @@ def least_disturbed(cases: learning.Cases, rows: np.ndarray,
     Waiting is that for a core beyond what is expected, since what requests take alone is unknown.
     """
     unknown = np.full(len(cases), np.nan)
-    nothing = demand.Baseline(unknown, unknown, np.ones(len(cases)), unknown, unknown)
-    stretch = demand.uncontended(cases.usage, nothing, learnt).stretch[rows]
+    nothing = demand_estimator.Baseline(unknown, unknown, np.ones(len(cases)), unknown, unknown)
+    stretch = demand_estimator.uncontended(cases.usage, nothing, learnt).stretch[rows]
     order = tie_breaking.argsort(stretch)[:, :max(rows.shape[1] // 4, 1)]
     return np.median(cases.usage.characteristics[np.take_along_axis(rows, order, axis=1)],
                      axis=1)

@@ -34,9 +34,9 @@ from tracon_lab.testbed import mixes
 from tracon_lab.testbed import programs
 from tracon_watcher.characteristics import CPU
 from tracon_watcher.characteristics import IO
-from tracon_watcher.contention import calibration_document as documents
-from tracon_watcher.contention import curve as curves
-from tracon_watcher.contention import demand
+from tracon_watcher.contention import calibration as documents
+from tracon_watcher.contention import calibration as curves
+from tracon_watcher.contention import demand_estimator
 from tracon_watcher import errors
 from tracon_watcher import tie_breaking
 
@@ -66,7 +66,7 @@ class Cases:
     :param capacity: (n, 4) what the host type can do
     """
 
-    usage: demand.Usage
+    usage: demand_estimator.Usage
     alone: np.ndarray
     program: np.ndarray
     group: np.ndarray
@@ -74,7 +74,7 @@ class Cases:
     host_type: np.ndarray
     demand: np.ndarray
     slowdown: np.ndarray
-    baseline: demand.Baseline
+    baseline: demand_estimator.Baseline
     capacity: np.ndarray
 
     def __len__(self) -> int:
@@ -117,12 +117,12 @@ def cases(data: dataset.Dataset) -> Cases:
         usage, seen, points.target, np.array([_group(str(name)) for name in points.target]),
         np.array([is_paced(str(name)) for name in points.target]),
         np.full(length, data.host_type), points.target_alone, points.slowdown,
-        demand.Baseline(latency['read'], latency['write'], np.ones(length),
-                        *np.zeros((2, length))),
+        demand_estimator.Baseline(latency['read'], latency['write'], np.ones(length),
+                                  *np.zeros((2, length))),
         np.tile(measured.capacity(points), (length, 1))).take(known)
 
 
-def _usage(data: dataset.Dataset) -> demand.Usage:
+def _usage(data: dataset.Dataset) -> demand_estimator.Usage:
     """What was counted of targets, of all points of a file."""
     length = len(data.text['kind'])
 
@@ -130,7 +130,7 @@ def _usage(data: dataset.Dataset) -> demand.Usage:
         return data.numbers.get(name, np.full(length, np.nan))
     seen = 'target_observed_'
     reads, writes = (column(f'{seen}{name}_requests_per_second') for name in ('read', 'write'))
-    return demand.Usage(
+    return demand_estimator.Usage(
         column(seen + 'guest_cpu'), column('target_vcpu_delay'), column(seen + 'host_cpu'),
         reads, writes, np.where(reads == 0, 0.0, reads * column('target_read_latency')),
         np.where(writes == 0, 0.0, writes * column('target_write_latency')),
@@ -170,7 +170,7 @@ def learn(found: Cases, training: typing.Mapping[str, typing.Any] | None = None,
         curves.Calibration(np.array([1.0, 2.0]), np.array([1.0, 2.0]), 0.0), np.zeros(2),
         np.zeros((2, 4)), 0.2, delay, float(standing), dict(training or {}), {})
     beside = found.take(~found.alone)
-    signal = demand.uncontended(beside.usage, beside.baseline, learnt).stretch
+    signal = demand_estimator.uncontended(beside.usage, beside.baseline, learnt).stretch
     learnt = dataclasses.replace(learnt, curve=_thinned(
         calibration.calibrate(signal, beside.slowdown)))
     slack = _SLACKS[tie_breaking.argmin([
@@ -212,7 +212,7 @@ def calibrate(datasets: typing.Sequence[dataset.Dataset]) -> documents.Calibrate
 def _estimated(beside: Cases, learnt: documents.Calibrated,
                ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Slowdown (n,), demand (n, 4) and throttling f (n,) as estimated."""
-    found = demand.uncontended(beside.usage, beside.baseline, learnt)
+    found = demand_estimator.uncontended(beside.usage, beside.baseline, learnt)
     return found.slowdown, found.demand, found.growth
 
 
@@ -229,7 +229,8 @@ def _missed(beside: Cases, learnt: documents.Calibrated) -> float:
     kinds = [wrong[(beside.paced == paced)[:, None] & np.isfinite(wrong)]
              for paced in (False, True)]
     usage, cpu, vcpus = mixes.thinking()
-    found = demand.uncontended(usage, demand.undisturbed(len(usage)), learnt, vcpus)
+    found = demand_estimator.uncontended(usage, demand_estimator.undisturbed(len(usage)), learnt,
+                                         vcpus)
     kinds.append(np.abs(found.demand[:, CPU.start] / cpu - 1.0))
     return float(np.mean([values.mean() for values in kinds if len(values)]))
 

@@ -22,8 +22,8 @@ import numpy as np
 from tracon_lab.models import dataset
 from tracon_lab.testbed import demand
 from tracon_lab.testbed import demand_calibration as learning
-from tracon_watcher.contention import calibration_document as documents
-from tracon_watcher.contention import demands
+from tracon_watcher.contention import calibration as documents
+from tracon_watcher.contention import profile_tracker
 
 COLUMNS = ('file', 'host_type', 'polls', 'rises', 'rises_seen', 'falls', 'falls_seen')
 #: By what factor a demand has to change to count, and which share of the capacity the larger one
@@ -72,7 +72,7 @@ def _share(seen: np.ndarray, of: np.ndarray) -> float:
 def _profiles(cases: learning.Cases, rows: np.ndarray,
               learnt: documents.Calibrated) -> np.ndarray:
     """Profiles, (s, 4), after these cases, (s, i), one a minute, with the usual window."""
-    state = demands.Demands(learnt)
+    state = profile_tracker.ProfileTracker(learnt)
     names = [f'stream {index:05}' for index in range(len(rows))]
     for turn in range(rows.shape[1]):
         begin = np.full(len(rows), (turn + 1) * _MINUTE)

@@ -26,7 +26,7 @@ from tracon_lab.testbed import domain
 from tracon_lab.testbed import errors
 from tracon_lab.testbed import image
 from tracon_lab.testbed import interruption
-from tracon_watcher.probe import guest_image
+from tracon_watcher.probe import images
 
 HERE = pathlib.Path(__file__).parent
 APPLICATIONS, DATABASE, SCRATCH, WORK = 'applications', 'database', 'scratch', 'work'
@@ -149,7 +149,7 @@ class Spindle(Served):
 
     def _plugin(self, exports: pathlib.Path) -> list[str]:
         plugin = self._directory / 'spindle.so'
-        guest_image.compile_c(HERE / 'host/spindle.c', plugin, '-shared', '-fPIC', '-lm')
+        images.compile_c(HERE / 'host/spindle.c', plugin, '-shared', '-fPIC', '-lm')
         return [str(plugin), 'dir=%s' % exports, 'rate=%d' % self.RATE, 'turn=%d' % self.TURN,
                 'seek=%d' % self.SEEK]
 

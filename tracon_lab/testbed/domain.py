@@ -17,7 +17,7 @@ import pathlib
 import typing
 from xml.sax import saxutils
 
-from tracon_watcher.probe import guest_image
+from tracon_watcher.probe import images
 
 MEMORY_MIB = 512
 PORT = 'org.tracon.workload'
@@ -64,7 +64,7 @@ def definition(name: str, accelerator: str, cpuset: str, kernel: pathlib.Path,
     <type arch="x86_64" machine="pc">hvm</type>
     <kernel>{_text(kernel)}</kernel>
     <initrd>{_text(initramfs)}</initrd>
-    <cmdline>{guest_image.COMMAND_LINE} {options}</cmdline>
+    <cmdline>{images.COMMAND_LINE} {options}</cmdline>
   </os>
   <perf>{''.join(f'<event name="{name}" enabled="yes"/>' for name in events)}</perf>
   <features><acpi/></features>

@@ -27,7 +27,7 @@ import shutil
 import sqlite3
 import subprocess
 
-from tracon_watcher.probe import guest_image
+from tracon_watcher.probe import images
 
 HERE = pathlib.Path(__file__).parent
 # virtio_ring has to be loaded before virtio
@@ -56,7 +56,7 @@ def build(cache: pathlib.Path, boot: pathlib.Path = pathlib.Path('/boot'),
     :raises TestbedError: when a package this needs is not installed
     """
     cache.mkdir(parents=True, exist_ok=True)
-    kernel, release = guest_image.find_kernel(boot, modules)
+    kernel, release = images.find_kernel(boot, modules)
     sources = b''.join((HERE / name).read_bytes() for name in (
         'guest/workload.c', 'guest/workload.h', 'guest/schedule.c', 'guest/init',
         'host/canary.c', 'image.py'))
@@ -64,7 +64,7 @@ def build(cache: pathlib.Path, boot: pathlib.Path = pathlib.Path('/boot'),
     initramfs = cache / ('initramfs-%s.gz' % tag)
     canary = cache / ('canary-%s' % tag)
     if not canary.exists():
-        guest_image.compile_c(HERE / 'host/canary.c', canary, '-fno-tree-vectorize')
+        images.compile_c(HERE / 'host/canary.c', canary, '-fno-tree-vectorize')
     if not initramfs.exists():
         write_initramfs(initramfs, cache, modules / release)
     return Image(kernel, release, initramfs, canary)
@@ -72,15 +72,15 @@ def build(cache: pathlib.Path, boot: pathlib.Path = pathlib.Path('/boot'),
 
 def write_initramfs(target: pathlib.Path, cache: pathlib.Path, modules: pathlib.Path) -> None:
     workload = cache / 'workload'
-    guest_image.compile_c(HERE / 'guest/workload.c', workload, str(HERE / 'guest/schedule.c'),
-                          '-static', '-pthread')
+    images.compile_c(HERE / 'guest/workload.c', workload, str(HERE / 'guest/schedule.c'),
+                     '-static', '-pthread')
     files: dict[str, pathlib.Path | bytes] = {
         'init': HERE / 'guest/init', 'workload': workload,
-        'bin/busybox': guest_image.tool('busybox'), 'usr/bin/sqlite3': guest_image.tool('sqlite3')}
-    for library in shared_libraries(guest_image.tool('sqlite3')):
+        'bin/busybox': images.tool('busybox'), 'usr/bin/sqlite3': images.tool('sqlite3')}
+    for library in shared_libraries(images.tool('sqlite3')):
         files[str(library).lstrip('/')] = library
-    files.update(guest_image.module_members(guest_image.module_files(modules, MODULES)))
-    guest_image.write_archive(target, files, ('proc', 'sys', 'dev', 'mnt', 'tmp', 'apps'))
+    files.update(images.module_members(images.module_files(modules, MODULES)))
+    images.write_archive(target, files, ('proc', 'sys', 'dev', 'mnt', 'tmp', 'apps'))
 
 
 def shared_libraries(program: pathlib.Path) -> list[pathlib.Path]:

@@ -32,7 +32,7 @@ from tracon_lab.testbed import rows
 from tracon_lab.testbed import run
 from tracon_lab.testbed import testbed
 from tracon_lab.testbed import window
-from tracon_watcher.probe import guest_image
+from tracon_watcher.probe import images
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +71,7 @@ def measure(settings: Settings, report: typing.Callable[[str], None],
     os.sched_setaffinity(0, cores - {settings.core})
     try:
         with contextlib.ExitStack() as stack:
-            cache = (settings.cache or guest_image.default_cache()).absolute()
+            cache = (settings.cache or images.default_cache()).absolute()
             applications = application_image.build(cache, report) if plan.applications else None
             bed = stack.enter_context(testbed.Testbed(
                 host_type, cache, settings.core, _accelerator(settings, file), plan.guests,

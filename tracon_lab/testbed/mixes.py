@@ -43,12 +43,12 @@ from tracon_lab.testbed import programs
 from tracon_lab.testbed import testbed
 from tracon_lab.testbed import window
 from tracon_watcher.characteristics import FloatArray
-from tracon_watcher.contention import calibration_document
-from tracon_watcher.contention import demand
+from tracon_watcher.contention import calibration
+from tracon_watcher.contention import demand_estimator
 from tracon_watcher import csv_table
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
-from tracon_watcher.probe import guest_image
+from tracon_watcher.probe import images
 
 #: Virtual CPUs of the guests.
 VCPUS = (1, 1, 1, 1, 1, 2, 2, 2)
@@ -133,7 +133,7 @@ def measure(output: pathlib.Path, mixes: int, seconds: float, seed: int, command
     with contextlib.ExitStack() as stack:
         bed = stack.enter_context(testbed.Testbed(
             host_types.named('same-core-raw-disk'),
-            (cache or guest_image.default_cache()).absolute(),
+            (cache or images.default_cache()).absolute(),
             max(os.sched_getaffinity(0)), accelerator, len(VCPUS), database=False, spread=VCPUS))
         report('guests are up (%s)' % bed.accelerator)
         iterations = window.calibrate(bed)
@@ -242,25 +242,25 @@ def judge(rows: typing.Sequence[Row], cores: int) -> Judged:
     measured = np.array([row.unit / one.unit for row, one in zip(shared, quiet)])
     vcpus = np.array([row.vcpus for row in shared])
     seen = _usage(shared)
-    estimate = demand.uncontended(seen, demand.undisturbed(len(seen)),
-                                  calibration_document.packaged(), vcpus.astype(float))
+    estimate = demand_estimator.uncontended(seen, demand_estimator.undisturbed(len(seen)),
+                                            calibration.packaged(), vcpus.astype(float))
     profiles = _usage(quiet).characteristics
     judged = _assessor(shared, profiles, np.array([_waits(one) for one in quiet]), cores)
     requests = estimate.demand[:, :2].sum(axis=1)
     latency = np.array([(row.read_time + row.write_time) / max(row.reads + row.writes, 1e-9)
                         for row in shared])
     estimated = _assessor(shared, estimate.demand, requests * latency / vcpus, cores)
-    law = np.exp(judged.exponents()[0])
+    law = np.exp(judged.log_responses()[0])
     lower, upper = (np.exp(judged.law.bound(level)[0]) for level in (0.1, 0.9))
     used = profiles[:, 2] + profiles[:, 3]
     mixes = np.unique([row.mix for row in shared], return_inverse=True)[1]
     return Judged(shared, measured, _waits_alone(shared, quiet), {
-        LAW: law, ESTIMATED: np.exp(estimated.exponents()[0]), COUNTERS: estimate.slowdown,
+        LAW: law, ESTIMATED: np.exp(estimated.log_responses()[0]), COUNTERS: estimate.slowdown,
         CONSTANT: np.full(len(shared), np.exp(np.nanmean(np.log(measured))))}, lower, upper,
         np.bincount(mixes, used)[mixes] / cores)
 
 
-def thinking() -> tuple[demand.Usage, FloatArray, FloatArray]:
+def thinking() -> tuple[demand_estimator.Usage, FloatArray, FloatArray]:
     """Return loops that think between their units of work, n of them, as they were measured.
 
     :returns: what is counted of the shared time, the guest CPU of their time alone, (n,), and
@@ -274,9 +274,9 @@ def thinking() -> tuple[demand.Usage, FloatArray, FloatArray]:
             np.array([float(row.vcpus) for row in shared]))
 
 
-def _usage(rows: typing.Sequence[Row]) -> demand.Usage:
+def _usage(rows: typing.Sequence[Row]) -> demand_estimator.Usage:
     nothing = np.zeros(len(rows))
-    return demand.Usage(*(np.array([getattr(row, name) for row in rows]) for name in (
+    return demand_estimator.Usage(*(np.array([getattr(row, name) for row in rows]) for name in (
         'running', 'delay', 'host', 'reads', 'writes', 'read_time', 'write_time')),
         nothing, nothing)
 

@@ -33,7 +33,7 @@ from tracon_lab.testbed import observation
 from tracon_lab.testbed import programs
 from tracon_lab.testbed import testbed
 from tracon_lab.testbed import window
-from tracon_watcher.probe import guest_image
+from tracon_watcher.probe import images
 
 if typing.TYPE_CHECKING:
     import libvirt
@@ -234,7 +234,7 @@ def measure(chosen: Measurement, judge: Judge, done: typing.Callable[[int, int],
     os.sched_setaffinity(0, cores - {chosen.core})
     try:
         with contextlib.ExitStack() as stack:
-            cache = (chosen.cache or guest_image.default_cache()).absolute()
+            cache = (chosen.cache or images.default_cache()).absolute()
             bed = stack.enter_context(testbed.Testbed(
                 host_types.named(chosen.host_type), cache, chosen.core, chosen.accelerator,
                 database=False))

@@ -19,7 +19,6 @@ import dataclasses
 import time
 
 from tracon_lab.testbed import probe_scene
-from tracon_watcher.probe import baselines
 from tracon_watcher.probe import detection
 from tracon_watcher.probe import generator
 from tracon_watcher.probe import phases
@@ -76,7 +75,7 @@ class Trials(tuning.Scene):
 
     def _detects(self, setting: phases.Setting) -> tuning.Trial:
         quiet = [asyncio.run(self._read(setting)) for _ in range(phases.LEAST_READINGS)]
-        baseline = baselines.learn(_HOST_TYPE, quiet)
+        baseline = detection.learn(_HOST_TYPE, quiet)
         felt = []
         with self._scene.loaded(probe_scene.LOADS[self._phase.name][probe_scene.CONTENDED]):
             for _ in range(_TROUBLED):

@@ -36,10 +36,9 @@ from scipy import stats
 
 from tracon_lab.testbed import probe_scene
 from tracon_watcher import csv_table
-from tracon_watcher.probe import baselines
 from tracon_watcher.probe import detection
 from tracon_watcher.probe import generator
-from tracon_watcher.probe import guest_image
+from tracon_watcher.probe import images
 from tracon_watcher.probe import phases
 from tracon_watcher.probe import readings
 
@@ -100,7 +99,7 @@ def measure(output: pathlib.Path, wanted: Sequence[str], count: int, seed: int, 
                       f'amount {one.amount}\n')
         rows = csv.writer(out)
         rows.writerow(COLUMNS)
-        with probe_scene.built(cache or guest_image.default_cache()) as scene:
+        with probe_scene.built(cache or images.default_cache()) as scene:
             for window in _windows(scene, wanted, count, random.Random(seed), settings, report):
                 rows.writerow([value if isinstance(value, str) else
                                '' if math.isnan(value) else f'{value:.9g}'
@@ -226,13 +225,13 @@ def share(hits: int, count: int) -> tuple[float, float]:
     return float(found.low), float(found.high)
 
 
-def _baseline(windows: Sequence[Window]) -> baselines.Baseline:
+def _baseline(windows: Sequence[Window]) -> detection.SensorBaseline:
     setting = phases.Setting(1.0, 1.0, 1)
-    return baselines.learn(_HOST_TYPE, [
+    return detection.learn(_HOST_TYPE, [
         readings.Reading(one.phase, setting, 0.0, one.mean, one.half, (), 0)
         for one in windows if not one.reason])
 
 
-def _felt(one: Window, baseline: baselines.Baseline) -> detection.Felt:
+def _felt(one: Window, baseline: detection.SensorBaseline) -> detection.RelativeReading:
     return detection.ratio(readings.Reading(
         one.phase, baseline.setting, 0.0, one.mean, one.half, (), 0), baseline)

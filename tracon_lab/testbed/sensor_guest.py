@@ -31,7 +31,7 @@ from tracon_lab.testbed import domain
 from tracon_lab.testbed import errors
 from tracon_lab.testbed import interruption
 from tracon_watcher.probe import answers
-from tracon_watcher.probe import sensor_image
+from tracon_watcher.probe import images
 
 BOOT_TIMEOUT = 60.0
 ISO_TOOLS = ('genisoimage', 'mkisofs', 'xorrisofs')
@@ -73,7 +73,7 @@ class Sensor:
 
 
 @contextlib.contextmanager
-def booted(cache: pathlib.Path, cpuset: str, memory: int = sensor_image.MEMORY_MIB,
+def booted(cache: pathlib.Path, cpuset: str, memory: int = images.MEMORY_MIB,
            accelerator: str = 'qemu') -> collections.abc.Iterator[Sensor]:
     """A sensor on these cores, on a network that it shares with this machine alone.
 
@@ -84,7 +84,7 @@ def booted(cache: pathlib.Path, cpuset: str, memory: int = sensor_image.MEMORY_M
     """
     libvirt.registerErrorHandler(lambda *unused: None, None)
     with contextlib.ExitStack() as stack:
-        built = sensor_image.build(cache)
+        built = images.build(cache)
         folder = pathlib.Path(stack.enter_context(
             tempfile.TemporaryDirectory(prefix='sensor-', dir=cache)))
         folder.chmod(0o755)
@@ -100,12 +100,12 @@ def booted(cache: pathlib.Path, cpuset: str, memory: int = sensor_image.MEMORY_M
         config_drive(
             drive, f'secret={secret.hex()}\naddress={address}/30\n')
         shutil.copy(built.disk, disk)
-        os.truncate(disk, sensor_image.DISK_BYTES)
+        os.truncate(disk, images.DISK_BYTES)
         disk.chmod(0o666)
         xml = domain.definition(
             name, accelerator, cpuset, built.kernel, built.initramfs,
             [domain.Disk('sensor', disk)], None, console, memory=memory,
-            options=sensor_image.OPTIONS, more=f'''
+            options=images.OPTIONS, more=f'''
     <disk type="file" device="cdrom">
       <driver name="qemu" type="raw"/><source file="{drive}"/>
       <target dev="hda" bus="ide"/><readonly/>

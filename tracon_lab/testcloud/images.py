@@ -21,9 +21,8 @@ from typing import Any
 import openstack
 
 from tracon_lab.testbed import image
-
 from tracon_lab.testcloud import settings as settings_module
-from tracon_watcher.probe import guest_image
+from tracon_watcher.probe import images
 
 #: The image to boot; the two others are parts of it.
 GUEST = 'tracon-guest'
@@ -44,7 +43,7 @@ _PROPERTIES = {
 def publish(connection: openstack.connection.Connection,
             settings: settings_module.Settings) -> None:
     """Upload what is missing, or has become another; needs a compiler and a kernel."""
-    built = image.build(guest_image.default_cache())
+    built = image.build(images.default_cache())
     disk = settings.cache / f'disk-{settings.disk_mib}.img'
     settings.cache.mkdir(parents=True, exist_ok=True)
     image.written_file(disk, settings.disk_mib << 20)

@@ -21,10 +21,9 @@ import pathlib
 import re
 from typing import Any, Mapping
 
-
 from tracon_lab.testcloud import errors as cloud_errors
 from tracon_watcher import errors
-from tracon_watcher.probe import guest_image
+from tracon_watcher.probe import images
 
 DEFAULT_DIRECTORY = pathlib.Path('/var/tmp/tracon-cloud')
 ADDRESS = '127.0.0.1'
@@ -78,7 +77,7 @@ class Settings:
 
     directory: pathlib.Path = DEFAULT_DIRECTORY
     cache: pathlib.Path = dataclasses.field(
-        default_factory=lambda: guest_image.default_cache() / 'testcloud')
+        default_factory=lambda: images.default_cache() / 'testcloud')
     hosts: tuple[str, ...] = ('cmp1', 'cmp2')
     cores: tuple[str, ...] = ()
     port_base: int = 27000

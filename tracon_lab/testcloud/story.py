@@ -284,7 +284,7 @@ class Story(operations.Operator):
 
 
 def make_flavor(compute: Any) -> None:
-    """Make the flavor that states a limit, or make it anew where it states another."""
+    """Create the flavor with the limit, or replace it if it has another limit."""
     old = compute.find_flavor(LIMITED_FLAVOR, get_extra_specs=True)
     if old is not None and old.extra_specs.get(limits.MAX_SLOWDOWN) != str(MAX_SLOWDOWN):
         compute.delete_flavor(old)

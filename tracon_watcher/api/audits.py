@@ -10,16 +10,18 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Audits: what each has left undone, and why."""
+"""Resources for results of audits and for recommended moves."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Mapping
 
-from tracon_watcher.api import authority
+import webob
+
 from tracon_watcher.api import explanations
 from tracon_watcher.api import faults
+from tracon_watcher.api import parameters
 from tracon_watcher.api import policies
 from tracon_watcher.api import state as states
 
@@ -30,7 +32,7 @@ _UUID = re.compile('[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 Document = dict[str, Any]
 
 
-def show(caller: authority.Caller, known: states.States, records: explanations.Records,
+def show(caller: policies.Caller, known: states.States, records: explanations.Records,
          name: str) -> Document:
     """Return what an audit told last.
 
@@ -61,3 +63,47 @@ def show(caller: authority.Caller, known: states.States, records: explanations.R
             'options': [{**one, 'vm': call(one['vm']), 'ends': list(map(call, one['ends'])),
                          'why': named(one['why'])}
                         for one in host['options']]} for host in found['hosts']]}}
+
+
+_FILTERS = ('audit', 'state', 'vm')
+#: In a page: each tells of all VMs on two hosts.
+_MOST = 100
+_STATES = ('recommended', 'started', 'succeeded', 'failed')
+
+
+def find(request: webob.Request, caller: policies.Caller, known: states.States,
+         records: explanations.Records, largest: int) -> Document:
+    """Answer GET /v1/moves, the latest first."""
+    query = parameters.Query(request.GET, ('limit', 'marker', *_FILTERS))
+    caller.require(policies.MOVES_LIST, 'listing moves')
+    query.choice('state', _STATES)
+    limit = min(query.positive('limit') or _MOST, _MOST, largest)
+    found = records.moves({name: query.text(name) for name in _FILTERS}, query.text('marker'),
+                          limit + 1)
+    if found is None:
+        raise faults.InvalidParameter('marker', query.text('marker'), 'the id of the last move of '
+                                      'the page before; it is kept no more, begin again without')
+    shown = list(found[:limit])
+    state = known.present()
+    return {'moves': [_described(one, state) for one in shown],
+            'links': parameters.links(request, len(found) > limit,
+                                      shown[-1]['id'] if shown else None),
+            'state': None if state is None else state.describe()}
+
+
+def _described(move: Mapping[str, Any], state: states.State | None) -> Document:
+    names = {} if state is None else state.view.vms
+
+    def call(vm: str) -> Document:
+        return {'uuid': vm, 'name': names[vm].name if vm in names else None}
+
+    return {
+        **move, 'vm': call(move['vm']),
+        **{name: states.iso(move[name]) for name in ('decided_at', 'started_at', 'ended_at')},
+        'changes': [{**one, 'vm': call(one['vm'])} for one in move['changes']],
+        'outcomes': [{
+            **one, 'measured_at': states.iso(one['measured_at']), 'due_at': states.iso(
+                one['due_at']),
+            'slowdowns': [{'vm': call(vm), 'observed': states.number(value)}
+                          for vm, value in one['slowdowns'].items()]}
+            for one in move['outcomes']]}

@@ -10,23 +10,59 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Explanations: why a VM is where it is, and what would have had to differ."""
+"""Resource for explanations, and the gate that bounds how many are computed at a time."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, Protocol, Sequence
+import contextlib
+import threading
+from typing import Any, Callable, Iterator, Mapping, Protocol, Sequence
 
 import webob
 
-from tracon_watcher.api import authority
 from tracon_watcher.api import faults
-from tracon_watcher.api import gate as gates
 from tracon_watcher.api import parameters
 from tracon_watcher.api import policies
 from tracon_watcher.api import state as states
+from tracon_watcher.placement import assessment
 from tracon_watcher.placement import explanation
-from tracon_watcher.placement import verdict
-from tracon_watcher.placement import wording
+
+#: Seconds after which a client may try again.
+_AGAIN = 5
+
+
+class ConcurrencyLimit:
+    """Lets some through, has as many wait, and refuses the others at once.
+
+    All threads of the API could otherwise wait here, and none would answer anything else.
+
+    :param at_once: requests that work at the same time, and that wait
+    :param patience: seconds that one waits
+    """
+
+    def __init__(self, at_once: int = 2, patience: float = 10.0) -> None:
+        self._room = threading.BoundedSemaphore(at_once)
+        self._places = threading.BoundedSemaphore(2 * at_once)
+        self._patience = patience
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Wait for a turn.
+
+        :raises tracon_watcher.api.faults.Unavailable: when too many work and wait
+        """
+        if not self._places.acquire(blocking=False):
+            raise faults.Unavailable('Too many such questions are being worked out.', _AGAIN)
+        try:
+            if not self._room.acquire(timeout=self._patience):
+                raise faults.Unavailable('Too many such questions are being worked out.', _AGAIN)
+            try:
+                yield
+            finally:
+                self._room.release()
+        finally:
+            self._places.release()
+
 
 _PARAMETERS = ('limit', 'now')
 _MOST = 10
@@ -74,11 +110,11 @@ class Explanations:
     :param gate: for those that judge hosts again
     """
 
-    def __init__(self, records: Records, gate: gates.Gate) -> None:
+    def __init__(self, records: Records, gate: ConcurrencyLimit) -> None:
         self._records = records
         self._gate = gate
 
-    def show(self, request: webob.Request, caller: authority.Caller, known: states.States,
+    def show(self, request: webob.Request, caller: policies.Caller, known: states.States,
              name: str) -> Document:
         query = parameters.Query(request.GET, _PARAMETERS)
         caller.require(policies.EXPLANATIONS_SHOW, 'explanations', caller.project)
@@ -95,7 +131,9 @@ class Explanations:
             decisions = [one for one in self._records.find(name)
                          if caller.may(policies.EXPLANATIONS_SHOW, _project(one, state))][:most]
         row = None if state is None else state.cluster.resident_index.get(name)
-        if not decisions and open_to and state is not None and row is not None:
+        # To judge many hosts takes seconds: who says now=false wants recorded decisions alone.
+        if (not decisions and now is not False and open_to and state is not None
+                and row is not None):
             decisions = [explanation.of_now(state.assessor, name, state.now)]
         if not decisions:
             raise faults.NotFound(
@@ -117,8 +155,8 @@ def _explained(decision: Mapping[str, Any], state: states.State | None,
         found = explanation.explain(decision, state.assessor, state.identity, state.now, _TRIALS)
     call = _call(state, found['vm'])
     for host in found['hosts']:
-        host['why'] = wording.why(host, call)
-        host['what_would_differ'] = wording.what_would_differ(host, call)
+        host['why'] = explanation.why(host, call)
+        host['what_would_differ'] = explanation.what_would_differ(host, call)
     found['at'] = states.iso(found['at'])
     found['name'] = _name(state, found['vm'])
     return found
@@ -134,7 +172,7 @@ def _of_the_vm_itself(found: Document, state: states.State | None) -> Document:
     for host in found['hosts']:
         worst = host['worst']
         if host['refused'] and isinstance(worst, Mapping):
-            own = worst.get('vm') in (verdict.NEWCOMER, found['vm'])
+            own = worst.get('vm') in (assessment.NEWCOMER, found['vm'])
             reasons['own_limit' if own else 'limit_of_another_vm'] += 1
         if host['chosen']:
             chosen = {name: host[name] for name in ('rank', 'slowdown', 'iops_ratio')}
@@ -163,7 +201,7 @@ def _name(state: states.State | None, uuid: Any) -> str | None:
 def _call(state: states.State | None, own: Any) -> Callable[[str], str]:
     """Return what VMs are called by: name and uuid."""
     def call(vm: str) -> str:
-        if vm in (verdict.NEWCOMER, own):
+        if vm in (assessment.NEWCOMER, own):
             return 'the VM itself'
         name = _name(state, vm)
         return f'{name} ({vm})' if name else vm

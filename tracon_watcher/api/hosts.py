@@ -10,19 +10,18 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Compute hosts: what the VMs on each suffer."""
+"""Resources for hosts and host types, and the summary of the cloud."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
 import numpy as np
 import webob
 
-from tracon_watcher.api import authority
 from tracon_watcher.api import faults
-from tracon_watcher.api import pages
 from tracon_watcher.api import parameters
 from tracon_watcher.api import policies
 from tracon_watcher.api import state as states
@@ -30,30 +29,31 @@ from tracon_watcher.api import vms
 from tracon_watcher.characteristics import FloatArray, IntArray
 from tracon_watcher.engine import probes
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import queues
 
-_PARAMETERS = (*pages.PARAMETERS, 'name', 'type', 'status', 'in_breach', 'min_slowdown')
+_PARAMETERS = (*parameters.PARAMETERS, 'name', 'type', 'status', 'in_breach', 'min_slowdown')
 _STATUSES = tuple(status.name.lower() for status in assessment.Status)
 
 Document = dict[str, Any]
 
 
-def find(request: webob.Request, caller: authority.Caller, known: states.States,
+def find(request: webob.Request, caller: policies.Caller, known: states.States,
          largest: int) -> Document:
     """Answer GET /v1/hosts."""
-    query = parameters.Query(request.GET, _PARAMETERS, pages.SEVERAL)
+    query = parameters.Query(request.GET, _PARAMETERS, parameters.SEVERAL)
     caller.require(policies.HOSTS_LIST, 'listing hosts')
     state = known.now()
     summary = _Summary(state)
-    rows = pages.ordered(query, summary.keys(), (('name', 'asc'),), state.host_order(),
-                         _chosen(query, state, summary))
-    rows, more = pages.page(query, rows, state.cluster.host_index.get, largest)
+    rows = parameters.ordered(query, summary.keys(), (('name', 'asc'),), state.host_order(),
+                              _chosen(query, state, summary))
+    rows, more = parameters.page(query, rows, state.cluster.host_index.get, largest)
     listed = [summary.describe(row) for row in rows.tolist()]
-    return {'hosts': listed, 'links': pages.links(request, more,
-                                                  listed[-1]['name'] if listed else None),
+    return {'hosts': listed, 'links': parameters.links(request, more,
+                                                       listed[-1]['name'] if listed else None),
             'state': state.describe()}
 
 
-def show(caller: authority.Caller, known: states.States, name: str) -> Document:
+def show(caller: policies.Caller, known: states.States, name: str) -> Document:
     """Answer GET /v1/hosts/{name}."""
     caller.require(policies.HOSTS_SHOW, 'showing hosts')
     state = known.now()
@@ -99,11 +99,11 @@ class _Summary:
         self.vms: IntArray = np.bincount(cluster.host, minlength=count).astype(np.intp)
         self.in_breach: IntArray = np.bincount(
             cluster.host, now.breached.any(axis=0), minlength=count).astype(np.intp)
-        self.harm = self._sums(np.nansum(now.exponent, axis=0), now.known)
+        self.harm = self._sums(np.nansum(now.log_response, axis=0), now.known)
         self.slow = state.slowdown()
         self.statuses = state.statuses()
         self.worst = self._most(self.slow)
-        self.predicted = self._most(np.exp(now.exponent[0]))
+        self.predicted = self._most(np.exp(now.log_response[0]))
         self.observed = self._most(state.view.observed)
 
     def _sums(self, values: FloatArray, known: np.ndarray) -> FloatArray:
@@ -116,7 +116,7 @@ class _Summary:
         np.fmax.at(most, self._state.cluster.host, values)
         return most
 
-    def keys(self) -> pages.Keys:
+    def keys(self) -> parameters.Keys:
         state = self._state
         return {'name': state.host_order,
                 'type': lambda: states.rank(np.array([one or '' for one in
@@ -167,3 +167,79 @@ def _chosen(query: parameters.Query, state: states.State, summary: _Summary) -> 
     if slowest is not None:
         keep &= np.nan_to_num(summary.worst, nan=-1.0) >= slowest
     return np.flatnonzero(keep)
+
+
+def find_types(request: webob.Request, caller: policies.Caller, known: states.States,
+               largest: int) -> Document:
+    """Answer GET /v1/host_types."""
+    query = parameters.Query(request.GET, parameters.PARAMETERS, parameters.SEVERAL)
+    caller.require(policies.HOST_TYPES_LIST, 'listing host types')
+    state = known.now()
+    listed = _describe(state)
+    names = [one['host_type'] for one in listed]
+
+    def column(key: str) -> np.ndarray:
+        return np.array([math.nan if one[key] is None else one[key] for one in listed])
+
+    keys: parameters.Keys = {
+        'host_type': lambda: states.rank(np.array(names, dtype=str)),
+        **{key: (lambda key=key: column(key)) for key in (
+            'hosts', 'vms', 'vm_hours', 'error', 'trust')}}
+    rows = parameters.ordered(query, keys, (('host_type', 'asc'),),
+                              states.rank(np.array(names, dtype=str)), np.arange(len(listed)))
+    places = {name: place for place, name in enumerate(names)}
+    rows, more = parameters.page(query, rows, places.get, largest)
+    shown = [listed[row] for row in rows.tolist()]
+    return {'host_types': shown, 'links': parameters.links(
+        request, more, shown[-1]['host_type'] if shown else None), 'state': state.describe()}
+
+
+def _describe(state: states.State) -> list[Document]:
+    """Return all host types, by name; that of hosts that have none is called ''."""
+    cluster = state.cluster
+    kinds = np.array([name or '' for name in cluster.host_type], dtype=str)
+    found = []
+    for name in sorted(set(kinds.tolist())):
+        of_type = kinds == name
+        cores = np.unique(cluster.cores[of_type & ~np.isnan(cluster.cores)])
+        learnt = state.assessor.settings.learnt.get(name, queues.UNCHECKED)
+        status = (assessment.Status.UNKNOWN_CORES if not len(cores) else
+                  assessment.Status.DRIFTED if learnt.drifted else assessment.Status.KNOWN)
+        found.append({
+            'host_type': name, 'hosts': int(of_type.sum()),
+            'vms': int(of_type[cluster.host].sum()) if len(cluster.host) else 0,
+            'cores': [int(one) for one in cores],
+            'status': status.name.lower(), 'checked': learnt.vm_hours >= queues.ENOUGH,
+            'trust': learnt.trust,
+            **{field: value if math.isfinite(value) else None
+               for field, value in dataclasses.asdict(learnt).items()}})
+    return found
+
+
+#: Slowdowns between which VMs are counted.
+BOUNDS = (1.0, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0)
+
+
+def show_summary(caller: policies.Caller, known: states.States) -> Document:
+    """Answer GET /v1/summary."""
+    caller.require(policies.SUMMARY_SHOW, 'the summary')
+    state = known.now()
+    now, slow = state.present(), state.slowdown()
+    of_hosts = np.bincount(state.statuses(), minlength=len(assessment.Status))
+    told = slow[~np.isnan(slow)]
+    # What is below 1 is the noise of counters.
+    counts = np.bincount(np.clip(np.searchsorted(BOUNDS, told, 'right') - 1, 0, None),
+                         minlength=len(BOUNDS))
+    return {
+        'summary': {
+            'vms': len(slow), 'in_breach': int(now.breached.any(axis=0).sum()),
+            'unknown': len(slow) - len(told), 'hosts': len(state.cluster.hosts),
+            'hosts_by_status': {status.name.lower(): int(of_hosts[status])
+                                for status in assessment.Status},
+            'slowdown': {
+                'mean': states.number(told.mean()) if len(told) else None,
+                'worst': states.number(told.max()) if len(told) else None,
+                'distribution': [
+                    {'from': low, 'to': high, 'vms': int(count)}
+                    for low, high, count in zip(BOUNDS, (*BOUNDS[1:], None), counts)]}},
+        'state': state.describe()}

@@ -26,11 +26,11 @@ from prometheus_client import registry as registries
 import webob
 import webob.dec
 
+from tracon_watcher.api import application
 from tracon_watcher.api import faults
-from tracon_watcher.api import routes
 from tracon_watcher.api import state as states
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import present
+from tracon_watcher.placement import current_interference
 
 _OTHER = 'other'
 
@@ -92,7 +92,8 @@ def _learnt(state: states.State) -> Iterator[core.Metric]:
         yield family
 
 
-def _suffering(state: states.State, now: present.Present) -> Iterator[core.Metric]:
+def _suffering(state: states.State,
+               now: current_interference.CurrentInterference) -> Iterator[core.Metric]:
     known = now.known
     yield core.GaugeMetricFamily('tracon_vms_in_breach', 'VMs that breach a limit, as predicted.',
                                  value=float(now.breached.any(axis=0).sum()))
@@ -100,12 +101,12 @@ def _suffering(state: states.State, now: present.Present) -> Iterator[core.Metri
                                  value=float((~known).sum()))
     yield core.GaugeMetricFamily(
         'tracon_harm', 'Sum over all VMs of log slowdown and -log IOPS ratio, as predicted.',
-        value=float(np.nansum(now.exponent)))
+        value=float(np.nansum(now.log_response)))
     slowest = core.GaugeMetricFamily('tracon_slowdown_worst', 'Largest slowdown of any VM.',
                                      labels=('source',))
     mean = core.GaugeMetricFamily('tracon_slowdown_mean', 'Mean slowdown of the VMs of which it '
                                   'is known.', labels=('source',))
-    for source, values in (('predicted', np.exp(now.exponent[0][known])),
+    for source, values in (('predicted', np.exp(now.log_response[0][known])),
                            ('observed', state.view.observed[~np.isnan(state.view.observed)])):
         if len(values):
             slowest.add_metric((source,), float(values.max()))
@@ -115,8 +116,8 @@ def _suffering(state: states.State, now: present.Present) -> Iterator[core.Metri
     agreement = core.GaugeMetricFamily(
         'tracon_agreement', 'VMs by whether their observed slowdown agrees with the predicted.',
         labels=('agreement',))
-    counts = np.bincount(state.agreement(), minlength=len(present.Agreement))
-    for one in present.Agreement:
+    counts = np.bincount(state.agreement(), minlength=len(current_interference.Agreement))
+    for one in current_interference.Agreement:
         agreement.add_metric((one.name.lower(),), float(counts[one]))
     yield agreement
 
@@ -155,7 +156,7 @@ class MetricsApplication:
     @webob.dec.wsgify
     def __call__(self, request: webob.Request) -> webob.Response:
         try:
-            routes.check(request)
+            application.check(request)
             if request.path_info.rstrip('/') != '/metrics':
                 raise faults.NotFound('There is nothing at this path.', 'GET /metrics.')
         except faults.Fault as fault:

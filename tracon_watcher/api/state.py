@@ -17,8 +17,8 @@ from __future__ import annotations
 import contextlib
 import datetime
 import threading
-import weakref
 from typing import Any, Callable, Mapping
+import weakref
 
 import numpy as np
 
@@ -27,8 +27,7 @@ from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher.engine import view as views
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import attribution
-from tracon_watcher.placement import culprits
-from tracon_watcher.placement import present
+from tracon_watcher.placement import current_interference
 
 # Slowdown from which on a VM at a limit of its own is hurt by neighbours as well.
 _VISIBLE = 1.1
@@ -165,13 +164,13 @@ class State:
                 'updated_at': iso(self.view.updated_at),
                 'observed_error': number(self.view.observed_error)}
 
-    def present(self) -> present.Present:
+    def present(self) -> current_interference.CurrentInterference:
         """Return what every resident suffers; hosts that have become stale are unknown."""
         stale = self.assessor.stale(self.now)
         key = stale.tobytes()
 
-        def look() -> tuple[bytes, present.Present]:
-            return key, present.look(self.moment, self.now)
+        def look() -> tuple[bytes, current_interference.CurrentInterference]:
+            return key, current_interference.current_interference(self.moment, self.now)
 
         found = self._once('present', look)
         # It changes when the engine gets nothing new, a few times at most.
@@ -188,11 +187,13 @@ class State:
 
     def agreement(self) -> IntArray:
         """Return whether observed and predicted slowdowns agree, (n,)."""
-        return present.agreement(self.present(), self.view.observed, self.view.observed_error)
+        return current_interference.agreement(self.present(), self.view.observed,
+                                              self.view.observed_error)
 
-    def culprits(self) -> culprits.Culprits:
+    def culprits(self) -> attribution.Culprits:
         """Return who slows each VM down most, and what each costs others."""
-        found: culprits.Culprits = self._once('culprits', lambda: culprits.find(self.moment))
+        found: attribution.Culprits = self._once('culprits',
+                                                 lambda: attribution.find_culprits(self.moment))
         return found
 
     def neighbours(self, row: int, turn: Callable[[], contextlib.AbstractContextManager[None]]
@@ -209,12 +210,12 @@ class State:
         return np.asarray(self.statuses() == assessment.Status.KNOWN)
 
     def harm(self) -> FloatArray:
-        """Return the harm that each VM does to others, (n,) exponents; NaN where unknown."""
+        """Return the harm that each VM does to others, (n,) log responses; NaN where unknown."""
         return np.where(self.seen()[self.cluster.host], self.culprits().harm, np.nan)
 
     def slowdown(self) -> FloatArray:
         """Return the slowdown now, (n,): as observed, or else as predicted; NaN where unknown."""
-        predicted = np.exp(self.present().exponent[0])
+        predicted = np.exp(self.present().log_response[0])
         return np.where(np.isnan(self.view.observed), predicted, self.view.observed)
 
     def held_back(self) -> BoolArray:

@@ -20,24 +20,21 @@ from typing import Any
 import numpy as np
 import webob
 
-from tracon_watcher.api import authority
 from tracon_watcher.api import explanations
 from tracon_watcher.api import faults
-from tracon_watcher.api import gate as gates
-from tracon_watcher.api import pages
 from tracon_watcher.api import parameters
 from tracon_watcher.api import policies
 from tracon_watcher.api import state as states
 from tracon_watcher.characteristics import IntArray, NAMES
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import attribution
-from tracon_watcher.placement import present
+from tracon_watcher.placement import current_interference
 
 #: What a tenant learns of VMs that are not its own.
 ANOTHER = 'another VM'
 OTHERS = 'other VMs'
 
-_PARAMETERS = (*pages.PARAMETERS, 'project_id', 'name', 'host', 'culprit', 'in_breach',
+_PARAMETERS = (*parameters.PARAMETERS, 'project_id', 'name', 'host', 'culprit', 'in_breach',
                'min_slowdown')
 #: Of these a tenant could tell which of its VMs share a host, and with whom.
 _REVEALING = ('host', 'culprit')
@@ -48,26 +45,27 @@ _LARGEST_SLOWDOWN = 1e6
 Document = dict[str, Any]
 
 
-def find(request: webob.Request, caller: authority.Caller, known: states.States,
+def find(request: webob.Request, caller: policies.Caller, known: states.States,
          records: explanations.Records, largest: int) -> Document:
     """Answer GET /v1/vms."""
-    query = parameters.Query(request.GET, _PARAMETERS, pages.SEVERAL)
+    query = parameters.Query(request.GET, _PARAMETERS, parameters.SEVERAL)
     caller.require(policies.VMS_LIST, 'listing VMs', caller.project)
     state = known.now()
     open_to = caller.may(policies.VMS_NEIGHBOURS)
     rows = _chosen(query, caller, state)
     if not open_to:
         _refuse_revealing(query)
-    rows = pages.ordered(query, _keys(state), (('uuid', 'asc'),), state.vm_order('uuid'), rows)
-    rows, more = pages.page(query, rows, state.cluster.resident_index.get, largest)
+    rows = parameters.ordered(query, _keys(state), (('uuid', 'asc'),), state.vm_order('uuid'),
+                              rows)
+    rows, more = parameters.page(query, rows, state.cluster.resident_index.get, largest)
     listed = _counted(describe(state, rows, open_to, caller.project), records, state)
-    return {'vms': listed, 'links': pages.links(request, more,
-                                                listed[-1]['uuid'] if listed else None),
+    return {'vms': listed, 'links': parameters.links(request, more,
+                                                     listed[-1]['uuid'] if listed else None),
             'state': state.describe()}
 
 
-def show(caller: authority.Caller, known: states.States, records: explanations.Records,
-         gate: gates.Gate, uuid: str) -> Document:
+def show(caller: policies.Caller, known: states.States, records: explanations.Records,
+         gate: explanations.ConcurrencyLimit, uuid: str) -> Document:
     """Answer GET /v1/vms/{uuid}.
 
     :param gate: for those that work out who are a VM's culprits and victims, among all on its pool
@@ -110,17 +108,17 @@ def describe(state: states.State, rows: IntArray, open_to: bool, project: str | 
                 'now': states.number(slow[row]),
                 'observed': states.number(state.view.observed[row]),
                 'observed_error': error,
-                'predicted': states.number(math.exp(now.exponent[0, row])),
+                'predicted': states.number(math.exp(now.log_response[0, row])),
                 'lower': states.number(math.exp(now.lower[0, row])),
                 'upper': states.number(math.exp(now.upper[0, row]))},
             'iops_ratio': {
-                'predicted': states.number(math.exp(-now.exponent[1, row])),
+                'predicted': states.number(math.exp(-now.log_response[1, row])),
                 'lower': states.number(math.exp(-now.upper[1, row])),
                 'upper': states.number(math.exp(-now.lower[1, row]))},
             'limits': {'max_slowdown': states.number(cluster.max_slowdown[row]),
                        'min_iops_ratio': states.number(cluster.min_iops_ratio[row]) or None},
             'in_breach': bool(now.breached[:, row].any()) if known else None,
-            'agreement': present.Agreement(int(agreement[row])).name.lower(),
+            'agreement': current_interference.Agreement(int(agreement[row])).name.lower(),
             'own_limits': [
                 {'name': limit.name, 'value': None if limit.value is None
                  else states.number(limit.value), 'unit': limit.unit,
@@ -146,7 +144,7 @@ def _counted(listed: list[Document], records: explanations.Records, state: state
             for one in listed]
 
 
-def _neighbours(state: states.State, gate: gates.Gate, row: int, open_to: bool,
+def _neighbours(state: states.State, gate: explanations.ConcurrencyLimit, row: int, open_to: bool,
                 project: str | None) -> Document:
     """Return all culprits of one VM, and all its victims."""
     blamed, harmed = state.neighbours(row, gate.turn)
@@ -159,7 +157,7 @@ def _neighbours(state: states.State, gate: gates.Gate, row: int, open_to: bool,
 def _culprits(state: states.State, row: int, blamed: attribution.Attribution, open_to: bool,
               project: str | None) -> list[Document]:
     found: list[Document] = []
-    excess = max(float(state.view.observed[row]) - 1, 0.0)
+    slowdown_increase = max(float(state.view.observed[row]) - 1, 0.0)
     others = 0.0
     for place, other in enumerate(blamed.influence.rows.tolist()):
         share = float(blamed.share[place])
@@ -171,11 +169,12 @@ def _culprits(state: states.State, row: int, blamed: attribution.Attribution, op
                 'harm': states.number(blamed.influence.harm[0, place]),
                 'slowdown_without': states.number(
                     math.exp(blamed.influence.without[0, place])),
-                'observed_part': states.number(excess * share)})
+                'observed_part': states.number(slowdown_increase * share)})
     if others:
         # Neither how many they are nor what each does: only what they do together.
         found.append({'uuid': None, 'name': OTHERS, 'share': states.number(others), 'harm': None,
-                      'slowdown_without': None, 'observed_part': states.number(excess * others)})
+                      'slowdown_without': None,
+                      'observed_part': states.number(slowdown_increase * others)})
     return found
 
 
@@ -205,7 +204,7 @@ def _named(state: states.State, row: int, open_to: bool, project: str | None) ->
     return {'uuid': None, 'name': ANOTHER}
 
 
-def _chosen(query: parameters.Query, caller: authority.Caller, state: states.State) -> IntArray:
+def _chosen(query: parameters.Query, caller: policies.Caller, state: states.State) -> IntArray:
     """Return the rows that the filters leave."""
     cluster = state.cluster
     keep = np.ones(len(cluster.uuids), dtype=bool)
@@ -238,13 +237,13 @@ def _chosen(query: parameters.Query, caller: authority.Caller, state: states.Sta
     return np.flatnonzero(keep)
 
 
-def _keys(state: states.State) -> pages.Keys:
+def _keys(state: states.State) -> parameters.Keys:
     return {
         'uuid': lambda: state.vm_order('uuid'), 'name': lambda: state.vm_order('name'),
         'project_id': lambda: state.vm_order('project'), 'host': lambda: state.vm_order('host'),
         'slowdown': state.slowdown, 'observed': lambda: state.view.observed,
-        'predicted': lambda: state.present().exponent[0],
-        'iops_ratio': lambda: -state.present().exponent[1],
+        'predicted': lambda: state.present().log_response[0],
+        'iops_ratio': lambda: -state.present().log_response[1],
         'share': lambda: state.culprits().share, 'harm_to_others': state.harm}
 
 

@@ -39,7 +39,7 @@ _VMS = ('machine', 'machine.slice')
 _File = tuple[pathlib.Path, str]
 
 
-class Tree:
+class ControlGroups:
     """The background's control groups.
 
     :param names: paths below the root of each hierarchy, such as ``background.slice``
@@ -92,7 +92,7 @@ class Tree:
 
     def missing(self) -> list[str]:
         """Return control files that groups lack which are there; such groups stay paused."""
-        every = regulator.Limits(True, 1.0, frozenset({0}), _PAGE, {regulator.BYTES: 1.0})
+        every = regulator.GroupLimits(True, 1.0, frozenset({0}), _PAGE, {regulator.BYTES: 1.0})
         return [str(path) for name in self.names if self.there(name) for path, _text in (
             self._switch(name, True), *self._files(name, every)) if not path.exists()]
 
@@ -101,7 +101,7 @@ class Tree:
         return any(self.folder(name, one).is_dir() for one in (
             'freezer', 'cpu', 'memory', 'cpuset', 'blkio'))
 
-    def apply(self, name: str, limits: regulator.Limits) -> list[str]:
+    def apply(self, name: str, limits: regulator.GroupLimits) -> list[str]:
         """Write the limits of one group; return what went wrong.
 
         It is paused before anything else, and goes on after everything else was written.
@@ -136,7 +136,7 @@ class Tree:
             return (folder / 'cgroup.freeze', str(int(paused)))
         return (folder / 'freezer.state', 'FROZEN' if paused else 'THAWED')
 
-    def _files(self, name: str, limits: regulator.Limits) -> list[_File]:
+    def _files(self, name: str, limits: regulator.GroupLimits) -> list[_File]:
         quota = max(round(limits.cores * _PERIOD), _LEAST)
         rates = {key: max(int(value), 1) for key, value in limits.rates.items()}
         memory = None if limits.memory is None else limits.memory // _PAGE * _PAGE

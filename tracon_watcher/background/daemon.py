@@ -27,8 +27,8 @@ from prometheus_client import registry
 
 from tracon_watcher.background import cgroups
 from tracon_watcher.background import regulator
-from tracon_watcher.telemetry import cpu_quota
 from tracon_watcher.telemetry import domain_stats
+from tracon_watcher.telemetry import host_counters
 from tracon_watcher.telemetry import libvirt
 from tracon_watcher.telemetry import meters
 
@@ -42,12 +42,12 @@ _COUNTERS = {regulator.NETWORK: (domain_stats.SENT,),
              regulator.REQUESTS: (meters.READ_REQUESTS.name, meters.WRITE_REQUESTS.name)}
 
 
-def throttled_times(root: pathlib.Path = pathlib.Path('/')) -> cpu_quota.ThrottledTimes:
+def throttled_times(root: pathlib.Path = pathlib.Path('/')) -> host_counters.ThrottledTimes:
     """Return what reads how VMs are throttled by their own quotas, if they are."""
-    return cpu_quota.ThrottledTimes(root, 10)
+    return host_counters.ThrottledTimes(root, 10)
 
 
-def source(uri: str, rates: Iterable[str], throttled: cpu_quota.ThrottledTimes,
+def source(uri: str, rates: Iterable[str], throttled: host_counters.ThrottledTimes,
            connect: Callable[[str], Any] = libvirt.read_only) -> libvirt.Source:
     """Return what polls the VMs, with the statistics that these rates need and no others."""
     groups = libvirt.VCPUS
@@ -66,7 +66,7 @@ class Observer:
     :param cpus: cores that the background may use at most; None: all that are online
     """
 
-    def __init__(self, polled: libvirt.Source, tree: cgroups.Tree, rates: Iterable[str],
+    def __init__(self, polled: libvirt.Source, tree: cgroups.ControlGroups, rates: Iterable[str],
                  root: pathlib.Path = pathlib.Path('/'),
                  cpus: frozenset[int] | None = None) -> None:
         self._source, self._tree, self._root, self._cpus = polled, tree, root, cpus
@@ -94,7 +94,7 @@ class Observer:
             uses, self._source.pinned, online if self._cpus is None else online & self._cpus,
             total, used, groups)
 
-    def _use(self, now: Mapping[str, int], before: Mapping[str, int]) -> regulator.Use:
+    def _use(self, now: Mapping[str, int], before: Mapping[str, int]) -> regulator.Usage:
         clock = meters.CLOCK.name
         seconds = (now[clock] - before[clock]) * 1e-9 if clock in before else 0.0
 
@@ -109,7 +109,7 @@ class Observer:
 
         own = rate(meters.CPU_THROTTLED.name) * 1e-9
         waiting = rate(meters.CPU_DELAY.name) * 1e-9
-        return regulator.Use(
+        return regulator.Usage(
             rate(meters.INSTRUCTIONS.name), rate(meters.CYCLES.name),
             rate(meters.CPU_GUEST.name) * 1e-9,
             waiting if math.isnan(own) else max(waiting - own, 0.0),
@@ -124,8 +124,9 @@ class Daemon:
     :param dry_run: whether nothing is written
     """
 
-    def __init__(self, observer: Observer, decider: regulator.Regulator, tree: cgroups.Tree,
-                 shaper: cgroups.Shaper | None, domains: cpu_quota.ThrottledTimes,
+    def __init__(self, observer: Observer, decider: regulator.Regulator,
+                 tree: cgroups.ControlGroups,
+                 shaper: cgroups.Shaper | None, domains: host_counters.ThrottledTimes,
                  dry_run: bool = False, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.regulator, self.tree = decider, tree
         self._observer, self._shaper, self._domains = observer, shaper, domains
@@ -152,7 +153,7 @@ class Daemon:
         """Write the safest limits, as at the end."""
         self._carry_out(self.regulator.safest, '')
 
-    def _carry_out(self, decision: regulator.Decision, why: str) -> None:
+    def _carry_out(self, decision: regulator.Allowance, why: str) -> None:
         self.decision = decision
         for note in decision.notes:
             LOG.info('%s%s%s', 'dry run: ' if self._dry_run else '', note, why)

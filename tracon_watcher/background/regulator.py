@@ -34,7 +34,7 @@ MEMORY, PROCESSOR, CORES, PAUSE, SIGHT = 'memory', 'processor', 'cores', 'pause'
 
 
 @dataclasses.dataclass(frozen=True)
-class Use:
+class Usage:
     """What a VM did since the last sample, a second; NaN where unknown.
 
     :param instructions: retired, and ``cycles`` likewise
@@ -81,7 +81,7 @@ class Observation:
         those that are not there are not in it
     """
 
-    uses: Mapping[str, Use]
+    uses: Mapping[str, Usage]
     pinned: Mapping[str, frozenset[int]]
     online: frozenset[int]
     memory_total: float
@@ -111,7 +111,7 @@ class Settings:
 
 
 @dataclasses.dataclass(frozen=True)
-class Limits:
+class GroupLimits:
     """Of one group; what is None stays as it is.
 
     :param paused: whether none of its tasks may run
@@ -129,7 +129,7 @@ class Limits:
 
 
 @dataclasses.dataclass(frozen=True)
-class Decision:
+class Allowance:
     """What the background may have from now on.
 
     :param groups: limits of each group that is there, or of ``others``
@@ -139,8 +139,8 @@ class Decision:
     :param notes: what has changed, for the log
     """
 
-    groups: Mapping[str, Limits]
-    others: Limits
+    groups: Mapping[str, GroupLimits]
+    others: GroupLimits
     network: float | None
     killed: Sequence[str] = ()
     notes: Sequence[str] = ()
@@ -172,16 +172,16 @@ class Regulator:
         self._means: dict[tuple[str, str], float] = {}
 
     @property
-    def safest(self) -> Decision:
+    def safest(self) -> Allowance:
         """Everything paused, and the least of all else; memory and cores stay as they are."""
         settings = self._settings
         rates = {name: settings.minimum * capacity / 2
                  for name, capacity in settings.capacities.items() if name != NETWORK}
         network = settings.capacities.get(NETWORK)
-        return Decision({}, Limits(True, settings.aimd.minimum, rates=rates),
-                        None if network is None else settings.minimum * network)
+        return Allowance({}, GroupLimits(True, settings.aimd.minimum, rates=rates),
+                         None if network is None else settings.minimum * network)
 
-    def decide(self, seen: Observation | None) -> Decision:
+    def decide(self, seen: Observation | None) -> Allowance:
         """Return what holds from now on.
 
         :param seen: None where the host could not be seen, or not in time
@@ -195,7 +195,7 @@ class Regulator:
             self._forget()
             return dataclasses.replace(self.safest, notes=self._notes)
         if self._blind:
-            self._notes.append('the VMs can be seen again; their bands are learnt anew')
+            self._notes.append('the VMs can be seen again; their bands are learnt again')
             self._blind = False
         settings, safest = self._settings, self.safest
         budgets = self._reserve(seen)
@@ -212,8 +212,8 @@ class Regulator:
                 None if safest.network is None else budgets[NETWORK]))
         # A half each for reads and writes, since they are limited apart.
         rates = {name: budgets[name] / running / 2 for name in safest.others.rates}
-        return Decision(
-            {name: Limits(False, self.quota.cores / running, cpus, limits[name], rates)
+        return Allowance(
+            {name: GroupLimits(False, self.quota.cores / running, cpus, limits[name], rates)
              for name in limits}, safest.others,
             None if safest.network is None else budgets[NETWORK],
             stopped if settings.kill else (), self._notes)

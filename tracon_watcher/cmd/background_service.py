@@ -33,7 +33,7 @@ from tracon_watcher.conf import background as options
 from tracon_watcher import errors
 
 LOG = logging.getLogger(__name__)
-_TIGHTEN = cfg.BoolOpt('tighten', default=False, help='Write the safest limits, and end.')
+_TIGHTEN = cfg.BoolOpt('tighten', default=False, help='Write the safest limits, and exit.')
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -107,7 +107,7 @@ def build(conf: cfg.ConfigOpts, root: pathlib.Path = pathlib.Path('/')) -> daemo
         except ValueError as error:
             raise errors.InvalidOption('cpus', wanted.cpus, str(error)) from None
     own = (root / 'proc/self/cgroup').read_text(encoding='utf-8')
-    tree = cgroups.Tree(wanted.groups, device, pathlib.Path(wanted.cgroup_root), own)
+    tree = cgroups.ControlGroups(wanted.groups, device, pathlib.Path(wanted.cgroup_root), own)
     shaper = None
     if wanted.network_device:
         shaper = cgroups.Shaper(wanted.network_device, wanted.network_parent)

@@ -21,8 +21,7 @@ from oslo_db import options as oslo_options
 
 from tracon_watcher.conf import database as options
 from tracon_watcher.engine.storage import database as databases
-from tracon_watcher.engine.storage import inspection
-from tracon_watcher.engine.storage import purge
+from tracon_watcher.engine.storage import repository
 from tracon_watcher.engine.storage import schema
 from tracon_watcher import errors
 
@@ -82,7 +81,7 @@ def inspect(database: databases.Database) -> None:
     :raises tracon_watcher.errors.TraconError: when it is not
     """
     schema.check(database)
-    wrong = inspection.faults(database)
+    wrong = schema.faults(database)
     if wrong:
         raise errors.InvalidDocument(database.where, 'the schema', '; '.join(wrong),
                                      'restore a backup, or undo what was changed by hand')
@@ -94,6 +93,6 @@ def engine_options(conf: cfg.ConfigOpts) -> dict[str, Any]:
             if one.dest not in _UNUSED}
 
 
-def keep(conf: cfg.ConfigOpts) -> purge.Keep:
+def keep(conf: cfg.ConfigOpts) -> repository.Retention:
     """Return for how long records are kept."""
-    return purge.Keep(conf.database.decisions_kept_days, conf.database.moves_kept_days)
+    return repository.Retention(conf.database.decisions_kept_days, conf.database.moves_kept_days)

@@ -27,14 +27,14 @@ from tracon_watcher import numerals
 
 
 class _Command(command.Command):
-    """Knows the configuration."""
+    """Base of the commands, with the engine's configuration."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser: argparse.ArgumentParser = super().get_parser(prog_name)
         parser.add_argument(
             '--config-file', action='append', default=[], metavar='FILE',
-            help='configuration of the engine; may be repeated (default: tracon.conf in '
-                 '~/.tracon, ~, /etc/tracon or /etc, whichever comes first)')
+            help='configuration file of the engine; may be repeated (default: the first '
+                 'tracon.conf in ~/.tracon, ~, /etc/tracon or /etc)')
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> Any:
@@ -57,10 +57,10 @@ class _Command(command.Command):
 
 
 class Upgrade(_Command):
-    """Make the tables of the engine's database, or bring them to this release.
+    """Create the tables of the engine's database, or upgrade them to this release.
 
-    Back the database up and stop all engines before. Run it as the user whom the engine runs as:
-    SQLite's file belongs to the user who makes it.
+    Make a backup and stop all engines first. Run it as the engine's user: SQLite's file belongs to
+    the user who creates it.
     """
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -73,7 +73,7 @@ class Upgrade(_Command):
 
 
 class Version(_Command, show.ShowOne):
-    """Show the revision of the engine's database, and the one that this release needs."""
+    """Show the revision of the engine's database, and the revision that this release needs."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
         from tracon_watcher.engine.storage import schema
@@ -84,44 +84,45 @@ class Version(_Command, show.ShowOne):
 
 
 class Check(_Command, show.ShowOne):
-    """See whether the engine's database can be used, and show who leads.
+    """Check the engine's database, and show which engine leads.
 
-    Ends with an error when it does not answer, its schema is out of date, tables differ from what
-    they should be, or a file of SQLite's is damaged.
+    It fails if the database does not answer, its schema is out of date, tables differ from their
+    definition, or a file of SQLite's is damaged.
     """
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
         from tracon_watcher.cmd import database as configured
+        from tracon_watcher.engine.storage import repository
         from tracon_watcher.engine.storage import schema
-        from tracon_watcher.engine.storage import storage
         database = self.database(parsed_args)
         configured.inspect(database)
-        sight = storage.Storage(database).lease.look()
+        sight = repository.Storage(database).lease.look()
         return (('database', 'revision', 'leader', 'epoch', 'snapshot_version'),
                 [database.where, schema.expected(), sight.holder, sight.epoch, sight.version])
 
 
 class Restored(_Command):
-    """Tell the engine's database that it was restored from a backup; stop all engines before.
+    """Adapt the engine's database after a restore from a backup; stop all engines first.
 
-    Snapshots are told by numbers that only rise. Those that the backup would give out again were
-    seen already by nova-scheduler and Watcher, which would take what is new for old.
+    The numbers of snapshots only rise. Without this command the engine would use numbers again
+    that nova-scheduler and Watcher have already seen, and they would take new snapshots for old
+    ones.
     """
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
+        from tracon_watcher.engine.storage import repository
         from tracon_watcher.engine.storage import schema
-        from tracon_watcher.engine.storage import storage
         database = self.database(parsed_args)
         schema.check(database)
-        epoch = storage.Storage(database).lease.restored(time.time())
+        epoch = repository.Storage(database).lease.restored(time.time())
         self.app.stdout.write(f'{database.where}: the next epoch is {epoch}\n')
 
 
 class Purge(_Command, show.ShowOne):
     """Delete old records of the engine's database now; the engine itself does so every hour.
 
-    By how many days, [database] decisions_kept_days and moves_kept_days say unless they are given
-    here. The engine may go on meanwhile.
+    The defaults are [database] decisions_kept_days and moves_kept_days. The engine may run
+    meanwhile.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -129,18 +130,18 @@ class Purge(_Command, show.ShowOne):
         for name, what in (('decisions', 'decisions of nova-scheduler'),
                            ('moves', 'live migrations that were recommended')):
             parser.add_argument(f'--{name}', type=numerals.number(0, 36500), metavar='DAYS',
-                                help=f'keep {what} that are younger')
+                                help=f'age up to which {what} are kept')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
         from tracon_watcher.cmd import database as configured
+        from tracon_watcher.engine.storage import repository
         from tracon_watcher.engine.storage import schema
-        from tracon_watcher.engine.storage import storage
         conf = self.configuration(parsed_args)
         stated = {name: getattr(parsed_args, name) for name in ('decisions', 'moves')
                   if getattr(parsed_args, name) is not None}
         database = configured.connect(conf)
         schema.check(database)
-        gone = storage.Storage(database).purge(
+        gone = repository.Storage(database).purge(
             dataclasses.replace(configured.keep(conf), **stated), time.time(), trusted=True)
         return tuple(gone), list(gone.values())

@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 class Run(command.Command):
     """Shift load away from contended workers behind HAProxy, until SIGTERM.
 
-    Measures the tail latency of each worker from HAProxy's log, and sets weights through its
-    runtime API. With a model of ``tracon dial train`` it says which resource is contended. Needs
-    nothing of the provider.
+    It measures the tail latency of each worker from HAProxy's log, and sets weights through its
+    runtime API. With a model of ``tracon dial train`` it says which resource is contended. It
+    needs nothing from the provider.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--config', required=True, type=pathlib.Path, metavar='FILE',
-                            help='load balancer and workers (YAML)')
+                            help='configuration of load balancer and workers (YAML)')
         parser.add_argument('--dry-run', action='store_true',
-                            help='log which weights would be set, and set none')
+                            help='log the weights, but set none')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:

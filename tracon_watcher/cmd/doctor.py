@@ -10,16 +10,187 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``tracon doctor``: what is wrong with an installation, and the remedy."""
+"""``tracon doctor``: faults of an installation, each with its remedy."""
 
 from __future__ import annotations
 
 import argparse
 import logging
-from typing import Any
+import os
+import socket
+from typing import Any, Callable, Sequence
 import warnings
 
 from cliff import lister
+from oslo_config import cfg
+import oslo_messaging
+from oslo_messaging import opts as messaging_options
+
+from tracon_watcher.cmd import engine as engines
+from tracon_watcher.conf import decision_engine as watcher_options
+from tracon_watcher.conf import nova_filters as nova_options
+from tracon_watcher.contention import calibration
+from tracon_watcher.doctor import configuration
+from tracon_watcher.doctor.findings import Severity
+from tracon_watcher.doctor.findings import Unread
+from tracon_watcher import errors
+
+_RABBIT, _NOTIFICATIONS = 'oslo_messaging_rabbit', 'oslo_messaging_notifications'
+_PORT = 5672
+#: Those that decide what exchanges and queues are like, and how the broker is reached.
+_SHARED = ('rabbit_quorum_queue', 'rabbit_transient_quorum_queue', 'amqp_durable_queues',
+           'amqp_auto_delete', 'rabbit_stream_fanout', 'ssl')
+
+
+def _multiplier(name: str, default: float) -> cfg.FloatOpt:
+    return cfg.FloatOpt(f'{name}_weight_multiplier', default=default)
+
+
+MULTIPLIERS = [_multiplier(name, default) for name, default in (
+    ('ram', 1.0), ('cpu', 1.0), ('disk', 1.0), ('hypervisor_version', 1.0),
+    ('num_instances', 0.0), ('io_ops', -1.0), ('image_props', 0.0), ('pci', 1.0),
+    ('soft_affinity', 1.0), ('soft_anti_affinity', 1.0))]
+PENALTIES = [_multiplier(name, 1000000.0) for name in ('build_failure', 'cross_cell_move')]
+#: By group, options of Nova's that are read here. Nova need not be installed beside this command;
+#: where it is, a unit test compares them with its own.
+NOVA = {
+    'filter_scheduler': [
+        cfg.MultiStrOpt('available_filters', default=[configuration.ALL_FILTERS]),
+        cfg.ListOpt('enabled_filters', default=[
+            'ComputeFilter', 'ComputeCapabilitiesFilter', 'ImagePropertiesFilter',
+            'ServerGroupAntiAffinityFilter', 'ServerGroupAffinityFilter']),
+        cfg.ListOpt('weight_classes', default=[configuration.ALL_WEIGHERS]),
+        *MULTIPLIERS, *PENALTIES],
+    'notifications': [
+        cfg.StrOpt('notification_format', default='unversioned', deprecated_group='DEFAULT',
+                   choices=['both', 'versioned', 'unversioned']),
+        cfg.ListOpt('versioned_notifications_topics', default=[configuration.TOPIC])]}
+
+
+def read_nova(files: Sequence[str]) -> configuration.Nova | Unread:
+    """Return what nova-scheduler reads, by default where it finds its files."""
+    conf = cfg.ConfigOpts()
+    for group, options in NOVA.items():
+        conf.register_opts(options, group=group)
+    nova_options.register_opts(conf)
+    _register_messaging(conf)
+    conf.set_default('control_exchange', 'nova')
+    return _read(conf, 'nova', 'nova-scheduler', files, '--nova-config', _nova)
+
+
+def read_watcher(files: Sequence[str]) -> configuration.Plugin | Unread:
+    """Return what watcher-decision-engine reads, by default where it finds its files."""
+    conf = cfg.ConfigOpts()
+    watcher_options.register_opts(conf)
+    _register_messaging(conf)
+    return _read(conf, 'watcher', 'watcher-decision-engine', files, '--watcher-config', _plugin)
+
+
+def read_engine(files: Sequence[str]) -> tuple[configuration.Engine | Unread, cfg.ConfigOpts]:
+    """Return what tracon-engine reads, by default where it finds its files, and all its options.
+    """
+    conf = cfg.ConfigOpts()
+    engines.register_opts(conf)
+    _register_messaging(conf)
+    return _read(conf, 'tracon', 'tracon-engine', files, '--config-file', _engine), conf
+
+
+def there(files: Sequence[str]) -> bool:
+    """Return whether there is a tracon.conf, readable or not."""
+    return bool(files or cfg.find_config_files(project='tracon', prog='tracon-engine'))
+
+
+def _register_messaging(conf: cfg.ConfigOpts) -> None:
+    for group, options in messaging_options.list_opts():
+        conf.register_opts(options, group=group)
+
+
+def _read(conf: cfg.ConfigOpts, project: str, program: str, files: Sequence[str], option: str,
+          build: Callable[[cfg.ConfigOpts], Any]) -> Any:
+    named = ', '.join(files) or f'{project}.conf'
+    try:
+        conf([], project=project, prog=program, default_config_files=list(files) or None)
+        if not conf.config_file:
+            return Unread(f'there is no {project}.conf in ~/.{project}, ~, /etc/{project} or /etc',
+                          f'run this where {program} runs, or name the file with {option}')
+        return build(conf)
+    except (cfg.ConfigFilesPermissionDeniedError, cfg.ConfigFilesNotFoundError) as error:
+        return Unread(f'{named} cannot be read: {_line(error)}',
+                      f'run this as root, or name the file with {option}')
+    except (cfg.Error, ValueError, errors.TraconError) as error:
+        return Unread(f'{named}: {_line(error)}: {program} does not start with it, or ignores it',
+                      'correct the value that is named', Severity.ERROR)
+
+
+def _line(error: Exception) -> str:
+    return ' '.join(str(error).split())
+
+
+def _nova(conf: cfg.ConfigOpts) -> configuration.Nova:
+    scheduler = conf.filter_scheduler
+
+    def values(options: Sequence[cfg.Opt]) -> dict[str, float]:
+        return {one.dest: scheduler[one.dest] for one in options}
+
+    return configuration.Nova(
+        tuple(scheduler.enabled_filters), tuple(scheduler.available_filters),
+        tuple(scheduler.weight_classes), values(MULTIPLIERS), values(PENALTIES),
+        conf.tracon.mode, conf.tracon.on_all_refused, conf.tracon.weight_multiplier,
+        _plugin(conf), conf.notifications.notification_format,
+        tuple(conf[_NOTIFICATIONS].driver),
+        tuple(conf.notifications.versioned_notifications_topics), conf.control_exchange,
+        _broker_options(conf, conf[_NOTIFICATIONS].transport_url))
+
+
+def _plugin(conf: cfg.ConfigOpts) -> configuration.Plugin:
+    stated = conf.tracon
+    return configuration.Plugin(
+        stated.snapshot_source, stated.snapshot_file, _broker_options(conf, stated.transport_url),
+        os.path.exists(stated.snapshot_file) if stated.snapshot_source == 'file' else None,
+        _shared(conf))
+
+
+def _engine(conf: cfg.ConfigOpts) -> configuration.Engine:
+    stated, wrong = conf.engine, None
+    if stated.calibration_file is not None:
+        try:
+            calibration.load(stated.calibration_file)
+        except errors.TraconError as error:
+            wrong = str(error)
+    return configuration.Engine(
+        stated.polling_interval_seconds, stated.maximum_age_seconds,
+        conf.gnocchi.granularity_seconds if stated.telemetry == 'gnocchi' else None, wrong,
+        stated.notifications, stated.nova_exchange, _broker_options(conf, None),
+        _broker_options(conf, conf[_NOTIFICATIONS].transport_url), _shared(conf))
+
+
+def _shared(conf: cfg.ConfigOpts) -> dict[str, Any]:
+    return {name: conf[_RABBIT][name] for name in _SHARED}
+
+
+def _broker_options(conf: cfg.ConfigOpts, url: str | None) -> configuration.Broker:
+    """Return the broker of a URL, None for ``transport_url`` of ``[DEFAULT]``."""
+    try:
+        parsed = oslo_messaging.TransportURL.parse(conf, url)
+    except (oslo_messaging.InvalidTransportURL, ValueError):
+        # It holds a password, so neither it nor the text of the error is shown.
+        raise errors.InvalidOption('transport_url', '(not shown)', 'expected a URL such as '
+                                   'rabbit://user:password@host:5672/') from None
+    pairs = [(one.hostname or 'localhost', one.port or _PORT) for one in parsed.hosts] or [
+        ('localhost', _PORT)]
+    virtual_host = parsed.virtual_host or '/'
+    return configuration.Broker(
+        parsed.transport, ','.join(f'{host}:{port}' for host, port in pairs) + f' {virtual_host}',
+        frozenset(f'{address}:{port}' for host, port in pairs for address in _addresses(host)),
+        virtual_host)
+
+
+def _addresses(host: str) -> set[str]:
+    try:
+        return {str(found[4][0]) for found in socket.getaddrinfo(host, None)}
+    except (OSError, UnicodeError):
+        return {host}
+
 
 _COLUMNS = ('Severity', 'Subject', 'Finding', 'Remedy')
 # Extras of what runs on a controller; '' is what every host needs.
@@ -32,12 +203,12 @@ _QUIET = ('alembic', 'keystoneauth', 'openstack', 'oslo_config', 'oslo_db', 'osl
 
 
 class Doctor(lister.Lister):
-    """Tell what is wrong with an installation, each finding with its remedy.
+    """Check an installation, and report each fault with its remedy.
 
-    Run it as root on a controller, where nova.conf, watcher.conf and tracon.conf are. Nothing is
-    changed. Severity is "error" for what switches the product or a part of it off, "warning", or
-    "unknown" for a check that could not be made. Exit status 0: nothing was found; 1: warnings or
-    unknown; 2: errors.
+    Run it as root on a controller, where nova.conf, watcher.conf and tracon.conf are. It changes
+    nothing. Severity is "error" if the product or a part of it is switched off, "warning", or
+    "unknown" if a check could not run. Exit status 0: no findings; 1: warnings or unknown; 2:
+    errors.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -48,8 +219,8 @@ class Doctor(lister.Lister):
                 ('--config-file', 'tracon-engine', 'tracon')):
             parser.add_argument(
                 option, action='append', default=[], metavar='FILE',
-                help=f'configuration of {service}; may be repeated (default: {project}.conf in '
-                     f'~/.{project}, ~, /etc/{project} or /etc, as for the service)')
+                help=f'configuration file of {service}; may be repeated (default: {project}.conf '
+                     f'in ~/.{project}, ~, /etc/{project} or /etc, as for the service)')
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
@@ -77,13 +248,12 @@ class Doctor(lister.Lister):
                           for one in found]
 
     def _facts(self, parsed_args: argparse.Namespace) -> Any:
-        from tracon_watcher.cmd import doctor_files
         from tracon_watcher.doctor import checks
         from tracon_watcher.doctor import findings
         from tracon_watcher.doctor import services
 
-        engine, conf = doctor_files.read_engine(parsed_args.config_file)
-        watcher: Any = doctor_files.read_watcher(parsed_args.watcher_config)
+        engine, conf = read_engine(parsed_args.config_file)
+        watcher: Any = read_watcher(parsed_args.watcher_config)
         asked: dict[str, Any]
         if isinstance(engine, findings.Unread):
             asked = {**services.unasked(engine),
@@ -100,8 +270,8 @@ class Doctor(lister.Lister):
             watcher = None
         return checks.Facts(**{
             **asked, 'engine': engine, 'watcher': watcher,
-            'nova': doctor_files.read_nova(parsed_args.nova_config),
-            'engine_there': doctor_files.there(parsed_args.config_file),
+            'nova': read_nova(parsed_args.nova_config),
+            'engine_there': there(parsed_args.config_file),
             'unfit_packages': services.tried(unfit_packages)})
 
 
@@ -131,7 +301,7 @@ def _asked(conf: Any) -> dict[str, Any]:
     from openstack import connection
 
     from tracon_watcher.cmd import engine as engines
-    from tracon_watcher.cmd import engine_telemetry
+    from tracon_watcher.cmd import engine
     from tracon_watcher.doctor import services
     from tracon_watcher.telemetry import rest
 
@@ -148,15 +318,15 @@ def _asked(conf: Any) -> dict[str, Any]:
         made.region_name, interface, kind,
         rest.plain(wanted.url, wanted.username, wanted.password, wanted.ca_file or True)
         if kind == 'prometheus' else None,
-        engine_telemetry.reader(conf, session, made.region_name, interface),
+        engine.telemetry_reader(conf, session, made.region_name, interface),
         f'{scheme}://{"127.0.0.1" if host == "0.0.0.0" else host}:{conf.api.port}',
         conf.engine.polling_interval_seconds))
 
 
 def _database(conf: Any) -> None:
-    from tracon_watcher.cmd import database as configured
+    from tracon_watcher.cmd import database
 
-    configured.inspect(configured.connect(conf))
+    database.inspect(database.connect(conf))
 
 
 def _broker(conf: Any) -> None:

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``tracon-engine``: puts the engine together from its configuration, and runs it."""
+"""``tracon-engine``: builds the engine, its API and its telemetry from the configuration."""
 
 from __future__ import annotations
 
@@ -21,44 +21,194 @@ import socket
 import sys
 import threading
 import time
-from typing import Any
+from typing import Any, Mapping, Sequence
 import uuid
 
+from keystoneauth1 import adapter
 from keystoneauth1 import loading
 from openstack import connection
 from oslo_config import cfg
 from oslo_log import log as logging
+import prometheus_client
 
-from tracon_watcher.cmd import database as databases
-from tracon_watcher.cmd import engine_api
-from tracon_watcher.cmd import engine_telemetry
+from tracon_watcher.api import application
+from tracon_watcher.api import faults
+from tracon_watcher.api import server
+from tracon_watcher.cmd import database
 from tracon_watcher.conf import api as api_options
 from tracon_watcher.conf import engine as options
 from tracon_watcher.conf import telemetry as telemetry_options
-from tracon_watcher.contention import calibration_document
-from tracon_watcher.contention import demands
-from tracon_watcher.engine import activity
-from tracon_watcher.engine import aftermath
+from tracon_watcher.contention import calibration
+from tracon_watcher.contention import profile_tracker
 from tracon_watcher.engine import collector
 from tracon_watcher.engine import engine as engines
+from tracon_watcher.engine import inventory_cache
 from tracon_watcher.engine import leadership
-from tracon_watcher.engine import notifications
+from tracon_watcher.engine import listener
+from tracon_watcher.engine import metrics
+from tracon_watcher.engine import migration_tracker
+from tracon_watcher.engine import periodic_task
 from tracon_watcher.engine import probes
-from tracon_watcher.engine import residency
 from tracon_watcher.engine import state
 from tracon_watcher.engine.storage import decisions
-from tracon_watcher.engine.storage import storage as storages
+from tracon_watcher.engine.storage import errors as storage_errors
+from tracon_watcher.engine.storage import moves
+from tracon_watcher.engine.storage import outcomes
+from tracon_watcher.engine.storage import records
+from tracon_watcher.engine.storage import repository as storages
 from tracon_watcher import errors
 from tracon_watcher.inventory import cloud
 from tracon_watcher.inventory import volume_limits
 from tracon_watcher.messaging import nova
 from tracon_watcher.messaging import protocol
 from tracon_watcher.messaging import publisher
-from tracon_watcher.messaging import standby
+from tracon_watcher.messaging import subscriber
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import limits
+from tracon_watcher.telemetry import gnocchi
+from tracon_watcher.telemetry import prometheus
+from tracon_watcher.telemetry import rest
+
+_AETOS = 'metric-storage'
+
+
+def telemetry_reader(conf: cfg.ConfigOpts, session: Any, region: str | None,
+                     interface: str) -> gnocchi.GnocchiReader | prometheus.PrometheusReader:
+    """Return the reader.
+
+    :param session: of keystoneauth1
+    """
+    if conf.engine.telemetry == 'gnocchi':
+        wanted = conf.gnocchi
+        return gnocchi.GnocchiReader(
+            rest.Service(_found(session, 'metric', region, interface), 'Gnocchi'),
+            gnocchi.Settings(
+                granularity=wanted.granularity_seconds or conf.engine.polling_interval_seconds,
+                page=wanted.page, requests_at_once=wanted.requests_at_once,
+                seconds=wanted.round_seconds))
+    wanted = conf.prometheus
+    way = (_found(session, _AETOS, region, interface) if wanted.url is None else
+           rest.plain(wanted.url, wanted.username, wanted.password, wanted.ca_file or True))
+    return prometheus.PrometheusReader(
+        rest.Service(way, 'Aetos' if wanted.url is None else 'Prometheus'),
+        prometheus.Settings(prefix=wanted.prefix, label=wanted.label, only=wanted.only,
+                            scrape_seconds=wanted.scrape_seconds, seconds=wanted.round_seconds))
+
+
+def _found(session: Any, service_type: str, region: str | None,
+           interface: str) -> adapter.Adapter:
+    return adapter.Adapter(session, service_type=service_type, region_name=region,
+                           interface=interface)
+
 
 LOG = logging.getLogger(__name__)
+_LATEST = 10
+# Polling intervals without a view of which it is not known what VMs suffered.
+_GAP = 3
+
+
+class Records:
+    """Finds recorded decisions, and what audits told and recommended, for the API."""
+
+    def __init__(self, storage: storages.Storage) -> None:
+        self._storage = storage
+
+    def find(self, request_or_vm: str) -> Sequence[Mapping[str, Any]]:
+        """Return those of a request, or else of a VM, the latest first.
+
+        :raises tracon_watcher.api.faults.Unavailable: while the database cannot be asked
+        """
+        decisions = self._storage.decisions
+        try:
+            found = (decisions.find(request=request_or_vm, limit=_LATEST)
+                     or decisions.find(vm=request_or_vm, limit=_LATEST))
+        except storage_errors.StorageFailed as error:
+            LOG.warning('Decisions on %s were asked for and cannot be read: %s', request_or_vm,
+                        error)
+            raise faults.Unavailable('The database of decisions cannot be read now.') from None
+        return [{**one.document, 'chosen': one.chosen} for one in found]
+
+    def moves(self, wanted: Mapping[str, str | None], marker: str | None,
+              limit: int) -> Sequence[Mapping[str, Any]] | None:
+        """Return moves that audits recommended, with their outcomes, the latest first.
+
+        :raises tracon_watcher.api.faults.Unavailable: while the database cannot be asked
+        """
+        try:
+            before = None if marker is None else self._storage.moves.get(marker)
+            if marker is not None and before is None:
+                return None
+            found = self._storage.moves.find(**wanted, before=before, limit=limit)
+            measured = self._storage.outcomes.of_moves([one.id for one in found])
+        except storage_errors.StorageFailed as error:
+            LOG.warning('Moves were asked for and cannot be read: %s', error)
+            raise faults.Unavailable('The database of moves cannot be read now.') from None
+        return [_document(one, measured.get(one.id, ())) for one in found]
+
+    def breaches(self, vms: Sequence[str], now: float) -> Mapping[str, float] | None:
+        """Return for how many seconds of this month VMs were in breach; None: not known."""
+        try:
+            return self._storage.breaches.seconds(vms, now)
+        except storage_errors.StorageFailed as error:
+            LOG.warning('For how long VMs were in breach cannot be read: %s', error)
+            return None
+
+    def audit(self, uuid: str | None) -> Mapping[str, Any] | None:
+        """Return what an audit told last, or the latest one; None: nothing.
+
+        :raises tracon_watcher.api.faults.Unavailable: while the database cannot be asked
+        """
+        try:
+            return self._storage.audits.get(uuid)
+        except storage_errors.StorageFailed as error:
+            LOG.warning('What audits told was asked for and cannot be read: %s', error)
+            raise faults.Unavailable('The database of audits cannot be read now.') from None
+
+
+def _document(move: moves.MoveRecord, measured: Sequence[outcomes.Outcome]) -> dict[str, Any]:
+    relieved = {one.vm for one in move.relieved}
+    return {
+        'id': move.id, 'vm': move.own.vm, 'audit': move.audit,
+        **{name: getattr(move, name) for name in (
+            'source', 'destination', 'state', 'reason', 'decided_at', 'started_at', 'ended_at')},
+        'changes': [{**one, 'relieved': one['vm'] in relieved} for one in move.changes],
+        'outcomes': [{name: getattr(one, name) for name in (
+            'delay', 'due_at', 'measured_at', 'verdict', 'predicted', 'measured', 'slowdowns')}
+            for one in measured]}
+
+
+def api_servers(conf: cfg.ConfigOpts, engine: engines.Engine,
+                storage: storages.Storage,
+                after: migration_tracker.MigrationTracker) -> list[server.HTTPServer]:
+    """Return what is to be started beside the engine."""
+    registry = prometheus_client.CollectorRegistry()
+    registry.register(metrics.EngineCollector(engine, after, lambda: _published(engine)))
+    built = application.build(
+        lambda: engine.view, Records(storage), conf,
+        {name: one.works for name, one in engine.activities.items()},
+        registry, conf.api.max_limit)
+    counting = records.Clock(storage.breaches, _GAP * conf.engine.polling_interval_seconds)
+
+    def after_view() -> None:
+        # What every list needs is worked out before anybody waits for it.
+        state = built.state.prepare()
+        if state is not None:
+            counting.take(state.view.epoch, state.in_breach(), state.now)
+
+    engine.after_view = after_view
+    found = [server.HTTPServer(built.application, conf.api.host, conf.api.port, conf.api.threads,
+                               certificate=conf.api.certificate_file, key=conf.api.key_file)]
+    if conf.api.metrics_port:
+        found.append(server.HTTPServer(built.metrics, conf.api.metrics_host, conf.api.metrics_port,
+                                       2))
+    return found
+
+
+def _published(engine: engines.Engine) -> Mapping[str, int]:
+    publisher = engine.publisher
+    return {} if publisher is None else publisher.statistics()
+
+
 #: The user whom the engine asks Nova, Cinder and Gnocchi as.
 AUTH = 'service_auth'
 #: Seconds that Nova, Cinder and Gnocchi have to answer; keystoneauth would wait for good. Nova
@@ -72,7 +222,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     logging.register_options(conf)
     # It tells of each look at a schema.
     logging.set_defaults(default_log_levels=logging.get_default_log_levels() + ['alembic=WARN'])
-    databases.register_opts(conf)
+    database.register_opts(conf)
     options.register_opts(conf)
     telemetry_options.register_opts(conf)
     api_options.register_opts(conf)
@@ -98,9 +248,9 @@ def main(argv: list[str] | None = None) -> int:
     conf = cfg.CONF
     register_opts(conf)
     try:
-        conf(sys.argv[1:] if argv is None else argv, project=databases.PROJECT)
+        conf(sys.argv[1:] if argv is None else argv, project=database.PROJECT)
         logging.setup(conf, 'tracon')
-        databases.look_at(conf, 'database', *(group.name for group in (
+        database.look_at(conf, 'database', *(group.name for group in (
             options.GROUP, telemetry_options.GNOCCHI, telemetry_options.PROMETHEUS,
             api_options.GROUP)))
         return run(conf)
@@ -115,13 +265,13 @@ def run(conf: cfg.ConfigOpts) -> int:
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_unused: ended.set())
-    storage = storages.Storage.open(conf.database.connection, **databases.engine_options(conf))
+    storage = storages.Storage.open(conf.database.connection, **database.engine_options(conf))
     engine, after = build(conf, storage)
-    servers = engine_api.servers(conf, engine, storage, after)
+    servers = api_servers(conf, engine, storage, after)
     for one in servers:
         one.start()
-    cleaning = activity.Activity(
-        'Deleting old records', lambda: storage.purge(databases.keep(conf), time.time()), _HOUR)
+    cleaning = periodic_task.PeriodicTask(
+        'Deleting old records', lambda: storage.purge(database.keep(conf), time.time()), _HOUR)
     engine.start()
     cleaning.start()
     LOG.info('The engine has started')
@@ -138,7 +288,7 @@ def run(conf: cfg.ConfigOpts) -> int:
 
 
 def build(conf: cfg.ConfigOpts,
-          storage: storages.Storage) -> tuple[engines.Engine, aftermath.Aftermath]:
+          storage: storages.Storage) -> tuple[engines.Engine, migration_tracker.MigrationTracker]:
     """Return the engine that is configured, and who looks after the moves."""
     wanted = conf[options.GROUP.name]
     name = wanted.host or socket.gethostname()
@@ -147,21 +297,21 @@ def build(conf: cfg.ConfigOpts,
     interface = (asked.valid_interfaces or ['internal'])[0]
     sdk = connection.Connection(session=session, region_name=asked.region_name,
                                 interface=interface)
-    reader = engine_telemetry.reader(conf, session, asked.region_name, interface)
+    reader = telemetry_reader(conf, session, asked.region_name, interface)
     engine: engines.Engine
     lead = leadership.Leadership(
         # A process is not to be taken for an earlier one of the same name.
         storage.lease, f'{name}-{uuid.uuid4()}', wanted.lease_seconds)
-    after = aftermath.Aftermath(storage, lambda: engine.view, lead.term)
-    residents = residency.Residency(after.moved)
+    after = migration_tracker.MigrationTracker(storage, lambda: engine.view, lead.term)
+    residents = inventory_cache.InventoryCache(after.moved)
 
     # An engine with a file that cannot be used ends here rather than when it takes the lead.
-    calibrated = (calibration_document.packaged() if wanted.calibration_file is None
-                  else calibration_document.load(wanted.calibration_file))
+    calibrated = (calibration.packaged() if wanted.calibration_file is None
+                  else calibration.load(wanted.calibration_file))
 
     def make_collector() -> collector.Collector:
-        learnt = demands.Demands(calibrated, wanted.window_seconds,
-                                 expiry=wanted.maximum_age_seconds)
+        learnt = profile_tracker.ProfileTracker(calibrated, wanted.window_seconds,
+                                                expiry=wanted.maximum_age_seconds)
         return collector.Collector(reader, learnt, wanted.polling_interval_seconds,
                                    wanted.window_seconds, wanted.maximum_age_seconds)
 
@@ -179,17 +329,17 @@ def build(conf: cfg.ConfigOpts,
 
     def make_listener() -> Any:
         return nova.Listener(
-            conf, notifications.Endpoint(residents, lambda event, error: LOG.warning(
+            conf, listener.Endpoint(residents, lambda event, error: LOG.warning(
                 'Notification %s cannot be read (%s); the cloud is listed instead', event,
                 error)), wanted.nova_exchange)
 
     of_volumes = volume_limits.VolumeLimits()
-    parts = engines.Parts(
+    parts = engines.Components(
         lead, storage.lease, storage.learnt,
         lambda: cloud.collect(sdk, volume_limits=of_volumes), residents, make_collector,
         make_publisher,
         make_listener if wanted.notifications else None,
-        lambda: standby.Standby(protocol.connector(conf), name),
+        lambda: subscriber.Standby(protocol.connector(conf), name),
         lambda uuid, known: cloud.volumes_of(sdk, uuid, known),
         probes.Probes(reader, wanted.maximum_age_seconds) if wanted.probes else None)
     engine = engines.Engine(parts, engines.Settings(
@@ -199,7 +349,7 @@ def build(conf: cfg.ConfigOpts,
         state.Defaults(wanted.default_host_type, wanted.default_storage, limits.Limits(
             math.inf if wanted.max_slowdown is None else wanted.max_slowdown,
             0.0 if wanted.min_iops_ratio is None else wanted.min_iops_ratio))))
-    engine.activities['measure'] = activity.Activity(
+    engine.activities['measure'] = periodic_task.PeriodicTask(
         'Measuring what moves have brought', after.measure, _MINUTE)
     return engine, after
 

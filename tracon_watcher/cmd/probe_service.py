@@ -26,8 +26,8 @@ from oslo_log import log as logging
 from tracon_watcher.conf import probe as options
 from tracon_watcher import errors
 from tracon_watcher.probe import answers
-from tracon_watcher.probe import baselines
 from tracon_watcher.probe import controller
+from tracon_watcher.probe import detection
 from tracon_watcher.probe import generator
 
 LOG = logging.getLogger(__name__)
@@ -55,14 +55,15 @@ async def run(conf: cfg.ConfigOpts) -> int:
     """
     wanted = conf[options.GROUP.name]
     secret = answers.read_secret(pathlib.Path(wanted.secret_file))
-    known = baselines.load(wanted.baselines_file)
+    known = detection.load(wanted.baselines_file)
     sensors = controller.File(wanted.sensors_file)
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     async with generator.session() as client:
-        one = controller.Controller(client, secret, sensors, known, wanted.interval_seconds,
-                                    wanted.deadline_seconds, at_once=wanted.at_once)
+        one = controller.ManagementController(client, secret, sensors, known,
+                                              wanted.interval_seconds,
+                                              wanted.deadline_seconds, at_once=wanted.at_once)
         runner = web.AppRunner(application(one), access_log=None)
         await runner.setup()
         await web.TCPSite(runner, str(wanted.listen_host), wanted.listen_port).start()
@@ -79,7 +80,7 @@ async def run(conf: cfg.ConfigOpts) -> int:
     return 0
 
 
-def application(one: controller.Controller) -> web.Application:
+def application(one: controller.ManagementController) -> web.Application:
     """Return what answers GET /v1/states."""
     async def states(request: web.Request) -> web.Response:
         return web.json_response(one.states())

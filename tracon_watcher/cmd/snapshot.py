@@ -35,11 +35,13 @@ class Build(command.Command):
                             help=f'table with columns {", ".join(table.REQUIRED)} and optionally '
                             f'{", ".join(table.OPTIONAL)}')
         parser.add_argument('--output', required=True, metavar='FILE',
-                            help='the snapshot; [tracon] snapshot_file of nova.conf names it')
-        parser.add_argument('--host-type', help='of hosts for which the table names none')
+                            help='snapshot file to write; [tracon] snapshot_file of nova.conf '
+                                 'names it')
+        parser.add_argument('--host-type', help='type of hosts without a type in the table')
         parser.add_argument('--maximum-age', type=numerals.number(1, 2592000), default=900.0,
                             metavar='SECONDS',
-                            help='after which a host counts as unknown (default: %(default)s)')
+                            help='age of its data after which a host is unknown (default: '
+                                 '%(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -55,7 +57,7 @@ class Build(command.Command):
 
 
 class Check(lister.Lister):
-    """Read a snapshot and show for each host what its VMs suffer now, as predicted."""
+    """Read a snapshot and show for each host the predicted slowdown of its VMs now."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -65,8 +67,8 @@ class Check(lister.Lister):
     def take_action(self, parsed_args: argparse.Namespace):  # type: ignore[no-untyped-def]
         read = snapshot.read(parsed_args.file)
         assessor = assessment.Assessor(read.cluster, read.settings())
-        slow, ratio = (np.exp(sign * exponent)
-                       for sign, exponent in zip((1, -1), assessor.exponents()))
+        slow, ratio = (np.exp(sign * log_response)
+                       for sign, log_response in zip((1, -1), assessor.log_responses()))
         breached = assessor.breaches()
         stale = assessor.stale(time.time())
         rows = []

@@ -18,44 +18,44 @@ from tracon_watcher.conf import numbers
 
 GROUP = cfg.OptGroup(
     'api', title='The API of the engine',
-    help='What "openstack interference" asks, and what Prometheus scrapes. Tokens are checked as '
-         '[keystone_authtoken] says, rights as policy.yaml says ([oslo_policy]).')
+    help='API for "openstack interference" and metrics for Prometheus. [keystone_authtoken] '
+         'configures the validation of tokens, policy.yaml ([oslo_policy]) the permissions.')
 
 ADDRESS = [
     cfg.HostAddressOpt(
         'host', default='127.0.0.1',
-        help='Address on which the API answers. Only this machine by default: put a TLS proxy in '
-             'front of it, or name the address of the network of OpenStack\'s internal '
-             'endpoints.'),
+        help='Address on which the API listens. By default it is reachable only from this '
+             'machine: put a TLS proxy in front of it, or set an address in the network of '
+             'OpenStack\'s internal endpoints.'),
     cfg.PortOpt(
         'port', default=9790,
-        help='Port on which the API answers; it is the one in the endpoints of the service '
-             '"interference" in Keystone.'),
+        help='Port on which the API listens, as in the endpoints of the service "interference" in '
+             'Keystone.'),
     cfg.StrOpt(
         'certificate_file',
         help='Certificate, with its chain, in PEM. Set it to serve TLS without a proxy.'),
     cfg.StrOpt(
         'key_file',
-        help='Private key of the certificate, in PEM; the user of tracon-engine alone must be '
-             'able to read it.'),
+        help='Private key of the certificate, in PEM. Only the user of tracon-engine may read '
+             'it.'),
     numbers.IntOpt(
         'threads', 'requests', default=10, min=1, max=200,
-        help='Requests that are answered at the same time. Raise it when dashboards ask very '
-             'often; each takes a moment of the engine\'s processor time.'),
+        help='Requests that are answered at the same time. Raise it if dashboards ask very often; '
+             'each request takes some processor time of the engine.'),
     numbers.IntOpt(
         'max_limit', 'entries', default=1000, min=1, max=100000,
-        help='Entries in one page of a list at most; clients ask for the next page by '
+        help='Largest number of entries in one page of a list; clients request the next page '
              'themselves.'),
 ]
 
 METRICS = [
     cfg.HostAddressOpt(
         'metrics_host', default='127.0.0.1',
-        help='Address on which GET /metrics answers, without a token. It tells of the whole '
-             'cloud, though of no VM by name: name an address that only Prometheus reaches.'),
+        help='Address on which GET /metrics answers, without a token. The metrics describe the '
+             'whole cloud, but name no VM: set an address that only Prometheus reaches.'),
     cfg.PortOpt(
         'metrics_port', default=9791,
-        help='Port on which GET /metrics answers; 0: no metrics are served.'),
+        help='Port on which GET /metrics answers. 0: no metrics are served.'),
 ]
 
 

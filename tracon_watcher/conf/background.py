@@ -18,19 +18,19 @@ from tracon_watcher.conf import numbers
 
 GROUP = cfg.OptGroup(
     'background', title='Background work',
-    help='Used by tracon-background, on each compute host that has background work.')
+    help='Read by tracon-background, on each compute host with background work.')
 
 GROUPS = [
     cfg.ListOpt(
         'groups', default=[],
         help='Control groups with background work and nothing else, the most important first, as '
-             'paths below where control groups are mounted, such as background.slice. They need '
+             'paths below the mount point of control groups, such as background.slice. They need '
              'not exist yet.'),
     cfg.StrOpt(
-        'cgroup_root', default='/sys/fs/cgroup', help='Where control groups are mounted.'),
+        'cgroup_root', default='/sys/fs/cgroup', help='Mount point of control groups.'),
     cfg.StrOpt(
         'libvirt_uri', default='qemu:///system',
-        help='libvirt, whose domains are protected. It is opened for reading.'),
+        help='URI of the libvirt whose domains are protected. The connection is read-only.'),
     cfg.BoolOpt(
         'dry_run', default=False,
         help='Decide, log and count, but write no limit. Set it first.'),
@@ -39,36 +39,38 @@ GROUPS = [
 LIMITS = [
     cfg.StrOpt(
         'cpus',
-        help='Cores that background work may use at most, such as 4-7,9. Unset: all. Those that a '
-             'VM is pinned to are taken away in any case.'),
+        help='Cores that background work may use at most, such as 4-7,9. Unset: all. Cores to '
+             'which a VM is pinned are excluded in any case.'),
     cfg.StrOpt(
         'memory_action', default='pause', choices=[
             ('pause', 'all groups are paused; nothing is lost, and no memory is released'),
             ('kill', 'the tasks of the least important groups are killed, until the others fit')],
-        help='What is done at once when what the groups use does not fit beside the VMs.'),
+        help='Action when the memory of the groups does not fit beside the VMs.'),
     cfg.StrOpt(
-        'network_device', help='Interface that background work sends through. Unset: what it '
-                               'sends is not limited.'),
+        'network_device',
+        help='Interface through which background work sends. Unset: its traffic is not limited.'),
     cfg.StrOpt(
         'network_parent', default='root',
-        help='Class of the interface\'s queueing discipline that its traffic is in, such as 1:20. '
-             '"root" where the interface is its alone.'),
+        help='Class of the interface\'s queueing discipline that has the traffic of background '
+             'work, such as 1:20. "root" if only background work uses the interface.'),
     numbers.FloatOpt(
         'network_capacity', 'Mbit/s', min=0.1, max=1e7,
-        help='What the VMs and background work can send together. Needed with network_device.'),
+        help='Capacity that the VMs and background work share for sending. Required with '
+             'network_device.'),
     cfg.StrOpt(
-        'disk_device', help='Block device, not a partition, that background work and the VMs\' '
-                            'disks share, such as /dev/nvme0n1. Unset: it is not limited.'),
+        'disk_device',
+        help='Block device, not a partition, that background work and the VMs\' disks share, such '
+             'as /dev/nvme0n1. Unset: disk use is not limited.'),
     numbers.FloatOpt(
         'disk_capacity', 'MB/s', min=0.1, max=1e7,
-        help='What the device reads and writes. With disk_device, set this, disk_requests or '
-             'both.'),
+        help='Throughput of the device for reads and writes. With disk_device, set this, '
+             'disk_requests or both.'),
     numbers.FloatOpt(
         'disk_requests', 'requests a second', min=1.0, max=1e9,
-        help='Requests that the device serves, small and at random.'),
+        help='Small random requests that the device can serve.'),
     numbers.FloatOpt(
         'minimum_share', 'share', default=0.01, min=0.0001, max=1.0,
-        help='Share of each of these capacities that background work always has, and the least '
+        help='Share of each of these capacities that background work always has, and the smallest '
              'change of the VMs\' use that counts.'),
 ]
 
@@ -79,11 +81,11 @@ BANDS = [
     for option in (
         numbers.FloatOpt(
             f'{name}_factor', 'standard deviations', default=factor, min=0.01, max=10.0,
-            help=f'Width of the VMs\' band for {what}. A higher one is violated less often and '
-                 f'{"is felt later" if name == "processor" else "leaves less"}.'),
+            help=f'Width of the VMs\' band for {what}. A wider one is violated less often and '
+                 f'{"reacts later" if name == "processor" else "leaves less"}.'),
         numbers.IntOpt(
             f'{name}_window', 'seconds', default=window, min=2, max=3600,
-            help=f'Seconds that the VMs\' band for {what} is learnt over.'))]
+            help=f'Seconds over which the VMs\' band for {what} is learnt.'))]
 
 QUOTA = [
     numbers.FloatOpt(
@@ -91,16 +93,16 @@ QUOTA = [
         help='CPU quota of all groups while the VMs\' band is learnt.'),
     numbers.FloatOpt(
         'quota_increase', 'cores', default=0.1, min=0.01, max=1024.0,
-        help='What the quota grows by each second in which the VMs are within their band.'),
+        help='Increase of the quota in each second in which the VMs are within their band.'),
     numbers.FloatOpt(
         'quota_decrease', 'ratio', default=2.0, min=1.01, max=1000.0,
-        help='What the quota is divided by each second in which they are below.'),
+        help='Divisor of the quota in each second in which the VMs are below their band.'),
 ]
 
 METRICS = [
     cfg.HostAddressOpt(
         'listen_host', default='127.0.0.1', help='Address of the metrics for Prometheus.'),
-    cfg.PortOpt('listen_port', default=8642, help='Its port.'),
+    cfg.PortOpt('listen_port', default=8642, help='Port of the metrics for Prometheus.'),
 ]
 
 

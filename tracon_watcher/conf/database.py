@@ -23,13 +23,12 @@ RETENTION = [
     numbers.FloatOpt(
         'decisions_kept_days', 'days', default=14.0, min=0.0, max=36500.0,
         help='Days for which the decisions of nova-scheduler are kept, for "openstack '
-             'interference explain". They take by far the most room: lower it where VMs are '
-             'created by the ten thousand.'),
+             'interference explain". They take by far the most space: lower it if tens of '
+             'thousands of VMs are created.'),
     numbers.FloatOpt(
         'moves_kept_days', 'days', default=365.0, min=0.0, max=36500.0,
-        help='Days for which live migrations that were recommended are kept, with what was '
-             'predicted and measured of them. Keep it above the two days in which they are '
-             'measured.'),
+        help='Days for which recommended live migrations are kept, with their predictions and '
+             'measurements. Keep it above the two days in which they are measured.'),
 ]
 
 

@@ -25,40 +25,41 @@ MODES = ('off', 'advise', 'weigh', 'enforce')
 SNAPSHOT = [
     cfg.StrOpt(
         'snapshot_source', default='file', choices=[
-            ('file', 'snapshot_file, which somebody writes'),
+            ('file', 'snapshot_file'),
             ('engine', 'tracon-engine, through oslo.messaging')],
-        help='Where the snapshot of the cluster comes from. With "file", tracon-engine is not '
-             'needed, and it learns of no decision. Change it to "engine" when that runs.'),
+        help='Source of the snapshot of the cluster. With "file", tracon-engine is not needed, '
+             'and it records no decisions. Set it to "engine" if tracon-engine runs.'),
     cfg.StrOpt(
         'transport_url', secret=True, sample_default='rabbit://tracon:password@controller:5672/',
-        help='Message broker through which tracon-engine is reached, when snapshot_source is '
-             '"engine". Unset: transport_url of [DEFAULT]. Set it when tracon-engine uses another '
-             'broker, or another user on it. A connection of its own is made in either case.'),
+        help='Message broker of tracon-engine, for snapshot_source = engine. Unset: transport_url '
+             'of [DEFAULT]. Set it if tracon-engine uses another broker, or another user on it. A '
+             'separate connection is made in either case.'),
     numbers.FloatOpt(
         'engine_check_seconds', 'seconds', default=30.0, min=0.1, max=86400.0,
-        help='Seconds without news after which tracon-engine is asked whether there is a newer '
-             'snapshot, when snapshot_source is "engine". As a rule it announces each one; lower '
-             'this where such announcements get lost.'),
+        help='Seconds without news after which tracon-engine is asked for a newer snapshot, for '
+             'snapshot_source = engine. Usually the engine announces each one; lower this if '
+             'announcements get lost.'),
     cfg.StrOpt(
         'snapshot_file', default='/var/lib/tracon/snapshot.jsonl',
-        help='The snapshot of the cluster. It is read in the background whenever it changes; '
-             'without it, or while it cannot be used, hosts are chosen as if this extension were '
-             'not there. Change it when whatever writes the snapshot writes elsewhere. The nova '
+        help='File with the snapshot of the cluster. It is read in the background whenever it '
+             'changes. Without it, or while it cannot be used, hosts are chosen as without this '
+             'extension. Set it to the path of the program that writes the snapshot. The nova '
              'user must be able to read it.'),
     numbers.FloatOpt(
         'snapshot_refresh_seconds', 'seconds', default=5.0, min=0.1, max=86400.0,
-        help='Seconds between two looks at whether the snapshot file has changed. A look is one '
-             'stat(). Lower it when the file is written more often than that.'),
+        help='Seconds between two checks whether the snapshot file has changed. A check is one '
+             'stat(). Lower it if the file is written more often than that.'),
     numbers.FloatOpt(
         'initial_wait_seconds', 'seconds', default=2.0, min=0.0, max=30.0,
-        help='Seconds that the first request of each scheduler worker waits at most for the '
-             'snapshot to be loaded, and those that come meanwhile no longer than it. No later '
-             'request ever waits. 0: the requests until then are placed unjudged.'),
+        help='Longest time, in seconds, that the first request of each scheduler worker waits for '
+             'the snapshot. Requests that come meanwhile wait no longer than the first, and no '
+             'later request ever waits. 0: until the snapshot is loaded, requests are placed '
+             'without the judgement.'),
     numbers.FloatOpt(
         'maximum_age_seconds', 'seconds', min=1.0, max=2592000.0, mutable=True,
         help='Seconds after which the data of a host is stale, which makes the host unknown: '
-             'neither refused nor preferred. Unset: what the snapshot itself states. Lower it '
-             'where VMs change their behaviour quickly.'),
+             'neither refused nor preferred. Unset: the value in the snapshot. Lower it if VMs '
+             'change their behaviour quickly.'),
 ]
 
 POLICY = [
@@ -68,56 +69,57 @@ POLICY = [
             ('advise', 'log what would be refused, change nothing'),
             ('weigh', 'prefer hosts with less predicted harm, refuse none'),
             ('enforce', 'also refuse hosts on which a limit would be breached')],
-        help='What is done with the judgement of a host. The metadata tracon:mode of a host '
-             'aggregate takes precedence for its hosts; see the documentation for hosts in '
-             'several. Change it step by step, as trust grows.'),
+        help='Effect of the judgement of a host. The metadata tracon:mode of a host aggregate '
+             'takes precedence for its hosts; the documentation describes hosts in several '
+             'aggregates. Change it step by step, as trust grows.'),
     cfg.StrOpt(
         'on_all_refused', default='least_harm', mutable=True, choices=[
             ('least_harm', 'let all pass, and put the host with the least predicted harm first'),
             ('refuse', 'refuse all: the request fails with "No valid host"')],
-        help='What is done when every host that is left would be refused. Choose refuse only '
-             'where no VM is better than a slow one. least_harm needs the weigher.'),
+        help='Action when every remaining host would be refused. Choose refuse only if no VM is '
+             'better than a slow one. least_harm needs the weigher.'),
     numbers.FloatOpt(
         'confidence', 'probability', default=0.8, min=0.5, max=0.975, mutable=True,
         help='Probability of the one-sided bound that must cross a limit before a host is '
-             'refused. Raise it when too much is refused on weak evidence.'),
+             'refused. Raise it if hosts are refused on weak evidence.'),
     numbers.FloatOpt(
         'margin', 'share', default=0.05, min=0.0, max=10.0, mutable=True,
-        help='Share by which a VM that breaches its limit already must get slower before this '
-             'counts against a host; 0.05 is 5 %. Raise it when crowded hosts are refused for '
-             'newcomers that hardly matter.'),
+        help='Share by which a VM that already breaches its limit must get slower before this '
+             'counts against a host; 0.05 is 5 %. Raise it if crowded hosts are refused for '
+             'newcomers with little effect.'),
     numbers.FloatOpt(
         'max_slowdown', 'ratio', min=1.0, max=1000.0, mutable=True,
-        help='Largest slowdown that a new VM tolerates when neither its flavor nor an aggregate '
-             'states tracon:max_slowdown; 1.5 means half as long again as alone. Unset: none.'),
+        help='Largest slowdown that a new VM tolerates if neither its flavor nor an aggregate '
+             'states tracon:max_slowdown; 1.5 is one and a half times as long as alone. Unset: '
+             'none.'),
     numbers.FloatOpt(
         'min_iops_ratio', 'ratio', min=0.001, max=1.0, mutable=True,
-        help='Smallest share of its I/O operations per second alone that a new VM tolerates when '
+        help='Smallest share of its I/O operations per second alone that a new VM tolerates if '
              'neither its flavor nor an aggregate states tracon:min_iops_ratio. Unset: none.'),
     numbers.FloatOpt(
         'weight_multiplier', 'factor', default=40.0, min=0.0, max=1000000.0, mutable=True,
-        help='Multiplier of the interference weigher. Its weight falls by 1/2 when a limit would '
-             'be breached, and with the harm, from 1/2 for none to 1/4 for harm that adds up to '
+        help='Multiplier of the interference weigher. The weight falls by 1/2 if a limit would be '
+             'breached, and with the harm, from 1/2 for none to 1/4 for harm that adds up to '
              'about four VMs made twice as slow. With the default, one VM made twice as slow '
              'outweighs full differences in free RAM, CPU and disk together. One VM made 17 % '
              'slower outweighs a soft server group, whose weigher has a multiplier of 1 in Nova: '
              'set [filter_scheduler] soft_affinity_weight_multiplier and '
-             'soft_anti_affinity_weight_multiplier to the same number as this option; half of '
-             'it leaves groups in force unless a limit would be breached. Lower this option '
-             'to let free room count for more; 0 switches the weigher off.'),
+             'soft_anti_affinity_weight_multiplier to the same number as this option; with half '
+             'of it, groups hold unless a limit would be breached. Lower this option to give free '
+             'room more weight; 0 switches the weigher off.'),
 ]
 
 PENDING = [
     numbers.FloatOpt(
         'pending_expiry_seconds', 'seconds', default=300.0, min=1.0, max=86400.0,
-        help='Seconds for which a placement is remembered that neither Nova nor the snapshot '
-             'shows on its host. Raise it when VMs take longer to spawn.'),
+        help='Seconds for which a placement is kept that neither Nova nor the snapshot shows on '
+             'its host. Raise it if VMs take longer to spawn.'),
     cfg.StrOpt(
         'pending_directory', default='$state_path/tracon',
         sample_default='/var/lib/nova/tracon',
-        help='Directory in which the workers of nova-scheduler tell each other of placements '
-             'that are not visible yet, so that a burst of requests spreads. Created when '
-             'missing; it may be shared between hosts. Empty: each worker knows its own only.'),
+        help='Directory in which the workers of nova-scheduler exchange placements that are not '
+             'visible yet, so that a burst of requests spreads. It is created if missing, and may '
+             'be shared between hosts. Empty: each worker knows only its own.'),
 ]
 
 

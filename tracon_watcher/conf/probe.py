@@ -16,35 +16,35 @@ from oslo_config import cfg
 
 from tracon_watcher.conf import numbers
 
-GROUP = cfg.OptGroup('probe', title='Probe VMs', help='Used by tracon-probe.')
+GROUP = cfg.OptGroup('probe', title='Probe VMs', help='Read by tracon-probe.')
 
 OPTIONS = [
     cfg.StrOpt(
         'sensors_file', default='/etc/tracon/sensors.json',
-        help='List of the sensors; it is read again when it changes.'),
+        help='List of the sensors. It is read again when it changes.'),
     cfg.StrOpt(
         'secret_file', default='/etc/tracon/probe.secret', secret=True,
-        help='Secret that is shared with the sensors, 64 hexadecimal digits. No other user may '
-             'read it.'),
+        help='Secret shared with the sensors, 64 hexadecimal digits. No other user may read it.'),
     cfg.StrOpt(
         'baselines_file', default='/etc/tracon/baselines.json',
-        help='Baselines, as "tracon probe baseline" writes them.'),
+        help='Baselines that "tracon probe baseline" writes.'),
     numbers.FloatOpt(
         'interval_seconds', 'seconds', default=300.0, min=10.0, max=86400.0,
-        help='Time between two readings of one phase of a sensor, on average. It takes two '
-             'readings to call a host contended. Half the interval costs twice the time.'),
+        help='Average time between two readings of one phase of a sensor. Two readings are needed '
+             'to call a host contended. Half the interval costs twice the time.'),
     numbers.FloatOpt(
         'deadline_seconds', 'seconds', default=10.0, min=0.1, max=3600.0,
-        help='Time that a sensor has for one answer.'),
+        help='Longest time for one answer of a sensor.'),
     numbers.IntOpt(
         'at_once', 'phases', default=100, min=1, max=1000,
-        help='Phases that run at the same time; others wait. See "tracon bench probe" for how '
-             'many requests a core sends.'),
+        help='Phases that run at the same time; others wait. "tracon bench probe" measures the '
+             'number of requests that a core sends.'),
     cfg.HostAddressOpt(
         'listen_host', default='127.0.0.1',
-        help='Address on which Ceilometer\'s polling agent asks for readings. They are no '
+        help='Address on which Ceilometer\'s polling agent requests readings. They are not '
              'secret, but name hosts.'),
-    cfg.PortOpt('listen_port', default=8641, help='Its port.'),
+    cfg.PortOpt('listen_port', default=8641,
+                help='Port on which Ceilometer\'s polling agent requests readings.'),
 ]
 
 

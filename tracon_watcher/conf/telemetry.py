@@ -17,28 +17,27 @@ from oslo_config import cfg
 from tracon_watcher.conf import numbers
 
 GNOCCHI = cfg.OptGroup(
-    'gnocchi', title='Gnocchi', help='Used by tracon-engine with [engine] telemetry = gnocchi.')
+    'gnocchi', title='Gnocchi', help='Read by tracon-engine with [engine] telemetry = gnocchi.')
 PROMETHEUS = cfg.OptGroup(
     'prometheus', title='Prometheus or Aetos',
-    help='Used by tracon-engine with [engine] telemetry = prometheus.')
+    help='Read by tracon-engine with [engine] telemetry = prometheus.')
 
 _ROUND = numbers.FloatOpt(
     'round_seconds', 'seconds', default=45.0, min=1.0, max=86400.0,
-    help='Seconds that one collection may take; what was not answered by then is unknown until '
-         'the next. Keep it below [engine] polling_interval_seconds.')
+    help='Longest time of one collection, in seconds. VMs without an answer by then are unknown '
+         'until the next. Keep it below [engine] polling_interval_seconds.')
 
 GNOCCHI_OPTIONS = [
     numbers.FloatOpt(
         'granularity_seconds', 'seconds', min=1.0, max=86400.0,
-        help='Granularity that is read, one that the archive policy of the meters has. Unset: '
-             '[engine] polling_interval_seconds.'),
+        help='Granularity to read, one that the archive policy of the meters has. Unset: [engine] '
+             'polling_interval_seconds.'),
     numbers.IntOpt(
         'page', 'VMs', default=100, min=1, max=1000,
-        help='VMs in one request. Lower it when requests are cut off by a proxy in front of '
-             'Gnocchi.'),
+        help='VMs in one request. Lower it if a proxy in front of Gnocchi cuts off requests.'),
     numbers.IntOpt(
         'requests_at_once', 'requests', default=4, min=1, max=64,
-        help='Requests to Gnocchi at the same time. Raise it where Gnocchi has more processes to '
+        help='Requests to Gnocchi at the same time. Raise it if Gnocchi has more processes to '
              'answer them and a collection takes too long.'),
     _ROUND,
 ]
@@ -46,28 +45,27 @@ GNOCCHI_OPTIONS = [
 PROMETHEUS_OPTIONS = [
     cfg.URIOpt(
         'url', schemes=['http', 'https'],
-        help='Prometheus, such as http://prometheus:9090. Unset: Aetos, as the service catalogue '
-             'has it under the service type metric-storage.'),
+        help='URL of Prometheus, such as http://prometheus:9090. Unset: Aetos, which the service '
+             'catalogue has under the service type metric-storage.'),
     cfg.StrOpt(
-        'username', help='For HTTP\'s basic authentication. Unset: none.'),
+        'username', help='User name for HTTP\'s basic authentication. Unset: no authentication.'),
     cfg.StrOpt(
-        'password', secret=True, help='For HTTP\'s basic authentication.'),
+        'password', secret=True, help='Password for HTTP\'s basic authentication.'),
     cfg.StrOpt(
-        'ca_file', help='Authorities that certificates are checked against. Unset: the '
-                        'system\'s.'),
+        'ca_file', help='File of certificate authorities that are trusted. Unset: the system\'s.'),
     cfg.StrOpt(
         'prefix', default='ceilometer_',
-        help='Beginning of the names of Ceilometer\'s metrics. sg-core and Ceilometer\'s own '
-             'exporter differ in nothing else.'),
+        help='Prefix of the names of Ceilometer\'s metrics. sg-core and Ceilometer\'s own '
+             'exporter differ only in the prefix.'),
     cfg.StrOpt(
-        'label', default='resource', help='Label that has the id of the VM.'),
+        'label', default='resource', help='Label with the id of the VM.'),
     cfg.DictOpt(
         'only', default={},
-        help='Labels and values that metrics must have, where several clouds share one '
-             'Prometheus, such as cloud:north.'),
+        help='Labels and values that metrics must have, such as cloud:north. Set it if several '
+             'clouds share one Prometheus.'),
     numbers.FloatOpt(
         'scrape_seconds', 'seconds', default=30.0, min=1.0, max=86400.0,
-        help='Seconds between two scrapes, as prometheus.yml states.'),
+        help='Seconds between two scrapes, as in prometheus.yml.'),
     _ROUND,
 ]
 

@@ -30,9 +30,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tracon_watcher.characteristics import FloatArray, IntArray
-from tracon_watcher.contention import calibration_document as documents
-from tracon_watcher.contention import demand
-from tracon_watcher.contention import slots
+from tracon_watcher.contention import calibration as documents
+from tracon_watcher.contention import demand_estimator
+from tracon_watcher.contention import ring_buffer
 
 Singles = npt.NDArray[np.float32]
 
@@ -76,10 +76,10 @@ class Baselines:
 
     def resize(self, count: int) -> None:
         """Have baselines for so many VMs; those of new ones are unknown."""
-        self._own = slots.resized(self._own, count, np.nan)
-        self._prior = slots.resized(self._prior, count, np.nan)
-        self._seen = slots.resized(self._seen, count, 0.0)
-        self._pool = slots.resized(self._pool, count, -1)
+        self._own = ring_buffer.resized(self._own, count, np.nan)
+        self._prior = ring_buffer.resized(self._prior, count, np.nan)
+        self._seen = ring_buffer.resized(self._seen, count, 0.0)
+        self._pool = ring_buffer.resized(self._pool, count, -1)
 
     def forget(self, rows: IntArray) -> None:
         """Know nothing of these VMs any more, as when they have moved to another host."""
@@ -105,9 +105,10 @@ class Baselines:
         :param pool: (m,) a number for the sort of storage, the same for VMs to be compared; -1
             where unknown
         """
-        seen = demand.of_columns(sums.reshape(-1, sums.shape[2]))
+        seen = demand_estimator.of_columns(sums.reshape(-1, sums.shape[2]))
         shape = (*sums.shape[:2], KINDS)
-        asked = np.column_stack([seen.reads, seen.writes, demand.expected_delay(seen, learnt)])
+        asked = np.column_stack([seen.reads, seen.writes,
+                                 demand_estimator.expected_delay(seen, learnt)])
         took = np.column_stack([seen.read_time, seen.write_time, seen.delay - seen.throttled])
         told = (asked >= _LEAST) & (took > 0)
         # What requests take at the limit of an own disk says nothing of the storage.
@@ -116,8 +117,8 @@ class Baselines:
         told[limited, :_DELAY] = False
         pace = np.where(told, took / np.where(told, asked, 1.0), np.inf).reshape(shape)
         told = told.reshape(shape)
-        low = slots.Weighted(np.moveaxis(pace, 1, 2),
-                             np.moveaxis(told, 1, 2).astype(np.float64)).quantile(QUANTILE)
+        low = ring_buffer.Weighted(np.moveaxis(pace, 1, 2),
+                                   np.moveaxis(told, 1, 2).astype(np.float64)).quantile(QUANTILE)
         faded = self._own[rows] * np.exp2(passed / self._doubling)[:, None]
         self._own[rows] = np.fmin(low, faded)
         self._seen[rows] += told[:, -1] * worth[:, None]
@@ -135,7 +136,7 @@ class Baselines:
                 own[:, counts < LEAST_VMS] = np.nan
                 self._of_pool[pool] = _medians(own)
 
-    def of(self, rows: IntArray) -> demand.Baseline:
+    def of(self, rows: IntArray) -> demand_estimator.Baseline:
         """Return the baselines of these VMs."""
         own = self._own[rows].astype(np.float64)
         prior = self._prior[rows].astype(np.float64)
@@ -151,7 +152,7 @@ class Baselines:
         # Who was not seen at it yet has only a prior.
         own = np.where(np.isfinite(own), own, prior)
         found = own * (np.fmin(prior, own) / own) ** doubt
-        return demand.Baseline(*found.T, *(_UNSEEN * doubt[:, :_DELAY]).T)
+        return demand_estimator.Baseline(*found.T, *(_UNSEEN * doubt[:, :_DELAY]).T)
 
 
 def _medians(values: FloatArray) -> FloatArray:

@@ -36,7 +36,7 @@ CLOCK = 1e9
 _LEAST_GARBAGE = 2.0**63
 
 
-class Outcome(enum.IntEnum):
+class IntervalStatus(enum.IntEnum):
     """What is known of an interval; rates are NaN for all but the first two."""
 
     #: The host's clock has measured it.
@@ -91,7 +91,7 @@ class Intervals:
     :param elapsed_seconds: (m,) as the clock says, where there is one
     :param error: (m,) of ``elapsed_seconds``, as a share; 0 for the clock
     :param rates: (m, k) in the counter's unit a second; NaN is unknown
-    :param outcome: (m,) :class:`Outcome`
+    :param outcome: (m,) :class:`IntervalStatus`
     :param refused: samples that claim to be of the future, or of no time
     :param garbage: values that no counter can have
     """
@@ -111,9 +111,9 @@ class Intervals:
 
     def known(self) -> BoolArray:
         """Say which intervals have rates, (m,); single ones may be NaN still."""
-        return np.asarray(self.outcome <= Outcome.TIMED)
+        return np.asarray(self.outcome <= IntervalStatus.TIMED)
 
-    def count(self, outcome: Outcome) -> int:
+    def count(self, outcome: IntervalStatus) -> int:
         """Return how many intervals ended so."""
         return int(np.count_nonzero(self.outcome == outcome))
 
@@ -160,18 +160,18 @@ def _rates(row: IntArray, at: FloatArray, values: FloatArray, clock: int | None,
         reset |= change[:, clock] < 0
         elapsed[clocked] = change[clocked, clock] / CLOCK
         error[clocked] = 0.0
-        outcome = np.where(clocked, Outcome.CLOCKED, Outcome.TIMED).astype(np.int8)
+        outcome = np.where(clocked, IntervalStatus.CLOCKED, IntervalStatus.TIMED).astype(np.int8)
         tolerance = rules.resolution + rules.disagreement * np.maximum(elapsed, timed)
         moved = np.abs(elapsed - timed) > tolerance
     else:
-        outcome = np.full(len(first), Outcome.TIMED, dtype=np.int8)
+        outcome = np.full(len(first), IntervalStatus.TIMED, dtype=np.int8)
         moved = np.zeros(len(first), dtype=np.bool_)
     # The strongest reason is written last.
-    outcome[(elapsed < rules.shortest) | (error > rules.vagueness)] = Outcome.VAGUE
-    outcome[elapsed > rules.longest] = Outcome.GAP
-    outcome[moved] = Outcome.MIGRATED
-    outcome[reset] = Outcome.RESET
-    known = outcome <= Outcome.TIMED
+    outcome[(elapsed < rules.shortest) | (error > rules.vagueness)] = IntervalStatus.VAGUE
+    outcome[elapsed > rules.longest] = IntervalStatus.GAP
+    outcome[moved] = IntervalStatus.MIGRATED
+    outcome[reset] = IntervalStatus.RESET
+    known = outcome <= IntervalStatus.TIMED
     rates = np.maximum(change, 0.0, out=change)
     rates[~known] = np.nan
     rates /= np.where(known, elapsed, np.nan)[:, None]

@@ -38,13 +38,13 @@ import dataclasses
 import numpy as np
 
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
-from tracon_watcher.contention import demand
+from tracon_watcher.contention import demand_estimator
 
 #: Share of a limit from which on it is reached.
 REACHED = 0.95
 #: Share of its time below which a VM counts as one that does not wait for limits at all.
 LEAST_WAIT = 0.02
-#: What may be limited, columns of :class:`Limits`.
+#: What may be limited, columns of :class:`OwnLimits`.
 CORES, READS, WRITES, REQUESTS, READ_BYTES, WRITE_BYTES, BYTES = range(7)
 COUNT = 7
 #: Columns of what is limited by the kind of resource.
@@ -55,7 +55,7 @@ _LEAST = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
-class Limits:
+class OwnLimits:
     """What owners of n VMs state, per second; infinite where they state nothing.
 
     :param total: (n, 7) of each VM: cores; reads, writes, and both; bytes read, written, and both
@@ -69,39 +69,39 @@ class Limits:
     light: BoolArray
     unknown: BoolArray
 
-    def take(self, index: BoolArray | IntArray) -> Limits:
+    def take(self, index: BoolArray | IntArray) -> OwnLimits:
         """Return the VMs that ``index`` selects."""
-        return Limits(self.total[index], self.smallest[index], self.light[index],
-                      self.unknown[index])
+        return OwnLimits(self.total[index], self.smallest[index], self.light[index],
+                         self.unknown[index])
 
 
-def nothing(count: int) -> Limits:
+def nothing(count: int) -> OwnLimits:
     """Return the limits of so many VMs whose owners state none."""
     none, nowhere = np.full((count, COUNT), np.inf), np.zeros(count, dtype=np.bool_)
-    return Limits(none, none, nowhere, nowhere)
+    return OwnLimits(none, none, nowhere, nowhere)
 
 
 @dataclasses.dataclass(frozen=True)
-class Attribution:
+class OwnLimitShare:
     """What own limits account for in an interval each of n VMs.
 
     :param usage: with the time that is surely the owners', to be learnt from
     :param most: with as much time put down to owners as there may be
     :param reached: (n, 2) whether CPU quota and limits of disks were reached
-    :param each: (n, 7) whether each limit was, by the columns of :class:`Limits`
+    :param each: (n, 7) whether each limit was, by the columns of :class:`OwnLimits`
     :param bounds: what owners allow at most, with requests of the size that they had
     """
 
-    usage: demand.Usage
-    most: demand.Usage
+    usage: demand_estimator.Usage
+    most: demand_estimator.Usage
     reached: BoolArray
     each: BoolArray
-    bounds: demand.Bounds
+    bounds: demand_estimator.Bounds
 
-    def take(self, index: BoolArray | IntArray | slice) -> Attribution:
+    def take(self, index: BoolArray | IntArray | slice) -> OwnLimitShare:
         """Return the VMs that ``index`` selects."""
-        return Attribution(self.usage.take(index), self.most.take(index),
-                           self.reached[index], self.each[index], self.bounds.take(index))
+        return OwnLimitShare(self.usage.take(index), self.most.take(index),
+                             self.reached[index], self.each[index], self.bounds.take(index))
 
     def wait(self, vcpus: FloatArray, closed: FloatArray) -> FloatArray:
         """Return the share of time that each VM would wait for its own limits without
@@ -127,8 +127,8 @@ class Attribution:
                           & (self.usage.limited == self.most.limited))
 
 
-def attribute(usage: demand.Usage, size: FloatArray, limits: Limits,
-              vcpus: FloatArray) -> Attribution:
+def attribute(usage: demand_estimator.Usage, size: FloatArray, limits: OwnLimits,
+              vcpus: FloatArray) -> OwnLimitShare:
     """Tell the owners' part of what n VMs waited for.
 
     :param usage: ``throttled`` is NaN where it is not counted; ``limited`` is not looked at
@@ -144,18 +144,18 @@ def attribute(usage: demand.Usage, size: FloatArray, limits: Limits,
     most = dataclasses.replace(usage, throttled=np.where(limits.light, delay, may),
                                limited=reads.may + writes.may)
     waited = np.isfinite(usage.throttled) & (
-        sure >= demand.THROTTLED * np.maximum(usage.running + sure, _LEAST))
+        sure >= demand_estimator.THROTTLED * np.maximum(usage.running + sure, _LEAST))
     at_quota = waited | (~np.isfinite(usage.throttled) & (share[:, CORES] >= REACHED))
     each = np.zeros((len(delay), COUNT), dtype=np.bool_)
     each[:, CORES] = at_quota
     for one, columns in ((reads, _OF_READS), (writes, _OF_WRITES)):
         each[:, columns] |= one.reached
     reached = np.column_stack([at_quota, each[:, CORES + 1:].any(axis=1)])
-    return Attribution(learnt, most, reached, each, _bounds(usage, size, limits))
+    return OwnLimitShare(learnt, most, reached, each, _bounds(usage, size, limits))
 
 
-def _used(usage: demand.Usage, size: FloatArray,
-          limits: Limits) -> tuple[FloatArray, FloatArray]:
+def _used(usage: demand_estimator.Usage, size: FloatArray,
+          limits: OwnLimits) -> tuple[FloatArray, FloatArray]:
     """Return what share of limits is used: of all, and of the smallest, (n, 7) each.
 
     Where bytes are limited and not counted, none of it is surely used, and all of it may be;
@@ -172,7 +172,8 @@ def _used(usage: demand.Usage, size: FloatArray,
     return share, np.minimum(possible, 1.0)
 
 
-def _throttled(usage: demand.Usage, delay: FloatArray, limits: Limits, share: FloatArray,
+def _throttled(usage: demand_estimator.Usage, delay: FloatArray, limits: OwnLimits,
+               share: FloatArray,
                possible: FloatArray, vcpus: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the delay that quotas account for surely, and at most, (n,) each."""
     # A virtual CPU whose quota is used up waits for the rest of the period.
@@ -197,7 +198,8 @@ class _Limited:
     reached: BoolArray
 
 
-def _limited(time: FloatArray, usage: demand.Usage, columns: tuple[int, ...], share: FloatArray,
+def _limited(time: FloatArray, usage: demand_estimator.Usage, columns: tuple[int, ...],
+             share: FloatArray,
              possible: FloatArray, vcpus: FloatArray) -> _Limited:
     took = np.nan_to_num(time)
     both = np.nan_to_num(usage.read_time) + np.nan_to_num(usage.write_time)
@@ -209,7 +211,8 @@ def _limited(time: FloatArray, usage: demand.Usage, columns: tuple[int, ...], sh
     return _Limited(np.where(reached, took, 0.0), np.where(reached, took, part * took), each)
 
 
-def _bounds(usage: demand.Usage, size: FloatArray, limits: Limits) -> demand.Bounds:
+def _bounds(usage: demand_estimator.Usage, size: FloatArray,
+            limits: OwnLimits) -> demand_estimator.Bounds:
     """Return what limits allow of requests as large as they were."""
     rates = (usage.reads, usage.writes, usage.reads + usage.writes)
     sizes = (size[:, 0], size[:, 1], size[:, 0] + size[:, 1])
@@ -220,4 +223,4 @@ def _bounds(usage: demand.Usage, size: FloatArray, limits: Limits) -> demand.Bou
             by_bytes = limits.total[:, volume] * (rate / amount)
         found.append(np.fmin(limits.total[:, requests],
                              np.where((rate > 0) & (amount > 0), by_bytes, np.inf)))
-    return demand.Bounds(limits.total[:, CORES], *found)
+    return demand_estimator.Bounds(limits.total[:, CORES], *found)

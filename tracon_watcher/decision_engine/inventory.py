@@ -33,7 +33,7 @@ from oslo_utils import timeutils
 from tracon_watcher import hypervisor_types
 from tracon_watcher.inventory import cloud
 from tracon_watcher.inventory import listing
-from tracon_watcher.placement import constraints
+from tracon_watcher.placement import placement_constraints
 
 _USER = 'Watcher\'s user'
 #: From which on Placement tells of all resources of a host, not of those asked for alone.
@@ -126,7 +126,7 @@ class Inventory:
     direct_ports: Mapping[str, str]
     moves: Mapping[str, int] = dataclasses.field(default_factory=dict)
     arriving: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    room: Mapping[str, constraints.Room] | None = None
+    room: Mapping[str, placement_constraints.Room] | None = None
     leaving: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
     several: frozenset[str] = frozenset()
 
@@ -199,7 +199,7 @@ def hosts_by_hypervisor(connection: Any) -> dict[str, str]:
         return {}
 
 
-def _room(placement: listing.Service) -> dict[str, constraints.Room]:
+def _room(placement: listing.Service) -> dict[str, placement_constraints.Room]:
     """Return what Placement says is left of each compute node that has any memory left.
 
     It knows of allocations that no VM on the host stands for: those of migrations under way, on

@@ -24,15 +24,14 @@ from watcher.decision_engine.scoring import base
 
 from tracon_watcher import characteristics
 from tracon_watcher.conf import decision_engine as options
-from tracon_watcher.decision_engine import source
+from tracon_watcher.decision_engine import snapshot_source
 from tracon_watcher import document
 from tracon_watcher import errors
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import columns
-from tracon_watcher.placement import lines
-from tracon_watcher.placement import present
+from tracon_watcher.placement import current_interference
+from tracon_watcher.placement import snapshot_lines
 
 _MEANING = {'slowdown': 'slowdown: time per unit of work, over the same alone',
             'iops_ratio': 'IOPS ratio: I/O operations per second, over the same alone'}
@@ -76,8 +75,8 @@ class ResponseScorer(base.ScoringEngine):
         host = _parse(features)
         options.register_opts(cfg.CONF)
         configured = cfg.CONF[options.GROUP.name]
-        content = source.read('', configured,
-                              protocol.connector(cfg.CONF, configured.transport_url))
+        content = snapshot_source.read('', configured,
+                                       protocol.connector(cfg.CONF, configured.transport_url))
         known = sorted({name for name in content.cluster.host_type if name})
         if host.host_type is not None and host.host_type not in known:
             raise errors.InvalidOption(
@@ -89,8 +88,8 @@ class ResponseScorer(base.ScoringEngine):
             raise errors.InvalidOption(
                 'host_type', host.host_type, 'what is predicted and what is observed have parted '
                 'ways on hosts of this type; wait until they agree again, or name another one')
-        now = present.look(judged)
-        found = np.array([now.exponent, now.lower, now.upper])[:, :, 0]
+        now = current_interference.current_interference(judged)
+        found = np.array([now.log_response, now.lower, now.upper])[:, :, 0]
         score, lower, upper = (np.exp(found[:, 0]) if self._response == 'slowdown'
                                else np.exp(-found[[0, 2, 1], 1])).tolist()
         return json.dumps({'score': _plain(score), 'lower': _plain(lower), 'upper': _plain(upper)})
@@ -126,8 +125,8 @@ def _resident(name: str, given: document.Fields) -> cluster.Resident:
 
 
 def _count(given: document.Fields, name: str) -> int:
-    given.number(name, 1, columns.MOST)
-    return lines.whole(given, name)
+    given.number(name, 1, snapshot_lines.MOST)
+    return snapshot_lines.whole(given, name)
 
 
 def _plain(value: float) -> Any:

@@ -29,22 +29,22 @@ from watcher.decision_engine.strategy.strategies import base
 
 from tracon_watcher import assignment
 from tracon_watcher.conf import decision_engine as options
+from tracon_watcher.decision_engine import constraints_builder
+from tracon_watcher.decision_engine import engine_feedback
 from tracon_watcher.decision_engine import goal
+from tracon_watcher.decision_engine import goal as watcher_planner
 from tracon_watcher.decision_engine import inventory
-from tracon_watcher.decision_engine import learnt
 from tracon_watcher.decision_engine import parameters
-from tracon_watcher.decision_engine import planner
+from tracon_watcher.decision_engine import reconcile
 from tracon_watcher.decision_engine import records
-from tracon_watcher.decision_engine import residency
-from tracon_watcher.decision_engine import rules
-from tracon_watcher.decision_engine import source
+from tracon_watcher.decision_engine import snapshot_source
 from tracon_watcher.inventory import listing
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.placement import constraints
+from tracon_watcher.placement import placement_constraints
 from tracon_watcher.placement import plan
-from tracon_watcher.placement import planning
+from tracon_watcher.placement import planner
 
 LOG = log.getLogger(__name__)
 NAME = 'tracon_interference'
@@ -63,7 +63,7 @@ class InterferenceStrategy(base.BaseStrategy):
 
     def __init__(self, config: Any, osc: Any = None) -> None:
         super().__init__(config, osc)
-        self._planner = planner.NAME
+        self._planner = watcher_planner.PLANNER
         #: By uuid of a VM, the VMs whose migrations must have ended before its own starts.
         self.waits_for: dict[str, list[str]] = {}
         self._plan: plan.Plan | None = None
@@ -141,7 +141,7 @@ class InterferenceStrategy(base.BaseStrategy):
         options.register_opts(cfg.CONF)
         configured = cfg.CONF[options.GROUP.name]
         connect = protocol.connector(cfg.CONF, configured.transport_url)
-        state = source.read(wanted.snapshot_file, configured, connect)
+        state = snapshot_source.read(wanted.snapshot_file, configured, connect)
         asked = not wanted.snapshot_file and configured.snapshot_source == 'engine'
         now = time.time()
         cloud = self._connect()
@@ -151,36 +151,38 @@ class InterferenceStrategy(base.BaseStrategy):
             confidence=wanted.confidence,
             maximum_age=configured.maximum_age_seconds or state.maximum_age_seconds)
         hosts = found.services.keys() - found.several
-        known, missing = residency.matched(
+        known, missing = reconcile.matched(
             state.cluster, hosts, lambda: inventory.hosts_by_hypervisor(cloud))
-        cluster = residency.reconcile(known, self.compute_model, found)
-        allowed = rules.build(
+        cluster = reconcile.reconcile(known, self.compute_model, found)
+        allowed = constraints_builder.build(
             found, self.compute_model, wanted.wishes, cluster.host_index,
             self._records(since))
         if asked:
-            allowed = learnt.heeded(allowed, learnt.standing(connect), cluster, now)
+            allowed = engine_feedback.heeded(allowed, engine_feedback.feedback(connect), cluster,
+                                             now)
         for host_type, taught in sorted(state.learnt.items()):
             if taught.drifted:
                 LOG.warning('Host type %(type)s is left alone: what is predicted and what is '
                             'observed there have parted ways, so that it is trusted '
                             '%(trust).0f %%', {'type': host_type, 'trust': 100 * taught.trust})
         assessor = assessment.Assessor(cluster, settings)
-        made = self._without_shares(cloud, cluster, allowed, lambda rules_now: planning.plan_moves(
+        made = self._without_shares(cloud, cluster, allowed, lambda rules_now: planner.plan_moves(
             assessor, rules_now, wanted.planning, now, assignment.least_cost))
         if missing:
-            text = residency.unmatched(state.cluster, missing)
+            text = reconcile.unmatched(state.cluster, missing)
             LOG.warning('Names of hosts: %s', text)
             if len(missing) == len(hosts):
                 made = dataclasses.replace(made, reason=f'no beneficial migration: {text}')
         if asked:
-            self._told = lambda audit: source.tell(
-                connect, learnt.documents(made, cluster, audit, now))
+            self._told = lambda audit: snapshot_source.tell(
+                connect, engine_feedback.documents(made, cluster, audit, now))
         return made
 
     @staticmethod
     def _without_shares(cloud: connection.Connection, state: cluster_module.ClusterState,
-                        allowed: constraints.Constraints,
-                        planned: Callable[[constraints.Constraints], plan.Plan]) -> plan.Plan:
+                        allowed: placement_constraints.Constraints,
+                        planned: Callable[[placement_constraints.Constraints],
+                                          plan.Plan]) -> plan.Plan:
         """Return a plan that moves no VM that has shares of Manila's.
 
         Nova tells VM by VM alone, so that it is asked for those that would be moved. Where one

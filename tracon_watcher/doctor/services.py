@@ -36,8 +36,8 @@ from tracon_watcher import hypervisor_types
 from tracon_watcher.inventory import cloud
 from tracon_watcher.inventory import listing
 from tracon_watcher.telemetry import meters
-from tracon_watcher.telemetry import readings
 from tracon_watcher.telemetry import rest
+from tracon_watcher.telemetry import samples
 
 _USER = "the engine's user"
 _MOST_AHEAD = 120.0
@@ -69,7 +69,7 @@ class Access:
     interface: str
     telemetry: str
     prometheus: Any
-    reader: readings.Reader
+    reader: samples.Reader
     engine: str
     polling_seconds: float
     clock: Callable[[], float] = time.time

@@ -21,22 +21,22 @@ from typing import Mapping, Sequence
 import numpy as np
 
 from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
-from tracon_watcher.contention import demand
-from tracon_watcher.contention import demands as demands_module
+from tracon_watcher.contention import demand_estimator
 from tracon_watcher.contention import intervals
 from tracon_watcher.contention import own_limits as limits_module
-from tracon_watcher.engine import clocks
+from tracon_watcher.contention import profile_tracker
 from tracon_watcher.engine import own_limits
-from tracon_watcher.engine import silence
 from tracon_watcher.engine import state
+from tracon_watcher.engine import telemetry_health
 from tracon_watcher.inventory import cloud
 from tracon_watcher.placement import assessment
 from tracon_watcher.telemetry import meters
-from tracon_watcher.telemetry import readings
+from tracon_watcher.telemetry import samples
 
 LOG = logging.getLogger(__name__)
 
-#: What samples have to have: the clock, then what :class:`.demand.Usage` begins with, in order.
+#: Required meters of a sample: the clock, then the first fields of
+#: :class:`.demand_estimator.Usage`, in order.
 METERS = (meters.CLOCK, meters.CPU_GUEST, meters.CPU_DELAY, meters.CPU_HOST,
           meters.READ_REQUESTS, meters.WRITE_REQUESTS, meters.READ_TIME, meters.WRITE_TIME)
 _CHARACTERISTICS = [METERS.index(one) for one in (
@@ -55,7 +55,7 @@ _SLACK = {meters.CPU_HOST: 20e6}
 
 
 @dataclasses.dataclass(frozen=True)
-class Collected:
+class Collection:
     """What a collection brought.
 
     :param demand: of all VMs that anything is known of
@@ -71,12 +71,12 @@ class Collected:
     """
 
     demand: state.Demand
-    profiles: demands_module.Profiles
+    profiles: profile_tracker.Profiles
     samples: int
     learnt: int
     lost: Mapping[str, int]
-    limits: limits_module.Limits
-    silence: silence.Silence = silence.Silence()
+    limits: limits_module.OwnLimits
+    silence: telemetry_health.TelemetryGaps = telemetry_health.TelemetryGaps()
     skews: Mapping[str, float] = dataclasses.field(default_factory=dict)
     clocks: tuple[str, ...] = ()
 
@@ -89,7 +89,7 @@ class Collector:
     :param patience: seconds without a new sample after which something is wrong
     """
 
-    def __init__(self, reader: readings.Reader, demands: demands_module.Demands,
+    def __init__(self, reader: samples.Reader, demands: profile_tracker.ProfileTracker,
                  polling_interval: float, window: float, patience: float = 900.0) -> None:
         self._reader = reader
         self._demands = demands
@@ -100,19 +100,21 @@ class Collector:
         self._reach = window
         self._failures = 0
         # No sample of two may be missed for being late.
-        self._listener = silence.Listener(max(patience, (LATE + LEAST) * polling_interval))
+        self._listener = telemetry_health.Listener(max(patience,
+                                                       (LATE + LEAST) * polling_interval))
         self._hosts: dict[str, str] = {}
         self._rules = intervals.Rules(
             resolution=max(polling_interval, reader.resolution),
             longest=max(15 * polling_interval, 60.0), shortest=min(1.0, polling_interval / 4),
             future=assessment.AHEAD)
-        self._clocks = clocks.Clocks(LATE * polling_interval, window, self._rules.resolution)
+        self._clocks = telemetry_health.Clocks(LATE * polling_interval, window,
+                                               self._rules.resolution)
 
-    def collect(self, inventory: cloud.Inventory, now: float) -> Collected:
+    def collect(self, inventory: cloud.Inventory, now: float) -> Collection:
         """Read what is new, and return what is known then.
 
         :param now: seconds since the epoch
-        :raises tracon_watcher.telemetry.readings.TelemetryUnavailable: and nothing is lost by it
+        :raises tracon_watcher.telemetry.samples.TelemetryUnavailable: and nothing is lost by it
         """
         # A sample that is new may begin an interval at one that was read before.
         since = now - self._reach
@@ -141,7 +143,7 @@ class Collector:
         throttled, *sizes = rates[:, len(METERS):].T
         learnt = self._demands.update(
             found.resources, between.row[known], between.start[known], between.end[known],
-            demand.of_columns(np.column_stack(
+            demand_estimator.of_columns(np.column_stack(
                 [rates[:, 1:len(METERS)], throttled, np.zeros(len(known))]), 1e-9),
             *_kinds(found.resources, inventory),
             own_limits.limits(found.resources, inventory), np.column_stack(sizes))
@@ -149,11 +151,12 @@ class Collector:
         # another clock than this host.
         self._until = now
         profiles = self._demands.profiles(now)
-        lost = {outcome.name.lower(): between.count(outcome) for outcome in intervals.Outcome
-                if outcome > intervals.Outcome.TIMED and between.count(outcome)}
+        lost = {outcome.name.lower(
+            ): between.count(outcome) for outcome in intervals.IntervalStatus
+            if outcome > intervals.IntervalStatus.TIMED and between.count(outcome)}
         LOG.debug('Read %d samples of %d VMs: %d new intervals; without rates: %s',
                   len(found.at), len(found.resources), learnt, lost or 'none')
-        return Collected(
+        return Collection(
             state.Demand(profiles.mean, profiles.deviation, profiles.at,
                          {uuid: row for row, uuid in enumerate(profiles.vms)},
                          profiles.own_wait, profiles.storage_wait),
@@ -164,7 +167,7 @@ class Collector:
             dict(self._clocks.skews), tuple(self._clocks.troubles))
 
     def _read(self, since: float, now: float,
-              names: Sequence[str]) -> tuple[readings.Readings, float]:
+              names: Sequence[str]) -> tuple[samples.Readings, float]:
         """Read samples; return them, and until when.
 
         The longer there was no answer, the more there is to read. Where that is why there is none,
@@ -174,7 +177,7 @@ class Collector:
         until = now + max(self._polling, self._reader.ahead)
         try:
             found = self._reader.read(since, until, names)
-        except readings.TelemetryUnavailable:
+        except samples.TelemetryUnavailable:
             self._failures += 1
             if self._failures > 1:
                 self._reach = max((now - since) / 2, LEAST * self._polling)
@@ -182,7 +185,7 @@ class Collector:
         self._reach, self._failures = self._window, 0
         return found, until
 
-    def _whole(self, found: readings.Readings, now: float) -> BoolArray:
+    def _whole(self, found: samples.Readings, now: float) -> BoolArray:
         """Return which samples may be used now, (m,).
 
         Who stores samples stores meter after meter, and one that is read meanwhile has some of
@@ -197,7 +200,7 @@ class Collector:
         parts = missing[:, :len(METERS)].any(axis=1) | (optional & counted[found.row]).any(axis=1)
         return np.asarray(~parts | self._settled(found, now))
 
-    def _settled(self, found: readings.Readings, now: float) -> BoolArray:
+    def _settled(self, found: samples.Readings, now: float) -> BoolArray:
         """Return which samples will not be completed any more, (m,)."""
         return np.asarray(found.at <= now - PATIENCE * self._polling)
 

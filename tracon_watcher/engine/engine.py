@@ -21,20 +21,18 @@ import threading
 import time
 from typing import Callable, Mapping, Protocol
 
-from tracon_watcher.engine import activity
-from tracon_watcher.engine import checking
 from tracon_watcher.engine import collector as collectors
+from tracon_watcher.engine import host_type_learner
+from tracon_watcher.engine import inventory_cache
 from tracon_watcher.engine import leadership as leaderships
-from tracon_watcher.engine import listening
+from tracon_watcher.engine import listener
+from tracon_watcher.engine import periodic_task
 from tracon_watcher.engine import probes as probes_module
-from tracon_watcher.engine import publication
-from tracon_watcher.engine import reports
-from tracon_watcher.engine import residency as residency_module
 from tracon_watcher.engine import state
-from tracon_watcher.engine.storage import learnt as learnt_values
 from tracon_watcher.engine.storage import lease as leases
+from tracon_watcher.engine.storage import records
+from tracon_watcher.engine import view
 from tracon_watcher.engine import view as view_module
-from tracon_watcher.engine import viewing
 from tracon_watcher.inventory import cloud
 from tracon_watcher.inventory import listing
 from tracon_watcher.placement import assessment
@@ -56,7 +54,7 @@ _FAILED_LOOKUPS = 3
 _SAVING = 300.0
 
 
-class Publisher(listening.Startable, Protocol):
+class Publisher(listener.Startable, Protocol):
     """Serves snapshots, see :class:`tracon_watcher.messaging.publisher.Publisher`."""
 
     def publish(self, content: snapshot.Snapshot) -> None:
@@ -70,7 +68,7 @@ class Publisher(listening.Startable, Protocol):
 
 
 class Standby(Protocol):
-    """Listens to the engine that leads, see :class:`tracon_watcher.messaging.standby.Standby`."""
+    """Listens to the leading engine: :class:`tracon_watcher.messaging.subscriber.Standby`."""
 
     def start(self) -> None:
         """Begin."""
@@ -80,7 +78,7 @@ class Standby(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Parts:
+class Components:
     """What an engine is made of.
 
     :param list_cloud: returns a full listing
@@ -95,12 +93,12 @@ class Parts:
 
     leadership: leaderships.Leadership
     lease: leases.Lease
-    learnt: learnt_values.LearntValues
+    learnt: records.LearnedParameters
     list_cloud: Callable[[], cloud.Inventory]
-    residency: residency_module.Residency
+    residency: inventory_cache.InventoryCache
     make_collector: Callable[[], collectors.Collector]
     make_publisher: Callable[[], Publisher]
-    make_listener: Callable[[], listening.Hearing] | None
+    make_listener: Callable[[], listener.Hearing] | None
     make_standby: Callable[[], Standby] | None = None
     volumes_of: Callable[[str, Mapping[str, str]], cloud.Volumes | None] | None = None
     probes: probes_module.Probes | None = None
@@ -129,43 +127,43 @@ class Engine:
     :param clock: seconds since the epoch
     """
 
-    def __init__(self, parts: Parts, settings: Settings,
+    def __init__(self, parts: Components, settings: Settings,
                  clock: Callable[[], float] = time.time) -> None:
         self.view: view_module.View | None = None
-        self.collected: collectors.Collected | None = None
+        self.collected: collectors.Collection | None = None
         #: Called after each new view, by the thread that made it.
         self.after_view: Callable[[], None] = lambda: None
-        self.reports = reports.Reports(LOG)
+        self.reports = periodic_task.Reports(LOG)
         self._parts = parts
         self._settings = settings
         self._clock = clock
         self._told: cluster_module.ClusterState | None = None
         self._collector: collectors.Collector | None = None
-        self._checking = checking.Checking(settings.polling_interval)
+        self._checking = host_type_learner.HostTypeLearner(settings.polling_interval)
         self._saved_at = -math.inf
         self._publisher: Publisher | None = None
-        self._listening: listening.Listening | None = None
+        self._listening: listener.Listening | None = None
         self._standby: Standby | None = None
         # Beginning and ending to lead exclude a cycle.
         self._lock = threading.Lock()
         self.activities = {
-            'lead': activity.Activity('Leading', self.lead, parts.leadership.interval),
-            'list': activity.Activity(
+            'lead': periodic_task.PeriodicTask('Leading', self.lead, parts.leadership.interval),
+            'list': periodic_task.PeriodicTask(
                 'Listing the cloud', self.repair, settings.repair_interval,
                 parts.residency.repair_wanted,
                 shortest=min(_SHORTEST_REPAIR, settings.repair_interval),
                 overdue=_OVERDUE * settings.repair_interval + _LONGEST_WORK),
-            'collect': activity.Activity(
+            'collect': periodic_task.PeriodicTask(
                 'Collecting', self.collect, settings.collection_interval,
                 longest=max(settings.collection_interval, settings.polling_interval),
                 overdue=_OVERDUE * settings.polling_interval + _LONGEST_WORK)}
         if parts.volumes_of is not None:
-            self.activities['look up'] = activity.Activity(
+            self.activities['look up'] = periodic_task.PeriodicTask(
                 'Looking up volumes', self.look_up, settings.repair_interval,
                 parts.residency.lookup_wanted, shortest=_SHORTEST_LOOKUP)
         if parts.make_listener is not None:
-            self.activities['listen'] = activity.Activity(
-                'Listening to Nova', self.listen, listening.PATIENCE)
+            self.activities['listen'] = periodic_task.PeriodicTask(
+                'Listening to Nova', self.listen, listener.PATIENCE)
 
     def start(self) -> None:
         """Begin; returns at once."""
@@ -296,7 +294,7 @@ class Engine:
         self._parts.residency.forget()
         self._collector = self._parts.make_collector()
         publisher = self._parts.make_publisher()
-        self._checking = checking.Checking(self._settings.polling_interval)
+        self._checking = host_type_learner.HostTypeLearner(self._settings.polling_interval)
         if heard is None:
             learnt, pools, saved_at = self._parts.learnt.load()
             self._checking.adopt(learnt, pools, max(self._clock() - saved_at, 0.0))
@@ -307,7 +305,7 @@ class Engine:
         publisher.start()
         if self._parts.make_listener is not None:
             # Last: what fails before is tried again, and would begin one more of them.
-            self._listening = listening.Listening(self._parts.make_listener)
+            self._listening = listener.Listening(self._parts.make_listener)
             self._listening.start()
         self._publisher = publisher
 
@@ -337,7 +335,7 @@ class Engine:
             self.reports('probes', text)
         contention = ({} if self.view is None else
                       probes_module.contention(felt, self.view.assessor))
-        cluster = publication.settled(self._told, state.build(
+        cluster = view.deadband(self._told, state.build(
             inventory, collected.demand, self._settings.defaults, version, now, self.reports,
             contention, self._settings.judging.maximum_age, collected.skews))
         self.reports.end()
@@ -348,11 +346,11 @@ class Engine:
         self.collected = collected
         assessor = assessment.Assessor(
             cluster, dataclasses.replace(self._settings.judging, learnt=learnt, pools=pools))
-        self.view = viewing.look(epoch, assessor, inventory, collected, now, felt)
+        self.view = view.make_view(epoch, assessor, inventory, collected, now, felt)
         self._checking.take(self.view)
         if now >= self._saved_at + _SAVING or now < self._saved_at:
             self._saved_at = now
             self._parts.learnt.save(self._checking.learnt, self._checking.pools, now)
         self.after_view()
         if collected.silence.everywhere is not None:
-            raise activity.Reported(collected.silence.everywhere)
+            raise periodic_task.Reported(collected.silence.everywhere)

@@ -20,8 +20,8 @@ from typing import Any, Callable, Iterator, Mapping
 from prometheus_client import core
 from prometheus_client import registry
 
-from tracon_watcher.engine import aftermath
 from tracon_watcher.engine import engine as engines
+from tracon_watcher.engine import migration_tracker
 from tracon_watcher.engine.storage import errors
 
 
@@ -32,7 +32,7 @@ class EngineCollector(registry.Collector):
     :param published: returns numbers about publishing, empty while the engine does not lead
     """
 
-    def __init__(self, engine: engines.Engine, moves: aftermath.Aftermath,
+    def __init__(self, engine: engines.Engine, moves: migration_tracker.MigrationTracker,
                  published: Callable[[], Mapping[str, int]],
                  clock: Callable[[], float] = time.monotonic) -> None:
         self._engine = engine

@@ -60,7 +60,7 @@ class OwnLimit:
     reached: float | None
 
 
-def limits(uuids: Sequence[str], inventory: cloud.Inventory) -> own_limits.Limits:
+def limits(uuids: Sequence[str], inventory: cloud.Inventory) -> own_limits.OwnLimits:
     """Return the limits of n VMs; of those that the inventory does not know there are none."""
     found = own_limits.nothing(len(uuids))
     total, smallest = found.total.copy(), found.total.copy()
@@ -84,7 +84,7 @@ def limits(uuids: Sequence[str], inventory: cloud.Inventory) -> own_limits.Limit
             flavors[key] = _of_flavor(quotas)
         _add_disks(total[row], smallest[row], flavors[key], server, volumes or {})
     light = _light(inventory)
-    return own_limits.Limits(total, smallest, np.array(
+    return own_limits.OwnLimits(total, smallest, np.array(
         [uuid in light for uuid in uuids], dtype=np.bool_), unknown)
 
 
@@ -95,7 +95,7 @@ def cores(server: cloud.Server) -> float | None:
     return None if quota is None else quota / period * max(server.vcpus, 1)
 
 
-def stated(limit: own_limits.Limits, row: int, reached: np.ndarray) -> tuple[OwnLimit, ...]:
+def stated(limit: own_limits.OwnLimits, row: int, reached: np.ndarray) -> tuple[OwnLimit, ...]:
     """Return the limits of one VM.
 
     :param reached: (7,) share of the window at each limit; NaN is unknown

@@ -32,10 +32,10 @@ import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
 from tracon_watcher.telemetry import meters
-from tracon_watcher.telemetry import readings
+from tracon_watcher.telemetry import samples
 
 LOG = logging.getLogger(__name__)
 
@@ -43,15 +43,15 @@ QUIET, CONTENDED, UNKNOWN = 'quiet', 'contended', 'unknown'
 # Of two-sided 95 % intervals.
 _QUANTILE, _UPPER = 1.96, 0.975
 # What a sensor does while it works: it computes, or waits for its disk.
-_SENSORS = {'connection': newcomer.own(np.array([0.0, 0.0, 0.05, 0.01])),
-            'memory': newcomer.own(np.array([0.0, 0.0, 0.05, 0.01])),
-            'storage': newcomer.own(np.array([10.0, 10.0, 0.01, 0.02]))}
+_SENSORS = {'connection': newcomer_profiles.own(np.array([0.0, 0.0, 0.05, 0.01])),
+            'memory': newcomer_profiles.own(np.array([0.0, 0.0, 0.05, 0.01])),
+            'storage': newcomer_profiles.own(np.array([10.0, 10.0, 0.01, 0.02]))}
 # A contention that changes by less is not told again.
 _DIGITS = 2
 
 
 @dataclasses.dataclass(frozen=True)
-class Felt:
+class RelativeReading:
     """What a sensor has felt in one phase.
 
     :param state: quiet, contended or unknown
@@ -67,7 +67,8 @@ class Felt:
 
 
 #: Of a host that no sensor tells of.
-SILENT: Mapping[str, Felt] = {phase: Felt(UNKNOWN) for phase in meters.PHASES}
+SILENT: Mapping[str,
+                RelativeReading] = {phase: RelativeReading(UNKNOWN) for phase in meters.PHASES}
 
 
 class Probes:
@@ -76,17 +77,17 @@ class Probes:
     :param maximum_age: seconds after which a reading says nothing any more
     """
 
-    def __init__(self, reader: readings.Reader, maximum_age: float) -> None:
+    def __init__(self, reader: samples.Reader, maximum_age: float) -> None:
         self._reader = reader
         self._maximum_age = maximum_age
         #: What is not as it should be after the last reading.
         self.troubles: tuple[str, ...] = ()
-        self._last: dict[str, dict[str, Felt]] = {}
+        self._last: dict[str, dict[str, RelativeReading]] = {}
         self._failing = False
         self._heard_at: float | None = None
 
     def collect(self, hosts: Sequence[str], now: float, skews: Mapping[str, float] = {}
-                ) -> Mapping[str, Mapping[str, Felt]]:
+                ) -> Mapping[str, Mapping[str, RelativeReading]]:
         """Return what the sensors of hosts have felt; one that is silent is left out.
 
         Where telemetry does not answer, readings that it told before count until they are too old.
@@ -99,7 +100,7 @@ class Probes:
             found = self._reader.read(now - self._maximum_age - behind,
                                       now + max(assessment.AHEAD, self._reader.ahead),
                                       [one.name for one in meters.PROBE_METERS])
-        except readings.TelemetryUnavailable as error:
+        except samples.TelemetryUnavailable as error:
             log_it = LOG.debug if self._failing else LOG.warning
             log_it('No readings of probes until telemetry answers: %s', error)
             self._failing = True
@@ -112,7 +113,7 @@ class Probes:
                       if host in wanted and (kept := self._fresh(of, now))}
         return {host: {**SILENT, **of} for host, of in self._last.items()}
 
-    def _look(self, found: readings.Readings, hosts: Sequence[str], now: float) -> Iterator[str]:
+    def _look(self, found: samples.Readings, hosts: Sequence[str], now: float) -> Iterator[str]:
         """Yield that no sensor is heard of, or one of a host that there is not."""
         strange = set(found.resources).difference(hosts)
         if strange:
@@ -127,7 +128,7 @@ class Probes:
                    'see whether tracon-probe runs and Ceilometer polls it, or set the option to '
                    'false')
 
-    def _take(self, found: readings.Readings, now: float, skews: Mapping[str, float]) -> None:
+    def _take(self, found: samples.Readings, now: float, skews: Mapping[str, float]) -> None:
         # The latest sample of a host comes last.
         for index in np.argsort(found.at, kind='stable'):
             host = found.resources[found.row[index]]
@@ -141,14 +142,15 @@ class Probes:
                 if 0 < ratio < np.inf and low != np.inf and (
                         phase not in last or (last[phase].at or 0.0) <= at):
                     state = (QUIET if low == 1.0 else CONTENDED if low > 1.0 else UNKNOWN)
-                    last[phase] = Felt(state, at, ratio, None if state == UNKNOWN else low)
+                    last[phase] = RelativeReading(state, at, ratio,
+                                                  None if state == UNKNOWN else low)
 
-    def _fresh(self, of: Mapping[str, Felt], now: float) -> dict[str, Felt]:
+    def _fresh(self, of: Mapping[str, RelativeReading], now: float) -> dict[str, RelativeReading]:
         return {phase: felt for phase, felt in of.items() if felt.at is not None
                 and now - self._maximum_age <= felt.at <= now + assessment.AHEAD}
 
 
-def contention(felt: Mapping[str, Mapping[str, Felt]], assessor: assessment.Assessor
+def contention(felt: Mapping[str, Mapping[str, RelativeReading]], assessor: assessment.Assessor
                ) -> dict[str, tuple[float, ...]]:
     """Return by host what is felt beyond what its own VMs explain.
 
@@ -188,7 +190,7 @@ def _predicted(law: queues.Queues, told: FloatArray, phase: str) -> tuple[FloatA
 
     :param told: (g, 4) contention that predictions have in them already
     """
-    own, _others = law.beside(queues.Coming(_SENSORS[phase]))
+    own, _others = law.beside(queues.Newcomer(_SENSORS[phase]))
     bare = own - told.T[::2]
     upper = queues.bound(bare, _UPPER, law.law_spread)
     # While it waits for its disk, that is all it does.

@@ -25,10 +25,9 @@ from tracon_watcher.inventory import cloud
 from tracon_watcher.inventory import vm_states
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import cpu_shares
-from tracon_watcher.placement import history as history_module
+from tracon_watcher.placement import limits
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 
 #: Metadata of a host aggregate.
 HOST_TYPE = 'tracon:host_type'
@@ -147,7 +146,7 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
         profile, own_wait, storage_wait = _profile(server, row, demand, history, overdue)
         residents[server.host].append(cluster.Resident(
             uuid, profile, stated, _known(_backend(server, inventory.backends), lost), own_wait,
-            max(server.vcpus, 1), storage_wait, cpu_shares.weight(server.extra_specs)))
+            max(server.vcpus, 1), storage_wait, limits.cpu_weight(server.extra_specs)))
     return cluster.build([
         cluster.Host(host, tuple(vms), rules[host].host_type,
                      _known(rules[host].storage, lost),
@@ -208,7 +207,7 @@ def _report_unmatched(inventory: cloud.Inventory, report: Callable[[str, str], N
 
 
 def _profile(server: cloud.Server, row: int | None, demand: Demand,
-             history: Mapping[str, newcomer.Profile],
+             history: Mapping[str, newcomer_profiles.Profile],
              overdue: bool) -> tuple[FloatArray | None, float, float]:
     """Return what a VM demands, None where unknown, and how long it waits for its own limits, and
     for storage.
@@ -221,7 +220,7 @@ def _profile(server: cloud.Server, row: int | None, demand: Demand,
     if row is None or not known and server.resumed_at > demand.updated_at[row]:
         # It is new, or has stood still for long: until its own counters speak, it does what VMs of
         # its kind do.
-        expected = newcomer.expected(history, *server.kind)
+        expected = newcomer_profiles.expected(history, *server.kind)
         if not expected.known or overdue:
             return None, 0.0, math.nan
         return expected.mean, expected.own_wait, expected.storage_wait
@@ -230,12 +229,12 @@ def _profile(server: cloud.Server, row: int | None, demand: Demand,
     return demand.profiles[row], demand.waits(row), demand.waits_for_storage(row)
 
 
-def _history(inventory: cloud.Inventory, demand: Demand) -> dict[str, newcomer.Profile]:
+def _history(inventory: cloud.Inventory, demand: Demand) -> dict[str, newcomer_profiles.Profile]:
     known = [(row, inventory.servers[uuid].kind) for uuid, row in demand.rows.items()
              if uuid in inventory.servers
              and inventory.servers[uuid].vm_state not in vm_states.IDLE]
     rows = [row for row, _kind in known]
-    return history_module.learn(
+    return newcomer_profiles.learn_profiles(
         demand.profiles[rows], demand.deviation[rows], [kind for _row, kind in known],
         _LEAST_OF_A_KIND, np.array([demand.waits(row) for row in rows]),
         np.array([demand.waits_for_storage(row) for row in rows]))

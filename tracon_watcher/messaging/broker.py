@@ -44,7 +44,7 @@ class ExchangeMissing(errors.TraconError):
     """An exchange that others make is not there."""
 
 
-class Differs(errors.TraconError):
+class ExchangeDiffers(errors.TraconError):
     """An exchange or a queue is not as this process's configuration would declare it.
 
     :param what: kind and name
@@ -150,7 +150,7 @@ class Broker:
         try:
             self._do(lambda channel: channel.exchange_declare(name, kind, **wanted))
         except amqp.PreconditionFailed as error:
-            raise Differs(f'exchange {name}', options, str(error.reply_text)) from None
+            raise ExchangeDiffers(f'exchange {name}', options, str(error.reply_text)) from None
 
     def _compare_queue(self, name: str, options: str, **wanted: Any) -> None:
         try:
@@ -163,7 +163,7 @@ class Broker:
             # What else oslo.messaging gives a queue is not of interest.
             reason = str(error.reply_text)
             if any(f"'{one}'" in reason for one in ('durable', 'auto_delete', 'x-queue-type')):
-                raise Differs(f'queue {name}', options, reason) from None
+                raise ExchangeDiffers(f'queue {name}', options, reason) from None
 
     def _exists(self, name: str) -> bool:
         try:

@@ -23,9 +23,9 @@ from typing import Any, Callable
 import oslo_messaging
 
 from tracon_watcher import errors
-from tracon_watcher.messaging import link
+from tracon_watcher.messaging import engine_client
 from tracon_watcher.messaging import protocol
-from tracon_watcher.messaging import shelf
+from tracon_watcher.messaging import snapshot_history
 from tracon_watcher.placement import snapshot
 
 _RETRIES = 1
@@ -58,7 +58,8 @@ class Publisher:
     :param log: logger
     :param threads: requests that are served at a time
     :param on_moves: given documents of live migrations that Watcher's strategy recommends
-    :param standing: returns what was learnt of moves, see :meth:`.link.Link.standing`
+    :param standing: returns what was learnt of moves, see
+        :meth:`.engine_client.EngineClient.standing`
     """
 
     def __init__(self, connect: protocol.Connect, server: str, on_decisions: Take,
@@ -68,7 +69,7 @@ class Publisher:
         self._server_name = server
         self._log = log
         self._threads = threads
-        self._shelf = shelf.Shelf()
+        self._shelf = snapshot_history.SnapshotHistory()
         self._endpoint = _Endpoint(self._shelf, server, on_decisions, on_settled, on_moves,
                                    standing)
         self._publishing = threading.Lock()
@@ -164,7 +165,7 @@ class Publisher:
         pause = _FIRST_PAUSE
         while not self._stopped.is_set():
             try:
-                link.Link(transport).hello('')
+                engine_client.EngineClient(transport).hello('')
                 # What is declared after that would be tried for good, with an error each time.
                 protocol.compare(self._connect, protocol.ENGINE, self._server_name)
                 return True
@@ -176,8 +177,8 @@ class Publisher:
         return False
 
 
-def _announcement(server: str, identity: link.Identity,
-                  steps: shelf.Steps | None) -> dict[str, Any]:
+def _announcement(server: str, identity: engine_client.Identity,
+                  steps: snapshot_history.Steps | None) -> dict[str, Any]:
     """Return what is said of a snapshot, with the deltas that lead there.
 
     A delta comes along where there is one only, and it fits into the message.
@@ -198,7 +199,8 @@ class _Endpoint:
 
     target = protocol.endpoint_target()
 
-    def __init__(self, content: shelf.Shelf, server: str, on_decisions: Take, on_settled: Take,
+    def __init__(self, content: snapshot_history.SnapshotHistory, server: str, on_decisions: Take,
+                 on_settled: Take,
                  on_moves: Take, standing: Give) -> None:
         self._shelf = content
         self._server = server

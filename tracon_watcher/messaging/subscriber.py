@@ -10,15 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Keeps the engine's latest snapshot in a process: nova-scheduler's, Watcher's, another engine's.
-
-The engine announces each snapshot, as a rule with the delta that leads to it. Since announcements
-may be lost, the engine is asked from time to time what it has; and where deltas do not lead there,
-the whole snapshot is fetched. While it does not answer, the last snapshot is kept.
-
-A newer epoch always wins. Two engines may believe that they lead, when one of them was cut off for
-a while; what the one with the older epoch says is passed over.
-"""
+"""Subscriber to the engine's snapshots, in every process that judges by them."""
 
 from __future__ import annotations
 
@@ -35,9 +27,9 @@ import weakref
 import oslo_messaging
 
 from tracon_watcher import errors
-from tracon_watcher.messaging import link
+from tracon_watcher.messaging import chunked_payload
+from tracon_watcher.messaging import engine_client
 from tracon_watcher.messaging import outbox
-from tracon_watcher.messaging import parcel
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import delta
 from tracon_watcher.placement import snapshot
@@ -150,12 +142,13 @@ class _Session:
     def __init__(self, owner: Subscriber) -> None:
         self.wanted = threading.Event()
         self._owner = owner
-        self._announced: collections.deque[link.Head] = collections.deque(maxlen=_ANNOUNCED)
+        self._announced: collections.deque[
+            engine_client.SnapshotHead] = collections.deque(maxlen=_ANNOUNCED)
         self._stopped = False
         self._thread = threading.Thread(target=self._work, name='tracon-subscriber', daemon=True)
         self._transport: Any = None
         self._server: Any = None
-        self._link: link.Link | None = None
+        self._link: engine_client.EngineClient | None = None
         self._look_at = 0.0
         self._heard_at = time.monotonic()
         self._failures = 0
@@ -183,7 +176,8 @@ class _Session:
     def announced(self, content: Any) -> None:
         """Take what an engine announces; called in the listener's thread."""
         try:
-            self._announced.append(link.announcement(content, 'an announcement of the engine'))
+            self._announced.append(engine_client.announcement(content,
+                                                              'an announcement of the engine'))
         except errors.TraconError as error:
             self._say('announcement', str(error))
             self._look_at = 0.0
@@ -232,7 +226,7 @@ class _Session:
     def _connect(self) -> None:
         if self._transport is None:
             self._transport = self._owner.connect()
-        found = link.Link(self._transport)
+        found = engine_client.EngineClient(self._transport)
         found.hello(self._owner.name)
         # What is declared next would be tried for good, with an error in the log each time.
         protocol.compare(self._owner.connect, protocol.SNAPSHOTS, self._owner.name)
@@ -247,16 +241,16 @@ class _Session:
         assert self._link is not None
         head = self._link.head(self._owner.name, self._known())
         if head is None:
-            raise link.EngineUnavailable('tracon-engine has no snapshot yet')
+            raise engine_client.EngineUnavailable('tracon-engine has no snapshot yet')
         if not self._catch_up(head):
             # Another engine leads, which did not get the question; but is it still there?
             if time.monotonic() - self._heard_at > 3 * self._owner.period:
-                raise link.EngineUnavailable(
+                raise engine_client.EngineUnavailable(
                     'only an engine of epoch {}, which has lost the lead, answers'.format(
                         head.identity[0]))
             self._look_later()
 
-    def _catch_up(self, head: link.Head) -> bool:
+    def _catch_up(self, head: engine_client.SnapshotHead) -> bool:
         """Get to the snapshot that an engine tells of; return False when that one is outdated."""
         assert self._link is not None
         known = self._known()
@@ -265,7 +259,7 @@ class _Session:
             # An announcement was lost, or there was none that leads there.
             found = self._link.head(self._owner.name, known, head.server)
             if found is None:
-                raise link.EngineUnavailable('tracon-engine has no snapshot')
+                raise engine_client.EngineUnavailable('tracon-engine has no snapshot')
             head = found
         if known is not None and head.identity < known:
             return False
@@ -274,7 +268,7 @@ class _Session:
         self._alive()
         return True
 
-    def _by_deltas(self, head: link.Head) -> bool:
+    def _by_deltas(self, head: engine_client.SnapshotHead) -> bool:
         """Apply deltas; return whether they have led to what was told."""
         content = self._owner.current
         assert self._link is not None
@@ -294,26 +288,27 @@ class _Session:
         self._take(content)
         return True
 
-    def _whole(self, head: link.Head) -> None:
+    def _whole(self, head: engine_client.SnapshotHead) -> None:
         """Fetch the whole snapshot."""
         assert self._link is not None
         for _again in range(3):
             if head.body is None:
                 found = self._link.head(self._owner.name, None, head.server)
                 if found is None or found.body is None:
-                    raise link.EngineUnavailable('tracon-engine has no snapshot')
+                    raise engine_client.EngineUnavailable('tracon-engine has no snapshot')
                 head = found
             data = self._link.body(head)
             if data is not None:
                 break
-            head = link.Head(head.identity, head.server, None)
+            head = engine_client.SnapshotHead(head.identity, head.server, None)
         else:
-            raise link.EngineUnavailable(
+            raise engine_client.EngineUnavailable(
                 'tracon-engine has newer snapshots before one was fetched')
         content = self._owner.run(_whole, head.body, data)
         if content.identity != head.identity:
-            raise link.EngineRefused('tracon-engine has sent snapshot {}.{} for {}.{}'.format(
-                *content.identity, *head.identity))
+            raise engine_client.EngineRefused(
+                'tracon-engine has sent snapshot {}.{} for {}.{}'.format(
+                    *content.identity, *head.identity))
         known = self._known()
         if known is None or content.identity > known:
             self._take(content)
@@ -322,7 +317,7 @@ class _Session:
         self._owner.current = content
         self._owner.take(content)
 
-    def _known(self) -> link.Identity | None:
+    def _known(self) -> engine_client.Identity | None:
         content = self._owner.current
         return None if content is None else content.identity
 
@@ -334,9 +329,9 @@ class _Session:
         for batch in box.batches():
             try:
                 self._link.tell(batch.method, batch.documents)
-            except link.EngineRefused as error:
+            except engine_client.EngineRefused as error:
                 self._say('refused', f'{error}; such records of decisions are dropped')
-            except link.EngineBusy as error:
+            except engine_client.EngineBusy as error:
                 self._say('busy', f'{error}; records of decisions wait for it')
                 self._busy += 1
                 self._tell_at = time.monotonic() + _pause(self._busy)
@@ -409,12 +404,13 @@ def _pause(failures: int, longest: float = _LONGEST_PAUSE) -> float:
             * random.uniform(0.8, 1.2))
 
 
-def _applied(content: snapshot.Snapshot, label: parcel.Label, data: bytes) -> snapshot.Snapshot:
-    return delta.apply(content, parcel.lines(label, data, 'a delta'), 'a delta')
+def _applied(content: snapshot.Snapshot, label: chunked_payload.PayloadLabel,
+             data: bytes) -> snapshot.Snapshot:
+    return delta.apply(content, chunked_payload.lines(label, data, 'a delta'), 'a delta')
 
 
-def _whole(label: parcel.Label, data: bytes) -> snapshot.Snapshot:
-    return snapshot.decode(parcel.lines(label, data, 'the snapshot'), 'the snapshot')
+def _whole(label: chunked_payload.PayloadLabel, data: bytes) -> snapshot.Snapshot:
+    return snapshot.decode(chunked_payload.lines(label, data, 'the snapshot'), 'the snapshot')
 
 
 class _Endpoint:
@@ -429,3 +425,28 @@ class _Endpoint:
     def published(self, _context: Any, announcement: Any) -> None:
         """Hear of a snapshot."""
         self._session.announced(announcement)
+
+
+class Standby:
+    """Keeps the latest snapshot of another engine.
+
+    :param connect: see :func:`tracon_watcher.messaging.protocol.connector`
+    :param host: of this engine; each engine listens for itself
+    """
+
+    def __init__(self, connect: protocol.Connect, host: str) -> None:
+        # Without a leader there is nothing to hear, which is for the lease to tell.
+        self._subscriber = Subscriber(
+            connect, f'tracon-engine-{host}', lambda _content: None,
+            lambda text: LOG.debug('While waiting to lead: %s', text))
+
+    def start(self) -> None:
+        """Begin to listen; never blocks."""
+        self._subscriber.start()
+
+    def stop(self) -> snapshot.Snapshot | None:
+        """End, and return what was heard last; None when there was nothing."""
+        # It may wait for the answer of an engine that is no more; who leads now does not.
+        threading.Thread(target=self._subscriber.stop, name='tracon-standby-end',
+                         daemon=True).start()
+        return self._subscriber.current

@@ -10,14 +10,18 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Columns that people read rounded, and programs as they are."""
+"""Columns and options that the lists have in common."""
 
 from __future__ import annotations
 
+import argparse
 import math
 from typing import Any
 
 from cliff import columns
+from osc_lib import exceptions
+
+from tracon_watcher import numerals
 
 #: What is not known, or does not exist, in a table; null for programs.
 NONE = '-'
@@ -103,3 +107,42 @@ def limit(found: dict[str, Any]) -> Value:
 def lines(values: list[dict[str, Any]], line: Any) -> Value:
     """Return a list, one line for each entry."""
     return Value(values, '\n'.join(line(one) for one in values) or NONE, float(len(values)))
+
+
+def add(parser: argparse.ArgumentParser, keys: tuple[str, ...], default: str,
+        marker: str) -> None:
+    """Add ``--sort``, ``--limit`` and ``--marker``.
+
+    :param keys: that the engine can sort by
+    :param default: as ``--sort`` takes it
+    :param marker: what a marker is
+    """
+    parser.add_argument(
+        '--sort', metavar='<key>[:<direction>][,…]', default=default,
+        help=f'Sort by these keys, each ascending (:asc) or descending (:desc), in the engine: '
+             f'{", ".join(keys)} (default: {default}). --sort-column sorts the received entries')
+    parser.add_argument(
+        '--limit', metavar='<number>', type=numerals.whole(1),
+        help='Largest number of entries to show (default: all, page after page)')
+    parser.add_argument(
+        '--marker', metavar=f'<{marker}>',
+        help=f'Entry after which the list begins: the last {marker} of an earlier list')
+
+
+def sorting(given: str, keys: tuple[str, ...]) -> dict[str, Any]:
+    """Return the parameters of the engine's API for ``--sort``.
+
+    :raises osc_lib.exceptions.CommandError: naming the key or the direction
+    """
+    found: dict[str, Any] = {'sort_key': [], 'sort_dir': []}
+    for part in given.split(','):
+        key, _colon, direction = part.strip().partition(':')
+        if key not in keys:
+            raise exceptions.CommandError(
+                f'--sort {given}: {key!r} is no key; expected {", ".join(keys)}')
+        if direction not in ('', 'asc', 'desc'):
+            raise exceptions.CommandError(
+                f'--sort {given}: {direction!r} is no direction; expected asc or desc')
+        found['sort_key'].append(key)
+        found['sort_dir'].append(direction or 'asc')
+    return found

@@ -38,10 +38,10 @@ _OWN = ('VM', 'At', 'Considered', 'Refused', 'For Its Own Limit', 'For Another V
 class Explain(command.Lister):
     """Explain a placement, or why an audit moves no more
 
-    Of a placement it is told what was predicted on each host, why, and what would have differed.
-    Of an audit, the VMs that it left in breach, each move that it considered, and what stood
-    against that. Of a VM on which no decision is recorded, and with --now, it is told what a
-    placement would be now; what counts as chosen is then the host where it is.
+    For a placement it shows the prediction on each host, the reasons, and the changes that would
+    have let the host pass. For an audit it shows the VMs left in breach, each move considered, and
+    the obstacles to it. For a VM without a recorded decision, and with --now, it shows what a
+    placement would be now; the present host then counts as chosen.
     """
 
     _below: list[str] = []
@@ -50,15 +50,15 @@ class Explain(command.Lister):
         parser = super().get_parser(prog_name)
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument('request_or_vm', metavar='<request-or-vm>', nargs='?',
-                          help='The id of a request (req-…), or a VM by name or uuid')
+                          help='Id of a request (req-…), or name or uuid of a VM')
         what.add_argument('--audit', metavar='<audit>',
-                          help='The uuid of an audit of Watcher\'s, or "latest"')
+                          help='Uuid of an audit of Watcher\'s, or "latest"')
         parser.add_argument('--now', action='store_true',
-                            help='Judge the VM now, whatever is recorded')
+                            help='Assess the VM now, regardless of recorded decisions')
         parser.add_argument('--decisions', metavar='<number>', type=numerals.whole(1, 10),
                             default=1,
-                            help='Explain the latest so many decisions, up to 10 (default: 1)')
-        parser.add_argument('--host', metavar='<host>', help='Only this host')
+                            help='Number of latest decisions to explain, up to 10 (default: 1)')
+        parser.add_argument('--host', metavar='<host>', help='Show only this host')
         parser.add_argument('--long', action='store_true', help='Show more columns')
         return parser
 

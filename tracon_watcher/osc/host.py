@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""``openstack interference host``: what VMs suffer, host by host."""
+"""``openstack interference host`` and ``host type``: interference by host."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from osc_lib.command import command
 
 from tracon_watcher import numerals
 from tracon_watcher.osc import columns
-from tracon_watcher.osc import options
 
 KEYS = ('slowdown', 'harm', 'in_breach', 'vms', 'name', 'type', 'status', 'updated_at')
 
@@ -30,29 +29,30 @@ _LONG = ('Observed', 'Predicted', 'Storage', 'Updated')
 
 
 class ListHost(command.Lister):
-    """List compute hosts: how slow the slowest VM on each is, and what all suffer together
+    """List compute hosts with the slowdown of the slowest VM on each, and the harm of all
 
-    Harm sums up the logarithms of the slowdowns of its VMs, and of the IOPS they lose: 0.69 is
-    one VM made twice as slow.
+    Harm is the sum of the logarithms of the slowdowns of its VMs, and of their loss of IOPS: 0.69
+    is one VM made twice as slow.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--long', action='store_true', help='Show more columns')
-        parser.add_argument('--name', metavar='<text>', help='Only hosts with this in their names')
-        parser.add_argument('--type', metavar='<host-type>', help='Only hosts of this type')
+        parser.add_argument('--name', metavar='<text>',
+                            help='Show only hosts with this text in their names')
+        parser.add_argument('--type', metavar='<host-type>', help='Show only hosts of this type')
         parser.add_argument('--status', metavar='<status>',
-                            help='Only hosts of this status: known, unknown_cores, stale, …')
+                            help='Show only hosts of this status: known, unknown_cores, stale, …')
         parser.add_argument('--in-breach', action='store_true', default=None,
-                            help='Only hosts with a VM that breaches a limit')
+                            help='Show only hosts with a VM that breaches a limit')
         parser.add_argument('--min-slowdown', metavar='<factor>', type=numerals.number(1, 1e6),
-                            help='Only hosts with a VM at least that slow')
-        options.add(parser, KEYS, 'slowdown:desc', 'name')
+                            help='Show only hosts with a VM of at least this slowdown')
+        columns.add(parser, KEYS, 'slowdown:desc', 'name')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Iterator[Any]]:
         client = self.app.client_manager.interference
-        query = {**options.sorting(parsed_args.sort, KEYS), 'name': parsed_args.name,
+        query = {**columns.sorting(parsed_args.sort, KEYS), 'name': parsed_args.name,
                  'type': parsed_args.type, 'status': parsed_args.status,
                  'in_breach': 'true' if parsed_args.in_breach else None,
                  'min_slowdown': parsed_args.min_slowdown}
@@ -66,7 +66,7 @@ class ShowHost(command.ShowOne):
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('host', metavar='<host>', help='The name of its compute service')
+        parser.add_argument('host', metavar='<host>', help='Name of the host\'s compute service')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:
@@ -119,3 +119,49 @@ def _resident(one: dict[str, Any]) -> str:
     harm = columns.number(one.get('harm_to_others')).human_readable()
     return (f'{one["name"] or one["uuid"]}: slowdown {slow}, culprit '
             f'{columns.culprit(one).human_readable()}, harm to others {harm}')
+
+
+TYPE_KEYS = ('host_type', 'hosts', 'vms', 'vm_hours', 'error', 'trust')
+
+_COLUMNS = ('Host Type', 'Hosts', 'VMs', 'Cores', 'Status', 'Trust', 'VM Hours', 'Error',
+            'Error of a Constant', 'Covered', 'Waits for Cores', 'Requests at Once')
+
+
+class ListHostType(command.Lister):
+    """List host types with the learnt numbers and the trust in predictions
+
+    A law of queueing assesses hosts. Its predictions are compared with the slowdowns by counters;
+    VM Hours is the amount of compared data, in which older hours count less. Error is the mean
+    relative error, beside that of a constant (each VM as slow as all on average). Covered is the
+    share of slowdowns in their 80 % interval; Trust is that share over 80 %. Waits for Cores is
+    the factor by which waits are longer than the law predicts, Requests at Once the number of
+    requests that disks serve at once; both are learnt.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        columns.add(parser, TYPE_KEYS, 'host_type', 'host type')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Iterator[Any]]:
+        client = self.app.client_manager.interference
+        found = client.find('host_types', 'host_type',
+                            columns.sorting(parsed_args.sort, TYPE_KEYS),
+                            parsed_args.limit, parsed_args.marker)
+        return _COLUMNS, (_type_row(one) for one in found)
+
+
+def _type_row(one: dict[str, Any]) -> tuple[Any, ...]:
+    return (columns.text(one['host_type']), one['hosts'], one['vms'],
+            columns.Value(one['cores'], ', '.join(map(str, one['cores'])) or columns.NONE),
+            one['status'],
+            columns.Value(one['trust'], columns.share(one['trust']) if one['checked']
+                          else 'not yet checked'),
+            columns.number(one['vm_hours'], 1),
+            *(columns.Value(one[name], columns.NONE if one[name] is None
+                            else f'{100 * one[name]:.1f} %')
+              for name in ('error', 'constant_error', 'coverage')),
+            columns.Value(one['gain'], columns.NONE if one['gain'] is None
+                          else f'× {one["gain"]:.2f}'),
+            columns.Value(one['disk'], columns.NONE if one['disk'] is None
+                          else f'{one["disk"]:g}'))

@@ -21,7 +21,6 @@ from osc_lib.command import command
 
 from tracon_watcher import numerals
 from tracon_watcher.osc import columns
-from tracon_watcher.osc import options
 
 KEYS = ('slowdown', 'predicted', 'observed', 'iops_ratio', 'share', 'harm_to_others', 'name',
         'uuid', 'project_id', 'host')
@@ -33,32 +32,34 @@ _LONG = ('Predicted Low', 'Predicted High', 'Agreement', 'IOPS Ratio', 'IOPS Lim
 
 
 class ListVM(command.Lister):
-    """List VMs: how slow each is now, what was predicted, and who causes it
+    """List VMs with their slowdown now, the prediction, and the culprit
 
-    Slowdown is what the counters of the hypervisor show, with their error; Predicted is what its
-    neighbours explain. The culprit is who does most to it, and how large its part is. Harm to
-    Others sums up over all VMs the logarithms by which it makes them slower and takes their IOPS:
-    0.69 is one VM made twice as slow.
+    Slowdown is the slowdown by the hypervisor's counters, with its error; Predicted is the
+    slowdown that its neighbours explain. The culprit is the VM that contributes most to it, with
+    its share. Harm to Others is the sum over all VMs of the logarithms by which it makes them
+    slower and reduces their IOPS: 0.69 is one VM made twice as slow.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--long', action='store_true', help='Show more columns')
-        parser.add_argument('--host', metavar='<host>', help='Only VMs on this compute host')
-        parser.add_argument('--project', metavar='<project-id>', help='Only VMs of this project')
-        parser.add_argument('--name', metavar='<text>', help='Only VMs with this in their names')
+        parser.add_argument('--host', metavar='<host>', help='Show only VMs on this compute host')
+        parser.add_argument('--project', metavar='<project-id>',
+                            help='Show only VMs of this project')
+        parser.add_argument('--name', metavar='<text>',
+                            help='Show only VMs with this text in their names')
         parser.add_argument('--culprit', metavar='<vm>',
-                            help='Only VMs that this one, by name or uuid, slows down most')
+                            help='Show only VMs that this VM, by name or uuid, slows down most')
         parser.add_argument('--in-breach', action='store_true', default=None,
-                            help='Only VMs that breach a limit')
+                            help='Show only VMs that breach a limit')
         parser.add_argument('--min-slowdown', metavar='<factor>', type=numerals.number(1, 1e6),
-                            help='Only VMs at least that slow')
-        options.add(parser, KEYS, 'slowdown:desc', 'uuid')
+                            help='Show only VMs of at least this slowdown')
+        columns.add(parser, KEYS, 'slowdown:desc', 'uuid')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Iterator[Any]]:
         client = self.app.client_manager.interference
-        query = {**options.sorting(parsed_args.sort, KEYS), 'host': parsed_args.host,
+        query = {**columns.sorting(parsed_args.sort, KEYS), 'host': parsed_args.host,
                  'project_id': parsed_args.project, 'name': parsed_args.name,
                  'culprit': (None if parsed_args.culprit is None else
                              client.uuid_of(parsed_args.culprit)),
@@ -70,11 +71,11 @@ class ListVM(command.Lister):
 
 
 class ShowVM(command.ShowOne):
-    """Show a VM: how slow it is, all who cause it, and all whom it slows down"""
+    """Show a VM: its slowdown, all VMs that cause it, and all VMs that it slows down"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument('vm', metavar='<vm>', help='The VM, by name or uuid')
+        parser.add_argument('vm', metavar='<vm>', help='Name or uuid of the VM')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Any]:

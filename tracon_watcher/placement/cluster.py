@@ -24,7 +24,7 @@ import numpy as np
 from tracon_watcher import characteristics
 from tracon_watcher.characteristics import BoolArray, COUNT, FloatArray, IntArray
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 
 LOCAL = 'local'
 #: A storage backend that could not be found out; its VMs and their hosts are unknown.
@@ -39,7 +39,7 @@ class Resident:
 
     :param profile: (4,) its uncontended demand, or None where unknown
     :param io_domain: storage backend, None for the host's own default
-    :param own_wait: see :mod:`.own_wait`
+    :param own_wait: see :mod:`.current_interference`
     :param vcpus: how many virtual CPUs it has
     :param storage_wait: part of its time alone that each of them waits for storage, NaN where
         unknown
@@ -100,14 +100,14 @@ class ClusterState:
     :param max_slowdown: (n,), infinity for none
     :param min_iops_ratio: (n,), 0 for none
     :param own_wait: (n,) share of time that each VM waits for its own limits, see
-        :mod:`.own_wait`; 0 for a VM that is at none
+        :mod:`.current_interference`; 0 for a VM that is at none
     :param vcpus: (n,) virtual CPUs of each
     :param storage_wait: (n,) part of its time alone that each of them waits for storage, NaN where
         unknown
     :param cpu_weight: (n,) of each one's share of the cores beside others; 0 for a VM with cores
         of its own
     :param io_domains: names of the storage backends
-    :param history: profiles of newcomers, see :mod:`tracon_watcher.placement.newcomer`
+    :param history: profiles of newcomers, see :mod:`tracon_watcher.placement.newcomer_profiles`
     :param version: rises with every snapshot
     :param generated_at: seconds since the epoch
     :param rate_elsewhere: (d,) requests per second on each storage backend by VMs that are not in
@@ -135,7 +135,7 @@ class ClusterState:
     storage_wait: FloatArray
     cpu_weight: FloatArray
     io_domains: tuple[str, ...]
-    history: Mapping[str, newcomer.Profile]
+    history: Mapping[str, newcomer_profiles.Profile]
     version: int = 0
     generated_at: float = 0.0
     rate_elsewhere: FloatArray | None = None
@@ -230,11 +230,11 @@ class ClusterState:
         """Seconds that a request takes on disks of hosts' own, 0 where that is not known."""
         return float(np.nan_to_num(self._request_seconds[-1]))
 
-    def resident_profile(self, index: int) -> newcomer.Profile:
+    def resident_profile(self, index: int) -> newcomer_profiles.Profile:
         """Return what resident ``index`` demands wherever it comes to."""
-        return newcomer.own(self.profiles[index], float(self.own_wait[index]),
-                            int(self.vcpus[index]), float(self.storage_wait[index]),
-                            float(self.cpu_weight[index]))
+        return newcomer_profiles.own(self.profiles[index], float(self.own_wait[index]),
+                                     int(self.vcpus[index]), float(self.storage_wait[index]),
+                                     float(self.cpu_weight[index]))
 
     def resident_limits(self, index: int) -> limits_module.Limits:
         """Return the limits of resident ``index``."""
@@ -318,10 +318,11 @@ class ClusterState:
     def with_resident(self, host_index: int, uuid: str, profile: FloatArray,
                       limits: limits_module.Limits = limits_module.NONE) -> ClusterState:
         """Return the state with one more resident, on its host's default storage backend."""
-        return self.with_residents([(host_index, uuid, newcomer.own(profile), limits)])
+        return self.with_residents([(host_index, uuid, newcomer_profiles.own(profile), limits)])
 
     def with_residents(
-            self, arrived: Sequence[tuple[int, str, newcomer.Profile, limits_module.Limits]],
+            self,
+            arrived: Sequence[tuple[int, str, newcomer_profiles.Profile, limits_module.Limits]],
             storage: Mapping[str, str] | None = None) -> ClusterState:
         """Return the state with more residents: host index, uuid, profile and limits of each.
 
@@ -367,7 +368,7 @@ class ClusterState:
             storage_wait=self.storage_wait[rows], cpu_weight=self.cpu_weight[rows])
 
 
-def build(hosts: Iterable[Host], history: Mapping[str, newcomer.Profile] | None = None,
+def build(hosts: Iterable[Host], history: Mapping[str, newcomer_profiles.Profile] | None = None,
           version: int = 0, generated_at: float = 0.0) -> ClusterState:
     """Build a cluster's arrays.
 

@@ -10,9 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""How long a VM stays where it is after a migration, or after one that failed."""
+"""Cooldown: how long a VM stays on its host after a migration or a failed one."""
 
 from __future__ import annotations
+
+import dataclasses
 
 #: Seconds after the first migration.
 FIRST = 3600.0
@@ -28,3 +30,54 @@ def length(moves: int, first: float = FIRST, longest: float = LONGEST) -> float:
     """
     # The exponent is bounded, since no number may overflow whatever a cloud does.
     return max(first, min(first * 2.0 ** min(moves - 1, 64), longest))
+
+
+@dataclasses.dataclass(frozen=True)
+class Cooldown:
+    """A VM stays where it is.
+
+    :param moves: how many there were in a row
+    :param moved_at: of the last, seconds since the epoch
+    :param until: likewise
+    """
+
+    vm: str
+    moves: int
+    moved_at: float
+    until: float
+
+    def remaining(self, now: float) -> float:
+        """Return the seconds that are left, 0 if none.
+
+        A clock that was put back does not prolong it: it never lasts longer than it did at first.
+        """
+        return max(min(self.until - now, self.until - self.moved_at), 0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """How cooldowns grow.
+
+    :param first: seconds after the first move; each further one in a row doubles it
+    :param longest: seconds at most, and for how long a VM must have been left alone after a
+        cooldown for its next move to count as the first again
+    :param same: reports of a move that lie no more seconds apart are of one and the same, which
+        several tell of: the planner, Nova's notifications, the list of migrations
+    """
+
+    first: float = FIRST
+    longest: float = LONGEST
+    same: float = 300.0
+
+    def after(self, before: Cooldown | None, vm: str, at: float) -> Cooldown:
+        """Return the cooldown of a VM that was moved.
+
+        :param before: the one that was known, None for none
+        :param at: when it was moved, seconds since the epoch
+        """
+        if before is not None and at <= before.moved_at + self.same:
+            return before
+        moves = 1
+        if before is not None and at < before.until + self.longest:
+            moves = before.moves + 1
+        return Cooldown(vm, moves, at, at + length(moves, self.first, self.longest))

@@ -28,13 +28,12 @@ from typing import Callable, Sequence
 import numpy as np
 
 from tracon_watcher.characteristics import FloatArray, IO, RESPONSES
-from tracon_watcher.placement import absence
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import attribution
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer as newcomers
-from tracon_watcher.placement import storage
-from tracon_watcher.placement import verdict
+from tracon_watcher.placement import newcomer_profiles
+from tracon_watcher.placement import storage_backends
 from tracon_watcher import tie_breaking
 
 #: Other hosts of a pool that are looked at for VMs whose limits the newcomer breaches there.
@@ -47,7 +46,7 @@ _BEYOND = 1e-9
 class Needed:
     """A limit that stands in the way, and the closest one that would not.
 
-    :param vm: uuid, or :data:`tracon_watcher.placement.verdict.NEWCOMER`
+    :param vm: uuid, or :data:`tracon_watcher.placement.assessment.NEWCOMER`
     :param response: ``slowdown`` or ``iops_ratio``
     """
 
@@ -72,7 +71,7 @@ class Absence:
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-    """What a newcomer does to one VM: exponents, NaN where unknown or undefined.
+    """What a newcomer does to one VM: log responses, NaN where unknown or undefined.
 
     :param before: (2,) log slowdown and −log IOPS ratio
     :param after: (2,)
@@ -103,7 +102,7 @@ class Counterfactual:
     complete: bool = True
 
 
-class Trials:
+class CounterfactualSearch:
     """Judges hosts again.
 
     :param assessor: of the state in which the decision was made
@@ -114,7 +113,7 @@ class Trials:
     :param most: times that hosts are judged again in all; a millisecond or two each
     """
 
-    def __init__(self, assessor: assessment.Assessor, profile: newcomers.Profile,
+    def __init__(self, assessor: assessment.Assessor, profile: newcomer_profiles.Profile,
                  limits: Callable[[int], limits_module.Limits], vm: str | None = None,
                  now: float | None = None, most: int = 1500) -> None:
         self._assessor = assessor
@@ -128,10 +127,10 @@ class Trials:
         self._present = None if row is None else (str(vm), int(cluster.host[row]))
         self._row = row
         self._vm = str(vm)
-        self._pool = storage.pool_of(cluster, row)
+        self._pool = storage_backends.pool_of(cluster, row)
 
     @functools.cached_property
-    def everywhere(self) -> verdict.Assessment:
+    def everywhere(self) -> assessment.Assessment:
         """The judgement of all hosts, with nothing changed."""
         cluster = self._assessor.cluster
         result = self._assessor.assess(
@@ -164,18 +163,18 @@ class Trials:
             after = part.moved({self._present[0]: name})
         else:
             part = self._part(host, ())
-            backend = storage.brought(self._assessor.cluster, self._vm, self._profile)
+            backend = storage_backends.brought(self._assessor.cluster, self._vm, self._profile)
             after = part.with_residents(
-                [(0, verdict.NEWCOMER, self._profile, limits_module.NONE)],
-                {verdict.NEWCOMER: backend} if backend else None)
+                [(0, assessment.NEWCOMER, self._profile, limits_module.NONE)],
+                {assessment.NEWCOMER: backend} if backend else None)
         uuids = [part.uuids[row] for row in range(part.first[0], part.first[1])]
-        exponents = []
+        log_responses = []
         for state in (part, after):
             self._left -= 1
-            both = assessment.Assessor(state, self._assessor.settings).exponents()
-            exponents.append(both[:, [state.resident_index[uuid] for uuid in uuids]])
-        rise = np.nansum(exponents[1] - exponents[0], axis=0)
-        return tuple(Effect(uuids[place], exponents[0][:, place], exponents[1][:, place])
+            both = assessment.Assessor(state, self._assessor.settings).log_responses()
+            log_responses.append(both[:, [state.resident_index[uuid] for uuid in uuids]])
+        rise = np.nansum(log_responses[1] - log_responses[0], axis=0)
+        return tuple(Effect(uuids[place], log_responses[0][:, place], log_responses[1][:, place])
                      for place in tie_breaking.argsort(-rise))
 
     def _part(self, host: int, others: Sequence[int]) -> cluster_module.ClusterState:
@@ -187,12 +186,12 @@ class Trials:
         return part
 
     def _judge(self, part: cluster_module.ClusterState, host: int,
-               limits: limits_module.Limits) -> verdict.Assessment:
+               limits: limits_module.Limits) -> assessment.Assessment:
         """Judge the first host of a part."""
         return self._judged(part, host, limits)[1]
 
     def _judged(self, part: cluster_module.ClusterState, host: int, limits: limits_module.Limits
-                ) -> tuple[assessment.Assessor, verdict.Assessment]:
+                ) -> tuple[assessment.Assessor, assessment.Assessment]:
         self._left -= _cost(part)
         assessor = assessment.Assessor(part, self._assessor.settings)
         return assessor, assessor.assess(self._profile, limits,
@@ -204,7 +203,7 @@ class Trials:
         # On the host where it is, with that pool as the host's own, it is like any newcomer.
         if self._is_on(host) and self._assessor.cluster.host_io_domain[host] == self._pool:
             return -1
-        return storage.pool_of(self._assessor.cluster, self._row, part)
+        return storage_backends.pool_of(self._assessor.cluster, self._row, part)
 
     def _is_on(self, host: int) -> bool:
         return self._present is not None and self._present[1] == host
@@ -224,7 +223,7 @@ class Trials:
                 old = needed.get((breach.vm, breach.response))
                 needed[breach.vm, breach.response] = Needed(
                     breach.vm, breach.response, breach.limit if old is None else old.limit, value)
-                if breach.vm != verdict.NEWCOMER:
+                if breach.vm != assessment.NEWCOMER:
                     changed[index][part.resident_index[breach.vm]] = value
                 elif index == 0:
                     limits = dataclasses.replace(limits, max_slowdown=value)
@@ -238,7 +237,7 @@ class Trials:
         here = self._judge(part, host, self._limits(host))
         own = [part.uuids[row] for row in range(part.first[0], part.first[1])]
         others = []
-        if here.excess_elsewhere[0] > 0:
+        if here.remote_overshoot[0] > 0:
             limited = np.isfinite(part.max_slowdown) | (part.min_iops_ratio > 0)
             others = [part.uuids[row] for row in np.flatnonzero(limited & (part.host > 0))]
         if len(part.hosts) == 1 and self._pool_seen_from(host, part) < 0:
@@ -257,15 +256,15 @@ class Trials:
         return (*(here_first[place] for place in order), *tried[count:])
 
     def _all_at_once(self, part: cluster_module.ClusterState, host: int,
-                     here: verdict.Assessment, refused: bool) -> list[Absence]:
+                     here: assessment.Assessment, refused: bool) -> list[Absence]:
         """Judge a host without each of its residents, side by side, as if there were so many."""
         if not part.uuids:
             return []
         settings = self._assessor.settings
-        copies = absence.copies(part)
+        copies = attribution.without_each(part)
         self._left -= _cost(copies)
         without = assessment.Assessor(copies, dataclasses.replace(
-            settings, pools=absence.pools(part, settings.pools))).assess(
+            settings, pools=attribution.pools_without(part, settings.pools))).assess(
                 self._profile, self._limits(host))
         return [_absence(uuid, here, without, place, refused)
                 for place, uuid in enumerate(part.uuids)]
@@ -285,9 +284,9 @@ class Trials:
         cluster, law = self._assessor.cluster, self._assessor.law
         rows = np.flatnonzero(law.domain == domain)
         after = law.with_requests(rows, float(self._profile.mean[IO].sum()))
-        excess = law.bound(1 - self._assessor.settings.confidence, after, rows
-                           ) - law.limit[:, rows]
-        most = np.nan_to_num(excess, nan=-np.inf).max(axis=0, initial=-np.inf)
+        bound = law.bound(1 - self._assessor.settings.confidence, after, rows)
+        overshoot = bound - law.limit[:, rows]
+        most = np.nan_to_num(overshoot, nan=-np.inf).max(axis=0, initial=-np.inf)
         worst: dict[int, float] = {}
         for place in np.flatnonzero(most > 0):
             where = int(cluster.host[law.residents[rows[place]]])
@@ -301,13 +300,13 @@ def _cost(part: cluster_module.ClusterState) -> int:
     return 1 + len(part.uuids) // 100
 
 
-def _worst(assessor: assessment.Assessor, breach: verdict.Breach, index: int) -> float:
+def _worst(assessor: assessment.Assessor, breach: assessment.Breach, index: int) -> float:
     """Return the bound that a limit must not be within, now and afterwards.
 
     A resident in breach already would stay in breach with a limit that only its state afterwards
     keeps, where a newcomer of whom little is known has a wide interval.
     """
-    if breach.vm == verdict.NEWCOMER:
+    if breach.vm == assessment.NEWCOMER:
         return breach.bound
     row = assessor.cluster.resident_index[breach.vm]
     place = np.flatnonzero(assessor.law.residents == row)
@@ -316,10 +315,10 @@ def _worst(assessor: assessment.Assessor, breach: verdict.Breach, index: int) ->
             else min(breach.bound, math.exp(-now)))
 
 
-def _absence(uuid: str, here: verdict.Assessment, without: verdict.Assessment, place: int,
+def _absence(uuid: str, here: assessment.Assessment, without: assessment.Assessment, place: int,
              refused: bool) -> Absence:
     # What others on other hosts suffer is not part of what a resident here accounts for.
-    relief = (here.score[0] - here.elsewhere[0]) - (
-        without.score[place] - without.elsewhere[place])
+    relief = (here.score[0] - here.remote[0]) - (
+        without.score[place] - without.remote[place])
     return Absence(uuid, bool(without.known[place] and not without.refused[place]) if refused
                    else None, float(relief))

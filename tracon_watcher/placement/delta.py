@@ -10,27 +10,13 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What has changed from one snapshot to the next, and how the next is made of the one and that.
-
-JSON lines, as a snapshot's (:mod:`tracon_watcher.placement.lines`):
-
-* the header: the epoch and version that the delta starts from and those that it leads to, what a
-  snapshot's header says otherwise, ``updated_at`` of all hosts that no line is about, their order
-  if it is not that of before with new hosts at the end, and how many hosts and VMs there are then;
-* a line for each host whose content has changed, and for each kind of newcomer;
-* ``removed`` hosts, ``forgotten`` kinds of newcomers, and ``times``, one for each host, where not
-  all that are merely refreshed share one;
-* the line that seals them.
-
-It is applied to arrays in a few passes, however many VMs there are. What comes out is exactly what
-the text of the whole snapshot would give.
-"""
+"""Deltas between snapshots, and clusters with some hosts replaced."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import Any, Iterable, Iterator
+from typing import Any, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -38,11 +24,114 @@ from tracon_watcher.characteristics import BoolArray, FloatArray, IntArray
 from tracon_watcher import document
 from tracon_watcher import errors
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.placement import columns
-from tracon_watcher.placement import lines as lines_module
-from tracon_watcher.placement import newcomer
-from tracon_watcher.placement import patch
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import snapshot
+from tracon_watcher.placement import snapshot_lines
+
+
+def patched(state: cluster_module.ClusterState, fresh: cluster_module.ClusterState,
+            removed: Iterable[str] = (),
+            order: Sequence[str] | None = None) -> cluster_module.ClusterState:
+    """Return the state with other hosts in place of those of the same name, or added.
+
+    It is what :func:`tracon_watcher.placement.cluster.build` gives for all its hosts; but what
+    has not changed is copied in a few passes over arrays, and that no VM occurs twice is left to
+    :func:`tracon_watcher.placement.cluster.check_names`.
+
+    :param fresh: the other hosts, each with all its residents
+    :param removed: names of hosts that are no more
+    :param order: names of all hosts that there are then; None for the order of before, with those
+        that are new at the end
+    :raises ValueError: when a name occurs twice among the other hosts, or the order does not name
+        each host once
+    """
+    cluster_module.check_names(fresh)
+    both = _Both(state, fresh)
+    names = _names(state, fresh, frozenset(removed), order)
+    # Where each host is taken from: the new ones stand behind the old ones.
+    old, new = state.host_index.get, fresh.host_index.get
+    source: IntArray = np.fromiter(
+        (place + len(state.hosts) if place is not None else old(name, -1)
+         for place, name in zip(map(new, names), names)), np.intp, len(names))
+    if (source < 0).any():
+        raise ValueError(f'host {names[int(np.argmin(source))]} is not in the cluster')
+    counts = both.counts()[source]
+    rows = ranges(both.starts()[source], counts)
+    host_io_domain, io_domain, io_domains = snapshot_lines.renumbered(
+        both.joined('host_io_domain')[source], both.joined('io_domain')[rows], both.domains)
+    return dataclasses.replace(
+        state, hosts=tuple(names), host_type=_taken(both.listed('host_type'), source),
+        host_io_domain=host_io_domain, updated_at=both.joined('updated_at')[source],
+        cores=both.joined('cores')[source], threads=both.joined('threads')[source],
+        uuids=_taken(both.listed('uuids'), rows),
+        host=np.repeat(np.arange(len(names)), counts), io_domain=io_domain,
+        profiles=both.joined('profiles')[rows], max_slowdown=both.joined('max_slowdown')[rows],
+        min_iops_ratio=both.joined('min_iops_ratio')[rows],
+        own_wait=both.joined('own_wait')[rows],
+        vcpus=both.joined('vcpus')[rows], storage_wait=both.joined('storage_wait')[rows],
+        cpu_weight=both.joined('cpu_weight')[rows],
+        io_domains=io_domains,
+        rate_elsewhere=None, request_seconds=None,
+        contention=cluster_module.told_contention(both.joined('felt')[source]))
+
+
+def ranges(starts: IntArray, counts: IntArray) -> IntArray:
+    """Return the rows from each start on, as many as its count, one behind the other."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.asarray(np.arange(total) + np.repeat(starts - (ends - counts), counts),
+                      dtype=np.intp)
+
+
+def _names(state: cluster_module.ClusterState, fresh: cluster_module.ClusterState,
+           removed: frozenset[str], order: Sequence[str] | None) -> list[str]:
+    names = [name for name in state.hosts if name not in removed]
+    names += [name for name in fresh.hosts if name not in state.host_index or name in removed]
+    if order is None:
+        return names
+    if len(order) != len(names) or set(order) != set(names):
+        raise ValueError(f'the order names {len(order)} hosts, and there are {len(names)} others')
+    return list(order)
+
+
+def _taken(values: tuple[Any, ...], rows: IntArray) -> tuple[Any, ...]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return tuple(array[rows].tolist())
+
+
+class _Both:
+    """Two states, their arrays one behind the other."""
+
+    def __init__(self, old: cluster_module.ClusterState,
+                 new: cluster_module.ClusterState) -> None:
+        self._old = old
+        self._new = new
+        numbers = {name: place for place, name in enumerate(old.io_domains)}
+        renamed = [numbers.setdefault(name, len(numbers)) for name in new.io_domains]
+        #: Names of the storage backends of both.
+        self.domains = list(numbers)
+        self._renamed = np.array([*renamed, -1], dtype=np.intp)
+
+    def joined(self, name: str) -> Any:
+        """Return an array of both."""
+        new = getattr(self._new, name)
+        if name.endswith('io_domain'):
+            new = self._renamed[new]
+        return np.concatenate([getattr(self._old, name), new])
+
+    def listed(self, name: str) -> tuple[Any, ...]:
+        """Return a tuple of both."""
+        return tuple(itertools.chain(getattr(self._old, name), getattr(self._new, name)))
+
+    def counts(self) -> IntArray:
+        """Return how many residents each host has."""
+        return np.concatenate([np.diff(self._old.first), np.diff(self._new.first)])
+
+    def starts(self) -> IntArray:
+        """Return at which row each host's residents begin."""
+        return np.concatenate([self._old.first[:-1], self._new.first[:-1] + len(self._old.uuids)])
+
 
 SCHEMA = 'tracon-delta/2'
 _REMEDY = 'fetch the whole snapshot'
@@ -64,7 +153,7 @@ class WrongBase(errors.TraconError):
 
 def encode(old: snapshot.Snapshot, new: snapshot.Snapshot) -> Iterator[str]:
     """Yield the lines of the delta from one snapshot to another, each with its line feed."""
-    return lines_module.sealed(_contents(old, new))
+    return snapshot_lines.sealed(_contents(old, new))
 
 
 def apply(base: snapshot.Snapshot, lines: Iterable[str], source: str) -> snapshot.Snapshot:
@@ -74,9 +163,9 @@ def apply(base: snapshot.Snapshot, lines: Iterable[str], source: str) -> snapsho
     :raises WrongBase: when it starts from another snapshot
     :raises tracon_watcher.errors.InvalidDocument: naming line, field and value
     """
-    with lines_module.bounded(source):
+    with snapshot_lines.bounded(source):
         reader = _Reader(base, source)
-        for fields in lines_module.unsealed(lines, source, _REMEDY):
+        for fields in snapshot_lines.unsealed(lines, source, _REMEDY):
             reader.take(fields)
         return reader.finish()
 
@@ -107,7 +196,7 @@ def changed_hosts(old: cluster_module.ClusterState,
     differs |= np.diff(old.first)[was] != counts
     changed[kept] = differs
     kept, was, counts = kept[~differs], was[~differs], counts[~differs]
-    rows, old_rows = patch.ranges(new.first[kept], counts), patch.ranges(old.first[was], counts)
+    rows, old_rows = ranges(new.first[kept], counts), ranges(old.first[was], counts)
     different = ((_objects(old.uuids)[old_rows] != _objects(new.uuids)[rows])
                  | (old_domains[old.io_domain[old_rows]] != new_domains[new.io_domain[rows]])
                  | (old.max_slowdown[old_rows] != new.max_slowdown[rows])
@@ -147,9 +236,9 @@ def _contents(old: snapshot.Snapshot, new: snapshot.Snapshot) -> Iterator[dict[s
               'maximum_age_seconds': new.maximum_age_seconds,
               'hosts': len(cluster.hosts), 'vms': len(cluster.uuids)}
     if new.learnt:
-        header['learnt'] = lines_module.of_learnt(new.learnt)
+        header['learnt'] = snapshot_lines.of_learnt(new.learnt)
     if new.pools:
-        header['pools'] = lines_module.of_learnt(new.pools)
+        header['pools'] = snapshot_lines.of_learnt(new.pools)
     present = frozenset(cluster.hosts)
     removed = [name for name in old.cluster.hosts if name not in present]
     order = [name for name in old.cluster.hosts if name in present]
@@ -161,14 +250,14 @@ def _contents(old: snapshot.Snapshot, new: snapshot.Snapshot) -> Iterator[dict[s
         header['updated_at'] = common
     yield header
     for index in np.flatnonzero(changed).tolist():
-        yield lines_module.of_host(cluster, index)
+        yield snapshot_lines.of_host(cluster, index)
     if removed:
         yield {'removed': removed}
     if times is not None:
         yield {'times': times}
     for key, profile in cluster.history.items():
         if not _same(old.cluster.history.get(key), profile):
-            yield lines_module.of_history(key, profile)
+            yield snapshot_lines.of_history(key, profile)
     forgotten = [key for key in old.cluster.history if key not in cluster.history]
     if forgotten:
         yield {'forgotten': forgotten}
@@ -198,7 +287,7 @@ def _times(old: FloatArray, new: FloatArray, before: IntArray,
     return common, times
 
 
-def _same(one: newcomer.Profile | None, other: newcomer.Profile) -> bool:
+def _same(one: newcomer_profiles.Profile | None, other: newcomer_profiles.Profile) -> bool:
     return one is not None and (one is other or (
         one.count == other.count and one.own_wait == other.own_wait
         and not _differ(np.array([one.storage_wait]), np.array([other.storage_wait]))[0]
@@ -214,7 +303,7 @@ class _Reader:
         self._source = source
         self._header: document.Fields | None = None
         self._identity = (0, 0)
-        self._columns = columns.Columns()
+        self._columns = snapshot_lines.Columns()
         self._history = dict(base.cluster.history)
         self._removed: frozenset[str] = frozenset()
         self._times: document.Fields | None = None
@@ -232,7 +321,7 @@ class _Reader:
             for key in fields.strings('forgotten'):
                 self._history.pop(key, None)
         elif fields.has('history'):
-            key, profile = lines_module.history(fields)
+            key, profile = snapshot_lines.history(fields)
             self._history[key] = profile
 
     def finish(self) -> snapshot.Snapshot:
@@ -241,7 +330,7 @@ class _Reader:
             raise errors.InvalidDocument(self._source, 'the first line', None,
                                          f'the header is missing; {_REMEDY}')
         try:
-            cluster = patch.patched(
+            cluster = patched(
                 self._base.cluster, self._columns.state(), self._removed,
                 header.strings('order') if header.has('order') else None)
             cluster = dataclasses.replace(
@@ -254,8 +343,8 @@ class _Reader:
             if header.number(name) != count:
                 header.refuse(name, count, f'{header.raw(name)} are stated; {_REMEDY}')
         return snapshot.Snapshot(cluster, header.number('maximum_age_seconds', 1),
-                                 self._identity[0], lines_module.learnt(header),
-                                 lines_module.pools(header))
+                                 self._identity[0], snapshot_lines.learnt(header),
+                                 snapshot_lines.pools(header))
 
     def _updated_at(self, header: document.Fields,
                     cluster: cluster_module.ClusterState) -> FloatArray:
@@ -277,9 +366,10 @@ class _Reader:
 
     def _start(self, fields: document.Fields) -> None:
         fields.string('schema', (SCHEMA,))
-        base = fields.array('base', (2,), 0, lines_module.LARGEST_WHOLE)
+        base = fields.array('base', (2,), 0, snapshot_lines.LARGEST_WHOLE)
         start = int(base[0]), int(base[1])
         if start != self._base.identity:
             raise WrongBase(fields.source, start, self._base.identity)
-        self._identity = lines_module.whole(fields, 'epoch'), lines_module.whole(fields, 'version')
+        self._identity = snapshot_lines.whole(fields,
+                                              'epoch'), snapshot_lines.whole(fields, 'version')
         self._header = fields

@@ -10,19 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Why a VM is where it is: a decision, host by host, with what would have had to differ.
-
-A decision is a document as nova-scheduler records it (``tracon-decision/1``), or is made up of a
-judgement of now (:func:`of_now`). Where the snapshot on which it was made is at hand, each host is
-judged again with one thing changed (:mod:`~tracon_watcher.placement.counterfactual`); otherwise
-only what was recorded is said. A host that is judged differently now than it was then, since the
-scheduler counted VMs that no snapshot showed yet, is left at what was recorded as well.
-"""
+"""Explanation of a decision, host by host, with what would have had to differ."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
 import numpy as np
 
@@ -30,10 +23,97 @@ from tracon_watcher.characteristics import COUNT, FloatArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import counterfactual
 from tracon_watcher.placement import limits as limits_module
-from tracon_watcher.placement import newcomer as newcomers
-from tracon_watcher.placement import storage
-from tracon_watcher.placement import verdict
+from tracon_watcher.placement import newcomer_profiles
+from tracon_watcher.placement import storage_backends
 from tracon_watcher import tie_breaking
+
+_RESPONSES = {'slowdown': 'slowdown', 'iops_ratio': 'IOPS ratio'}
+_UNKNOWN = {
+    'unknown_cores': 'it is not known how many cores its VMs share',
+    'stale': 'its data is stale',
+    'unknown_profile': 'nothing is known of a VM there, or of this one',
+    'unknown_storage': 'its storage is unknown',
+    'unknown_host': 'no telemetry of it has come yet',
+    'drifted': 'measurements and predictions have parted ways on hosts of its type'}
+
+#: Returns what a VM is called, given its uuid.
+Call = Callable[[str], str]
+
+
+def why(host: Mapping[str, Any], call: Call = str) -> str:
+    """Say why a host of an explanation is where it is, in one or two sentences.
+
+    :param host: of the document of :func:`tracon_watcher.placement.explanation.explain`
+    :param call: what a VM is called
+    """
+    reason = _UNKNOWN.get(str(host['status']))
+    if reason is not None:
+        return f'unknown: {reason}; such a host ranks by the median of the others.'
+    place = 'chosen' if host['chosen'] else 'not chosen'
+    if host['rank'] is not None:
+        place += f', rank {host["rank"]}'
+    said = []
+    worst = host['worst']
+    if host['refused']:
+        said.append(f'refused: {_breach(worst, call)}' if _is_breach(worst) else 'refused')
+    elif _is_breach(worst) and host['would_pass']:
+        said.append(f'{place}, though {_breach(worst, call)}')
+    else:
+        said.append(place)
+    behind = host['behind']
+    if behind is not None and not host['refused']:
+        said[0] += (f'; harm {host["score"]:.3f}, {abs(behind):.3f} '
+                    f'{"more" if behind >= 0 else "less"} than on the chosen host')
+    elif host['score'] is not None:
+        said[0] += f'; harm {host["score"]:.3f}'
+    most = host['most']
+    if most is not None:
+        said.append(f'{call(most["vm"])} accounts for {most["part"]:.3f} of it' + (
+            ', and without it this host would be ahead' if most['ahead_without'] else ''))
+    return '. '.join(said) + '.'
+
+
+def what_would_differ(host: Mapping[str, Any], call: Call = str) -> str:
+    """Say what would have let a host pass; empty for one on which no limit is breached."""
+    passing = host['would_pass']
+    if passing is None:
+        return ''
+    # Rounded to the side on which it passes.
+    wanted = [f'{_RESPONSES[one["response"]]} limit of {_of(one["vm"], call)} '
+              + (f'at {one["needed"] + 0.005:.2f} or more' if one['response'] == 'slowdown'
+                 else f'at {max(one["needed"] - 0.0005, 0.0):.3f} or less')
+              for one in passing['limits'] if one['needed'] is not None]
+    said = []
+    if wanted:
+        said.append('It would have passed with the ' + ' and the '.join(wanted)
+                    + ('' if passing['complete'] else ', as far as was recorded'))
+    without = passing['without']
+    if without:
+        said.append('It would have passed without ' + ' or without '.join(
+            call(vm) for vm in without))
+    elif without is not None:
+        said.append('No single VM\'s absence would have let it pass')
+    return ''.join(f'{one}. ' for one in said).strip()
+
+
+def _is_breach(worst: Mapping[str, Any] | None) -> bool:
+    # Of hosts on which no limit is breached the VM harmed most is recorded, without a limit.
+    return worst is not None and worst.get('bound') is not None and worst.get('limit') is not None
+
+
+def _breach(worst: Mapping[str, Any], call: Call) -> str:
+    response = worst['response']
+    way = 'at least' if response == 'slowdown' else 'at most'
+    text = (f'the {_RESPONSES[response]} of {_of(worst["vm"], call)} would be {way} '
+            f'{worst["bound"]:.2f}, beyond its limit {worst["limit"]:.2f}')
+    if worst.get('before') is not None and worst.get('after') is not None:
+        text += f' (expected: {worst["after"]:.2f}, now {worst["before"]:.2f})'
+    return text
+
+
+def _of(vm: str, call: Call) -> str:
+    return 'the VM itself' if vm == assessment.NEWCOMER else call(vm)
+
 
 SCHEMA = 'tracon-explanation/1'
 DECISION = 'tracon-decision/1'
@@ -86,17 +166,18 @@ def of_now(assessor: assessment.Assessor, uuid: str, now: float | None = None) -
     own = int(cluster.host[row])
     limits = cluster.resident_limits(row)
     profile = cluster.resident_profile(row)
-    trials = counterfactual.Trials(assessor, profile, lambda host: limits, uuid, now)
+    trials = counterfactual.CounterfactualSearch(assessor, profile, lambda host: limits, uuid, now)
     judged = trials.everywhere
-    candidates = np.flatnonzero(storage.reachable(cluster, row))
+    candidates = np.flatnonzero(storage_backends.reachable(cluster, row))
     order = candidates[np.lexsort((tie_breaking.ranks(judged.ranked(candidates)),
                                    judged.refused[candidates]))]
     ranks = {int(host): place + 1 for place, host in enumerate(order)
              if not judged.refused[host]}
     best = [int(host) for host in order[:_LISTED] if int(host) in ranks]
     refused = [int(host)
-               for host in candidates[tie_breaking.argsort(-judged.excess[candidates])][:_LISTED]
-               if judged.refused[host]]
+               for host in
+               candidates[tie_breaking.argsort(-judged.overshoot[candidates])][:_LISTED] if
+               judged.refused[host]]
     shown = best + refused + ([own] if own not in (*best, *refused) else [])
     lower, upper = judged.lower, judged.upper
     return {
@@ -116,17 +197,17 @@ def of_now(assessor: assessment.Assessor, uuid: str, now: float | None = None) -
         'hosts': [_judged(judged, host, ranks.get(host), lower, upper) for host in shown]}
 
 
-def _judged(judged: verdict.Assessment, host: int, rank: int | None, lower: FloatArray,
+def _judged(judged: assessment.Assessment, host: int, rank: int | None, lower: FloatArray,
             upper: FloatArray) -> Document:
-    exponents = np.array([lower[:, host], judged.exponent[:, host], upper[:, host]])
+    log_responses = np.array([lower[:, host], judged.log_response[:, host], upper[:, host]])
     refused = bool(judged.refused[host])
     worst = judged.breach(host) if refused else None
     return {
         'host': judged.cluster.hosts[host], 'mode': None,
         'status': assessment.Status(int(judged.status[host])).name.lower(), 'refused': refused,
         'weight': None, 'rank': rank, 'score': _number(judged.score[host]),
-        'slowdown': _interval(np.exp(exponents[:, 0])),
-        'iops_ratio': _interval(np.exp(-exponents[::-1, 1])),
+        'slowdown': _interval(np.exp(log_responses[:, 0])),
+        'iops_ratio': _interval(np.exp(-log_responses[::-1, 1])),
         'worst': None if worst is None else {
             'vm': worst.vm, 'response': worst.response, 'before': None, 'after': None,
             'bound': worst.bound, 'limit': worst.limit},
@@ -135,7 +216,8 @@ def _judged(judged: verdict.Assessment, host: int, rank: int | None, lower: Floa
 
 def _trials(decision: Mapping[str, Any], listed: list[Mapping[str, Any]],
             assessor: assessment.Assessor | None, identity: tuple[int, int] | None,
-            now: float | None, most: int) -> tuple[counterfactual.Trials | None, str]:
+            now: float | None,
+            most: int) -> tuple[counterfactual.CounterfactualSearch | None, str]:
     """Return trials on the state of the decision, and why there are none, or that there are."""
     if assessor is None:
         return None, 'no: no state of the cloud is at hand'
@@ -149,13 +231,13 @@ def _trials(decision: Mapping[str, Any], listed: list[Mapping[str, Any]],
     index = assessor.cluster.host_index
     limits = {index[one['host']]: _limits(decision, one) for one in listed
               if one.get('host') in index}
-    return counterfactual.Trials(
+    return counterfactual.CounterfactualSearch(
         assessor, profile, lambda host: limits.get(host, limits_module.NONE), decision.get('vm'),
         now if made_on is None else None, most), 'yes'
 
 
 def _host(entry: Mapping[str, Any], chosen: Mapping[str, Any] | None,
-          trials: counterfactual.Trials | None,
+          trials: counterfactual.CounterfactualSearch | None,
           assessor: assessment.Assessor | None) -> Document:
     found: Document = {name: entry.get(name) for name in _OF_HOST}
     found['chosen'] = entry is chosen
@@ -237,7 +319,7 @@ def _limits(decision: Mapping[str, Any], entry: Mapping[str, Any]) -> limits_mod
                                   _number(stated.get('min_iops_ratio')) or 0.0)
     worst = entry.get('worst')
     if not stated and isinstance(worst, Mapping) and (
-            worst.get('vm') in (verdict.NEWCOMER, decision.get('vm'))):
+            worst.get('vm') in (assessment.NEWCOMER, decision.get('vm'))):
         limit = _number(worst.get('limit'))
         if limit is not None:
             limits = (limits_module.Limits(max_slowdown=limit)
@@ -251,20 +333,20 @@ def _limits_document(limits: limits_module.Limits) -> Document:
             'min_iops_ratio': limits.min_iops_ratio or None}
 
 
-def _profile(content: object) -> newcomers.Profile | None:
+def _profile(content: object) -> newcomer_profiles.Profile | None:
     if not isinstance(content, Mapping):
         return None
     values = [_array(content.get(name)) for name in ('mean', 'deviation')]
     if values[0] is None:
         return None
     storage_wait, weight = (_number(content.get(name)) for name in ('storage_wait', 'cpu_weight'))
-    return newcomers.Profile(values[0], np.zeros(COUNT) if values[1] is None else values[1],
-                             source=str(content.get('source')),
-                             apart=content.get('apart') is True,
-                             own_wait=_number(content.get('own_wait')) or 0.0,
-                             vcpus=int(_number(content.get('vcpus')) or 1),
-                             storage_wait=math.nan if storage_wait is None else storage_wait,
-                             cpu_weight=1.0 if weight is None else weight)
+    return newcomer_profiles.Profile(
+        values[0], np.zeros(COUNT) if values[1] is None else values[1],
+        source=str(content.get('source')), apart=content.get('apart') is True,
+        own_wait=_number(content.get('own_wait')) or 0.0,
+        vcpus=int(_number(content.get('vcpus')) or 1),
+        storage_wait=math.nan if storage_wait is None else storage_wait,
+        cpu_weight=1.0 if weight is None else weight)
 
 
 def _array(content: object) -> FloatArray | None:

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a VM's owner or operator tolerates: the limits that a breach is a breach of."""
+"""Limits that owners and operators set for a VM, and its share of the cores."""
 
 from __future__ import annotations
 
@@ -91,3 +91,25 @@ def strictest(several: Iterable[Limits]) -> Limits:
     for limits in several:
         result = result.stricter(limits)
     return result
+
+
+SHARES = 'quota:cpu_shares'
+#: Shares of a VM for which none are stated: of control groups of version 2.
+DEFAULT = 100.0
+#: Of control groups, likewise.
+_MOST = 10000.0
+
+
+def cpu_weight(extra_specs: Mapping[str, str]) -> float:
+    """Return the weight of VMs of a flavor, 1 for one that states none, 0 for cores of its own.
+
+    A VM with both, ``hw:cpu_policy=mixed``, counts as one that shares all of them. What is no
+    number counts as not stated: Nova refuses it, too.
+    """
+    if extra_specs.get('hw:cpu_policy') == 'dedicated' or 'resources:PCPU' in extra_specs:
+        return 0.0
+    try:
+        shares = float(extra_specs.get(SHARES, DEFAULT))
+    except (TypeError, ValueError):
+        return 1.0
+    return min(shares, _MOST) / DEFAULT if math.isfinite(shares) and shares >= 1.0 else 1.0

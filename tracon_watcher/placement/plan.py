@@ -10,29 +10,31 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""What a plan of moves consists of, and what it is expected to bring."""
+"""Plan of moves, and the result of an audit as a document."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any, Mapping
 
 import numpy as np
 
 from tracon_watcher.characteristics import BoolArray
+from tracon_watcher import document
 from tracon_watcher import errors
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import constraints
+from tracon_watcher.placement import placement_constraints
 
 
 @dataclasses.dataclass(frozen=True)
 class Parameters:
-    """How bold a plan may be. Gains and costs are exponents: sums over VMs of log slowdown and
+    """How bold a plan may be. Gains and costs are log responses: sums over VMs of log slowdown and
     −log IOPS ratio; 0.05 is one VM becoming 5 % faster.
 
     The default cost is what a live migration itself does: about two minutes in which the VM and
-    two neighbours run at half their speed, 3 × log 2 × 120 s ≈ 250 exponent seconds, spread over
-    the hour that the default cooldown makes a VM stay where it was put.
+    two neighbours run at half their speed, 3 × log 2 × 120 s ≈ 250 log response seconds, spread
+    over the hour that the default cooldown makes a VM stay where it was put.
 
     :param max_migrations: moves in one plan at most
     :param min_gain: what a move must bring beyond its cost
@@ -65,7 +67,7 @@ class Parameters:
 
 
 @dataclasses.dataclass(frozen=True)
-class Change:
+class PredictedEffect:
     """What a move is predicted to do to one VM. An IOPS ratio is NaN where it is undefined.
 
     :param bounds_before: one-sided confidence bounds of its slowdown, the lower one first
@@ -83,7 +85,7 @@ class Change:
 
     @property
     def relief(self) -> float:
-        """By how many exponents its slowdown and IOPS ratio get better."""
+        """By how many log responses its slowdown and IOPS ratio get better."""
         relief = math.log(self.slowdown_before / self.slowdown_after)
         ratio = math.log(self.iops_ratio_after / self.iops_ratio_before)
         return relief if math.isnan(ratio) else relief + ratio
@@ -93,8 +95,8 @@ class Change:
 class Move:
     """One live migration.
 
-    :param gain: exponents by which the predicted harm of all VMs falls together; the cost is not
-        taken off yet
+    :param gain: log responses by which the predicted harm of all VMs falls together; the cost is
+        not taken off yet
     :param cost: of the migration itself
     :param ended: breaches that it ends
     :param relieves: uuids of the VMs whose breach it ends; if none, of the VM it helps most
@@ -109,7 +111,7 @@ class Move:
     cost: float
     ended: int
     relieves: tuple[str, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[PredictedEffect, ...]
     after: tuple[int, ...] = ()
 
 
@@ -142,14 +144,14 @@ class Option:
     ends: tuple[str, ...]
     destination: str | None
     hosts: int
-    obstacle: constraints.Obstacle
+    obstacle: placement_constraints.Obstacle
 
 
 @dataclasses.dataclass(frozen=True)
 class Remainder:
     """What is left on a host when a plan ends.
 
-    :param harm: of its VMs, in exponents
+    :param harm: of its VMs, in log responses
     :param options: to lessen it; empty where too little is known of the host
     """
 
@@ -187,7 +189,7 @@ class Plan:
 
 def outlook(assessor: assessment.Assessor, known: BoolArray) -> Outlook:
     """Sum up the residents of the hosts (h,) that are ``known``."""
-    slow, ratio = assessor.exponents()
+    slow, ratio = assessor.log_responses()
     chosen = known[assessor.cluster.host] & ~np.isnan(slow)
     slowdowns = np.exp(slow[chosen])
     return Outlook(
@@ -195,3 +197,64 @@ def outlook(assessor: assessment.Assessor, known: BoolArray) -> Outlook:
         float(slowdowns.mean()) if len(slowdowns) else 1.0,
         float(slowdowns.max(initial=1.0)),
         float(slow[chosen].sum() + np.nansum(ratio[chosen])))
+
+
+SCHEMA = 'tracon-audit/1'
+_OUTLOOK = ('vms', 'in_breach', 'mean_slowdown', 'worst_slowdown', 'harm')
+
+
+def audit_document(made: Plan, audit: str, now: float) -> dict[str, Any]:
+    """Return the document.
+
+    :param audit: Watcher's uuid
+    :param now: seconds since the epoch
+    """
+    return {
+        'schema': SCHEMA, 'audit': audit, 'at': now, 'reason': made.reason,
+        'moves': [{'vm': one.uuid, 'source': one.source, 'destination': one.destination}
+                  for one in made.moves],
+        **{name: {field: getattr(outlook, field) for field in _OUTLOOK}
+           for name, outlook in (('before', made.before), ('after', made.after))},
+        'hosts': [_host(one) for one in made.remainders]}
+
+
+def _host(left: Remainder) -> dict[str, Any]:
+    return {
+        'host': left.host, 'harm': left.harm,
+        'breaches': [{'vm': one.uuid, 'response': one.response, 'value': one.value,
+                      'limit': one.limit} for one in left.breaches],
+        'options': [{'vm': one.uuid, 'ends': list(one.ends), 'destination': one.destination,
+                     'hosts': one.hosts, 'against': one.obstacle.against.value,
+                     'why': one.obstacle.why} for one in left.options]}
+
+
+def read_audit(content: Any) -> Mapping[str, Any]:
+    """Return a document that is whole, without what is not known here.
+
+    :raises tracon_watcher.errors.InvalidDocument: naming the field
+    """
+    fields = document.Fields('an audit', content)
+    return {
+        'schema': fields.string('schema', (SCHEMA,)), 'audit': fields.string('audit'),
+        'at': fields.number('at', 0), 'reason': fields.string('reason'),
+        'moves': [{name: one.string(name) for name in ('vm', 'source', 'destination')}
+                  for one in fields.sections('moves')],
+        **{name: {field: fields.section(name).number(field) for field in _OUTLOOK}
+           for name in ('before', 'after')},
+        'hosts': [{
+            'host': one.string('host'), 'harm': one.number('harm'),
+            'breaches': [{
+                'vm': breach.string('vm'), 'response': breach.string('response'),
+                'value': breach.number('value'), 'limit': breach.number('limit')}
+                for breach in one.sections('breaches')],
+            'options': [_option(option) for option in one.sections('options')]}
+            for one in fields.sections('hosts')]}
+
+
+def _option(fields: document.Fields) -> dict[str, Any]:
+    return {
+        'vm': fields.string('vm'), 'ends': fields.strings('ends'),
+        'destination': fields.string('destination') if fields.has('destination') else None,
+        'hosts': int(fields.number('hosts', 0)),
+        'against': fields.string('against', [one.value for one in placement_constraints.Against]),
+        'why': fields.string('why')}

@@ -14,7 +14,7 @@
 
 What VMs do to each other on the cores they share follows from the number of cores and what each
 VM does (:mod:`tracon_watcher.queueing`): nothing has to be measured of the host's type. As long as
-that was not checked against the host type (:class:`Learnt`), intervals are wide.
+that was not checked against the host type (:class:`LearnedParameters`), intervals are wide.
 
 A vCPU of a VM is on the CPU for u = (guest CPU + host CPU) / vCPUs of its time alone, and waits
 for storage for w, which its counters tell. The law says how many times as long S it takes for
@@ -40,9 +40,9 @@ import numpy as np
 from tracon_watcher import characteristics
 from tracon_watcher.characteristics import BoolArray, CPU, FloatArray, IntArray, IO
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.placement import newcomer as newcomers
-from tracon_watcher.placement import own_wait as own_waits
-from tracon_watcher.placement import storage
+from tracon_watcher.placement import current_interference
+from tracon_watcher.placement import newcomer_profiles
+from tracon_watcher.placement import storage_backends
 from tracon_watcher.queueing import capacity
 from tracon_watcher.queueing import network
 from tracon_watcher.queueing import normal
@@ -66,7 +66,7 @@ GAINS, DISKS = capacity.GAINS, capacity.DISKS
 
 
 @dataclasses.dataclass(frozen=True)
-class Learnt:
+class LearnedParameters:
     """What observed slowdowns have taught of a host type.
 
     :param gain: by which waits for cores are longer than the law says
@@ -100,7 +100,7 @@ class Learnt:
         return self.trust < LEAST_TRUST
 
 
-UNCHECKED = Learnt()
+UNCHECKED = LearnedParameters()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Pools:
 
 
 @dataclasses.dataclass(frozen=True)
-class Coming:
+class Newcomer:
     """A newcomer, and where its I/O is felt.
 
     :param pool: index of a storage backend on which it stays whichever host it comes to; -1: it
@@ -164,7 +164,7 @@ class Coming:
     :param felt: whether its I/O is among that of the pool already
     """
 
-    newcomer: newcomers.Profile
+    newcomer: newcomer_profiles.Profile
     pool: int = -1
     felt: bool = True
 
@@ -185,7 +185,7 @@ class Coming:
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class WaitShare:
     """Waits for one kind of resource.
 
     :param share: (n,) of each resident's slowdown
@@ -206,13 +206,13 @@ class Queues:
     :ivar place: (n,) index of each one's host in ``hosts``
     :ivar domain: (n,) index of each one's storage backend, -1 where unknown
     :ivar taken: (n,) cores that each would use alone
-    :ivar exponent: (2, n) what they suffer: log slowdown and −log IOPS ratio, NaN in the second
-        for a VM that does too little I/O to have a ratio
+    :ivar log_response: (2, n) what they suffer: log slowdown and −log IOPS ratio, NaN in the
+        second for a VM that does too little I/O to have a ratio
     :ivar law_spread: (g,) standard deviation of log(slowdown − 1) on each host
     """
 
     def __init__(self, cluster: cluster_module.ClusterState, hosts: IntArray,
-                 learnt: Mapping[str, Learnt], pools: Mapping[str, Pool]) -> None:
+                 learnt: Mapping[str, LearnedParameters], pools: Mapping[str, Pool]) -> None:
         """Solve hosts.
 
         :param learnt: by host type; '' for hosts of none
@@ -239,7 +239,7 @@ class Queues:
         self._own_wait = cluster.own_wait[rows]
         self._does_io = self._rate >= characteristics.MINIMUM_IOPS
         with np.errstate(divide='ignore'):
-            #: (2, n) limits as exponents, infinite for none.
+            #: (2, n) limits as log responses, infinite for none.
             self.limit = np.stack([np.log(cluster.max_slowdown[rows]),
                                    -np.log(cluster.min_iops_ratio[rows])])
         waits = cluster.storage_waits[rows]
@@ -253,13 +253,13 @@ class Queues:
         self._weight = np.where(weight > 0.0, weight, 1.0)
         self._vms = network.VMs(self.place, cluster.vcpus[rows], shared / self._longer,
                                 self._weight)
-        local = storage.is_local(cluster)
+        local = storage_backends.is_local(cluster)
         # The host's own disk has the number of the host.
         on_disk = np.flatnonzero((waits > 0.0) & local[cluster.io_domain[rows]]
                                  & (cluster.io_domain[rows] == cluster.host_io_domain[
                                      cluster.host[rows]]))
-        self._uses = network.Uses(on_disk, self.place[on_disk], waits[on_disk],
-                                  *capacity.disks(disk))
+        self._uses = network.Usage(on_disk, self.place[on_disk], waits[on_disk],
+                                   *capacity.disks(disk))
         self._has_disk = local[self._host_domain]
         self._request = cluster.mean_request
         felt = cluster.felt[hosts].T
@@ -268,16 +268,16 @@ class Queues:
         active = (busy > 0.0) | (self._rate > 0.0)
         self._felt, self._felt_spread = (one[:, self.place] * active for one in (
             self._contention, self._contention_spread))
-        self._prepared = network.Prepared(self._on, self._vms, self._uses)
+        self._prepared = network.SolvedNetwork(self._on, self._vms, self._uses)
         self._whole = self._prepared.effects.slowdown
-        self.exponent = self._exponents(self._whole, self._longer)
+        self.log_response = self._exponents(self._whole, self._longer)
 
-    def beside(self, coming: Coming) -> tuple[FloatArray, FloatArray]:
-        """Return exponents of a newcomer on each host, (2, g), and of the residents, (2, n)."""
+    def beside(self, coming: Newcomer) -> tuple[FloatArray, FloatArray]:
+        """Return log responses of a newcomer, (2, g), and of the residents, (2, n)."""
         return self._beside(coming, coming.newcomer.mean)
 
-    def harmed_for_sure(self, coming: Coming, confidence: float, rows: IntArray) -> FloatArray:
-        """Return the residents' exponents, (2, n), beside the least that it may well demand.
+    def harmed_for_sure(self, coming: Newcomer, confidence: float, rows: IntArray) -> FloatArray:
+        """Return the residents' log responses, (2, n), beside the least that it may well demand.
 
         :param rows: residents on whose hosts they are needed
         """
@@ -286,12 +286,12 @@ class Queues:
         return self._beside(coming, coming.least(confidence), hosts)[1]
 
     def rise_on_pools(self, demand: FloatArray) -> FloatArray:
-        """Return by how much exponents rise, (2, n), of residents whose pool gets more requests.
+        """Return the rise of log responses, (2, n), of residents whose pool gets more requests.
 
         :param demand: (4,) of whom they come from
         """
         rows = np.arange(len(self.residents))
-        return self.with_requests(rows, float(demand[IO].sum())) - self.exponent
+        return self.with_requests(rows, float(demand[IO].sum())) - self.log_response
 
     def with_requests(self, rows: IntArray, more: FloatArray | float) -> FloatArray:
         """Return what residents suffer, (2, m), when their pools get more requests.
@@ -309,8 +309,8 @@ class Queues:
         return 1.0 + self._pool_wait[rows] * (self._pools.stretch(
             self.domain[rows], self._rate[rows], more) - 1.0)
 
-    def spread(self, coming: Coming, exponent: FloatArray) -> FloatArray | float:
-        """Return the standard deviations, (2, g), that an uncertain demand gives its exponents.
+    def spread(self, coming: Newcomer, log_response: FloatArray) -> FloatArray | float:
+        """Return the standard deviations, (2, g), of its log responses by uncertain demand.
 
         That of CPU time alone: what a request takes is less certain than how many there are.
         """
@@ -318,17 +318,17 @@ class Queues:
         deviation = math.hypot(*newcomer.deviation[CPU])
         if not deviation:
             return 0.0
-        change = np.zeros(exponent.shape)
+        change = np.zeros(log_response.shape)
         for sign in (1.0, -1.0):
             # Both sorts of CPU time are one here.
             mean = newcomer.mean.copy()
             mean[CPU] = max(mean[CPU].sum() + sign * deviation, 0.0), 0.0
             own = self._beside(coming, mean, False)[0]
-            change = np.maximum(change, np.abs(own - exponent))
+            change = np.maximum(change, np.abs(own - log_response))
         return change
 
     def harm(self, rise: FloatArray) -> FloatArray:
-        """Return by how much exponents rise on each host, (g,).
+        """Return by how much log responses rise on each host, (g,).
 
         :param rise: (2, n) of the residents
         """
@@ -340,7 +340,7 @@ class Queues:
         """Return the hosts' indices of some residents, given by their place in ``residents``."""
         return self.hosts[self.place[rows]]
 
-    def stretches(self, learnt: Sequence[Learnt]) -> FloatArray:
+    def stretches(self, learnt: Sequence[LearnedParameters]) -> FloatArray:
         """Return by how much CPU time and requests of residents stretch, (k, n, 2).
 
         NaN for one that does not use the host's own disk.
@@ -359,39 +359,39 @@ class Queues:
             dataclasses.replace(self._on.some(np.tile(np.arange(hosts), times)), gain=gain),
             network.VMs(again(self._vms.host, hosts), np.tile(self._vms.vcpus, times),
                         np.tile(self._vms.used, times), np.tile(self._weight, times)),
-            network.Uses(again(self._uses.vm, count), again(self._uses.resource, hosts),
-                         np.tile(self._uses.used, times), *capacity.disks(disk)))
+            network.Usage(again(self._uses.vm, count), again(self._uses.resource, hosts),
+                          np.tile(self._uses.used, times), *capacity.disks(disk)))
         stretches = np.full((times * count, 2), np.nan)
         stretches[:, 0] = found.stretch
         stretches[again(self._uses.vm, count), 1] = found.resource_stretch
         return stretches.reshape(times, count, 2)
 
-    def bound(self, level: float, exponent: FloatArray | None = None,
+    def bound(self, level: float, log_response: FloatArray | None = None,
               rows: IntArray | slice = slice(None)) -> FloatArray:
-        """Return confidence bounds of residents' exponents, (2, …, m).
+        """Return confidence bounds of residents' log responses, (2, …, m).
 
-        :param exponent: (2, …, m), what they suffer now by default
+        :param log_response: (2, …, m), what they suffer now by default
         :param rows: (m,) places in ``residents``
         """
-        exponent = self.exponent[:, rows] if exponent is None else exponent
-        between = tuple(range(1, exponent.ndim - 1))
+        log_response = self.log_response[:, rows] if log_response is None else log_response
+        between = tuple(range(1, log_response.ndim - 1))
         return _with_contention(
-            exponent, level, self.law_spread[self.place[rows]], 0.0,
+            log_response, level, self.law_spread[self.place[rows]], 0.0,
             *(np.expand_dims(one[:, rows], between) for one in (self._felt, self._felt_spread)))
 
-    def newcomer_bound(self, level: float, coming: Coming, exponent: FloatArray,
+    def newcomer_bound(self, level: float, coming: Newcomer, log_response: FloatArray,
                        spread: FloatArray | float) -> FloatArray:
-        """Return confidence bounds of a newcomer's exponents on each host, (2, g).
+        """Return confidence bounds of a newcomer's log responses on each host, (2, g).
 
-        :param exponent: (2, g)
+        :param log_response: (2, g)
         :param spread: (2, g) standard deviation due to an uncertain profile
         """
         active = float(coming.newcomer.mean.any())
-        return _with_contention(exponent, level, self.law_spread, spread,
+        return _with_contention(log_response, level, self.law_spread, spread,
                                 active * self._contention, active * self._contention_spread)
 
     def allowed(self, confidence: float) -> FloatArray:
-        """Return the residents' exponents whose lower bounds are just their limits, (2, n)."""
+        """Return the residents' log responses whose lower bounds are just their limits, (2, n)."""
         quantile = statistics.NormalDist().inv_cdf(confidence)
         felt = np.maximum(self._felt - quantile * self._felt_spread, 0.0)
         return self._felt + allowed(np.maximum(self.limit - felt, 0.0), confidence,
@@ -400,15 +400,15 @@ class Queues:
     @property
     def by_neighbours(self) -> FloatArray:
         """Return what residents suffer without what probes feel, (2, n)."""
-        return self.exponent - self._felt
+        return self.log_response - self._felt
 
     def without(self, host: int, gone: bool = False) -> tuple[IntArray, FloatArray]:
         """Say what the residents of a host suffer without each one of them.
 
         :param host: one of ``hosts``
         :param gone: whether its requests to a pool are so too, or come from another host then
-        :returns: their m places in ``residents``, and their exponents, (2, m, m): who leaves, who
-            stays; 0 for who leaves
+        :returns: their m places in ``residents``, and their log responses, (2, m, m): who leaves,
+            who stays; 0 for who leaves
         """
         rows = np.flatnonzero(self.hosts[self.place] == host)
         whole = self._prepared.without(int(np.searchsorted(self.hosts, host)))
@@ -422,7 +422,7 @@ class Queues:
             np.fill_diagonal(one, 0.0)
         return rows, found
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[WaitShare]:
         """Say of which waits residents' slowdowns are made: cores, own disks, pools."""
         effects, uses = self._prepared.effects, self._uses
         waits = np.zeros((3, len(self.residents)))
@@ -434,10 +434,10 @@ class Queues:
         waits = np.maximum(waits, 0.0)
         share = waits / np.maximum(waits.sum(axis=0), 1e-12)
         rate = np.where(self._pools.listed[self.domain], self._rate, 0.0)
-        return [Part(*of_one) for of_one in zip(
+        return [WaitShare(*of_one) for of_one in zip(
             share, (self.place, self.place, self.domain), (self.taken, disk, rate))]
 
-    def _beside(self, coming: Coming, mean: FloatArray,
+    def _beside(self, coming: Newcomer, mean: FloatArray,
                 residents: BoolArray | bool = True) -> tuple[FloatArray, FloatArray]:
         newcomer = coming.newcomer
         busy = float(characteristics.cpu_share(mean[None, :], np.array([newcomer.vcpus]))[0])
@@ -470,24 +470,26 @@ class Queues:
         shared, weight = (busy, newcomer.cpu_weight) if newcomer.cpu_weight > 0.0 else (0.0, 1.0)
         own, others = self._prepared.with_newcomer(
             network.Newcomer(newcomer.vcpus, shared / longer, weight, **disk), residents)
-        whole = own_waits.felt(np.log(own * longer), newcomer.own_wait or None)
+        whole = current_interference.beyond_own_wait(np.log(own * longer),
+                                                     newcomer.own_wait or None)
         guessed = np.full(len(own), rate >= characteristics.MINIMUM_IOPS and math.isnan(share))
         work = _of_work(whole, _busy(np.full(len(own), busy), waited, guessed))
         return (np.stack([work, whole]) + float(mean.any()) * self._contention,
-                np.fmax(self._exponents(others, residents_longer), self.exponent))
+                np.fmax(self._exponents(others, residents_longer), self.log_response))
 
     def _exponents(self, whole: FloatArray, longer: FloatArray,
                    rows: IntArray | slice = slice(None)) -> FloatArray:
-        """Return exponents of residents, (2, …, m).
+        """Return log responses of residents, (2, …, m).
 
         :param whole: (…, m) by how much what they do takes longer on account of their own hosts
         :param longer: (…, m) and on account of pools
         :param rows: (m,) places in ``residents``
         """
-        exponent = own_waits.felt(np.log(whole * longer), self._own_wait[rows])
+        log_response = current_interference.beyond_own_wait(np.log(whole * longer),
+                                                            self._own_wait[rows])
         felt = self._felt[:, rows]
-        return np.stack([_of_work(exponent, self._busy[rows]) + felt[0],
-                         np.where(self._does_io[rows], exponent + felt[1], np.nan)])
+        return np.stack([_of_work(log_response, self._busy[rows]) + felt[0],
+                         np.where(self._does_io[rows], log_response + felt[1], np.nan)])
 
 
 def _busy(used: FloatArray, waits: FloatArray, guessed: BoolArray) -> FloatArray:
@@ -502,44 +504,44 @@ def _busy(used: FloatArray, waits: FloatArray, guessed: BoolArray) -> FloatArray
     return found
 
 
-def _of_work(exponent: FloatArray, busy: FloatArray) -> FloatArray:
-    """Return by how much the time stretches in which VMs work, as exponents, (…, n).
+def _of_work(log_response: FloatArray, busy: FloatArray) -> FloatArray:
+    """Return by how much the time stretches in which VMs work, as log responses, (…, n).
 
-    :param exponent: (…, n) by how much all of their time does
+    :param log_response: (…, n) by how much all of their time does
     :param busy: (n,)
     """
-    found: FloatArray = np.log1p(np.expm1(exponent) / busy)
+    found: FloatArray = np.log1p(np.expm1(log_response) / busy)
     return found
 
 
-def bound(exponent: FloatArray, level: float, of_law: FloatArray | float,
+def bound(log_response: FloatArray, level: float, of_law: FloatArray | float,
           spread: FloatArray | float = 0.0) -> FloatArray:
-    """Return confidence bounds of exponents, (n,).
+    """Return confidence bounds of log responses, (n,).
 
     :param level: below which they are with this probability
     :param of_law: (n,) standard deviation of log(slowdown − 1)
-    :param spread: (n,) standard deviation due to an uncertain profile, in exponents
+    :param spread: (n,) standard deviation due to an uncertain profile, in log responses
     """
     quantile = statistics.NormalDist().inv_cdf(level)
-    off = np.log1p(np.expm1(exponent) * np.exp(quantile * of_law)) - exponent
+    off = np.log1p(np.expm1(log_response) * np.exp(quantile * of_law)) - log_response
     found: FloatArray = np.maximum(
-        exponent + math.copysign(1.0, quantile) * np.hypot(off, quantile * spread), 0.0)
+        log_response + math.copysign(1.0, quantile) * np.hypot(off, quantile * spread), 0.0)
     return found
 
 
-def _with_contention(exponent: FloatArray, level: float, of_law: FloatArray,
+def _with_contention(log_response: FloatArray, level: float, of_law: FloatArray,
                      spread: FloatArray | float, mean: FloatArray, deviation: FloatArray
                      ) -> FloatArray:
-    """Return the bounds of the law's part of exponents, plus those of the contention in them.
+    """Return the bounds of the law's part of log responses, plus those of the contention in them.
 
     :param mean: of the contention, and ``deviation``, its standard deviation
     """
     felt = np.maximum(mean + statistics.NormalDist().inv_cdf(level) * deviation, 0.0)
-    return bound(exponent - mean, level, of_law, spread) + felt
+    return bound(log_response - mean, level, of_law, spread) + felt
 
 
 def allowed(limit: FloatArray, confidence: float, of_law: FloatArray | float) -> FloatArray:
-    """Return the exponents whose lower bounds are just these limits, (n,)."""
+    """Return the log responses whose lower bounds are just these limits, (n,)."""
     with np.errstate(over='ignore'):
         found: FloatArray = np.log1p(np.expm1(limit) * np.exp(
             statistics.NormalDist().inv_cdf(confidence) * of_law))

@@ -12,8 +12,8 @@
 
 """The snapshot: one text with all that a scheduler or a strategy must know to judge.
 
-It consists of JSON lines (:mod:`tracon_watcher.placement.lines`), whether it is a file or comes
-from the engine:
+It consists of JSON lines (:mod:`tracon_watcher.placement.snapshot_lines`), whether it is a file or
+comes from the engine:
 
 * the first line is the header: schema, epoch and version, time, and what the law of queueing has
   learnt of host types and of pools;
@@ -35,10 +35,9 @@ from tracon_watcher import errors
 from tracon_watcher import files
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster as cluster_module
-from tracon_watcher.placement import columns
-from tracon_watcher.placement import lines as lines_module
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
+from tracon_watcher.placement import snapshot_lines
 
 SCHEMA = 'tracon-snapshot/2'
 _REWRITE = 'write the snapshot again'
@@ -57,7 +56,7 @@ class Snapshot:
     cluster: cluster_module.ClusterState
     maximum_age_seconds: float
     epoch: int = 0
-    learnt: Mapping[str, queues.Learnt] = dataclasses.field(default_factory=dict)
+    learnt: Mapping[str, queues.LearnedParameters] = dataclasses.field(default_factory=dict)
     pools: Mapping[str, queues.Pool] = dataclasses.field(default_factory=dict)
 
     @property
@@ -83,7 +82,7 @@ class Snapshot:
 
 def lines(content: Snapshot) -> Iterator[str]:
     """Yield the lines of a snapshot, each with its line feed."""
-    return lines_module.sealed(_contents(content))
+    return snapshot_lines.sealed(_contents(content))
 
 
 def decode(lines: Iterable[str], source: str) -> Snapshot:
@@ -92,9 +91,9 @@ def decode(lines: Iterable[str], source: str) -> Snapshot:
     :param source: the file's name, for the errors
     :raises tracon_watcher.errors.InvalidDocument: naming file, line, field and value
     """
-    with lines_module.bounded(source):
+    with snapshot_lines.bounded(source):
         reader = _Reader(source)
-        for fields in lines_module.unsealed(lines, source, _REWRITE):
+        for fields in snapshot_lines.unsealed(lines, source, _REWRITE):
             reader.take(fields)
         return reader.finish()
 
@@ -127,14 +126,14 @@ def _contents(content: Snapshot) -> Iterator[dict[str, Any]]:
     if content.epoch:
         header['epoch'] = content.epoch
     if content.learnt:
-        header['learnt'] = lines_module.of_learnt(content.learnt)
+        header['learnt'] = snapshot_lines.of_learnt(content.learnt)
     if content.pools:
-        header['pools'] = lines_module.of_learnt(content.pools)
+        header['pools'] = snapshot_lines.of_learnt(content.pools)
     yield header
     for index in range(len(cluster.hosts)):
-        yield lines_module.of_host(cluster, index)
+        yield snapshot_lines.of_host(cluster, index)
     for key, profile in cluster.history.items():
-        yield lines_module.of_history(key, profile)
+        yield snapshot_lines.of_history(key, profile)
 
 
 class _Reader:
@@ -144,10 +143,10 @@ class _Reader:
         self._source = source
         self._header: document.Fields | None = None
         self._epoch = self._version = 0
-        self._learnt: dict[str, queues.Learnt] = {}
+        self._learnt: dict[str, queues.LearnedParameters] = {}
         self._pools: dict[str, queues.Pool] = {}
-        self._columns = columns.Columns()
-        self._history: dict[str, newcomer.Profile] = {}
+        self._columns = snapshot_lines.Columns()
+        self._history: dict[str, newcomer_profiles.Profile] = {}
 
     def take(self, fields: document.Fields) -> None:
         if self._header is None:
@@ -155,7 +154,7 @@ class _Reader:
         elif fields.has('host'):
             self._columns.add(fields)
         elif fields.has('history'):
-            key, profile = lines_module.history(fields)
+            key, profile = snapshot_lines.history(fields)
             self._history[key] = profile
 
     def finish(self) -> Snapshot:
@@ -179,10 +178,10 @@ class _Reader:
         # Fields and kinds of lines that a later release has added are passed over; it changes the
         # schema's number where they matter to those who do not know them.
         fields.string('schema', (SCHEMA,))
-        self._version = lines_module.whole(fields, 'version')
-        self._epoch = lines_module.whole(fields, 'epoch') if fields.has('epoch') else 0
+        self._version = snapshot_lines.whole(fields, 'version')
+        self._epoch = snapshot_lines.whole(fields, 'epoch') if fields.has('epoch') else 0
         fields.number('generated_at', 0)
         fields.number('maximum_age_seconds', 1)
-        self._learnt = lines_module.learnt(fields)
-        self._pools = lines_module.pools(fields)
+        self._learnt = snapshot_lines.learnt(fields)
+        self._pools = snapshot_lines.pools(fields)
         self._header = fields

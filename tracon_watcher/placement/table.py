@@ -29,9 +29,9 @@ from tracon_watcher.characteristics import COUNT, LARGEST, NAMES
 from tracon_watcher import csv_table
 from tracon_watcher import errors
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import columns as columns_module
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
+from tracon_watcher.placement import snapshot_lines
 
 REQUIRED = ('host', 'uuid') + NAMES
 OPTIONAL = ('host_type', 'storage', 'updated_at', 'cores', 'vcpus', 'storage_wait', 'project',
@@ -76,7 +76,7 @@ def build(found: csv_table.Table, now: float,
             residents[name].append(vm)
             kinds.append((row.text('project'), row.text('flavor'), row.text('image')))
             profiles.append(np.full(COUNT, np.nan) if vm.profile is None else vm.profile)
-    history = newcomer.learn(np.array(profiles).reshape(-1, COUNT), kinds)
+    history = newcomer_profiles.learn(np.array(profiles).reshape(-1, COUNT), kinds)
     try:
         return cluster.build(
             [dataclasses.replace(host, residents=tuple(residents[name]))
@@ -87,7 +87,7 @@ def build(found: csv_table.Table, now: float,
 
 
 def _whole(row: csv_table.Row, name: str) -> int | None:
-    return row.whole(name, 1, columns_module.MOST) if row.text(name) else None
+    return row.whole(name, 1, snapshot_lines.MOST) if row.text(name) else None
 
 
 def _time(row: csv_table.Row, name: str, default: float) -> float:

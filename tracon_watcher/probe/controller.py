@@ -32,7 +32,6 @@ import aiohttp
 
 from tracon_watcher import document
 from tracon_watcher import errors
-from tracon_watcher.probe import baselines
 from tracon_watcher.probe import detection
 from tracon_watcher.probe import generator
 from tracon_watcher.probe import phases
@@ -91,7 +90,7 @@ def save(sensors: Iterable[Sensor], path: str | os.PathLike[str]) -> None:
 
 
 @dataclasses.dataclass
-class Phase:
+class PhaseState:
     """What is known of one phase of one sensor.
 
     :param at: seconds since the epoch, of the last reading; None before the first
@@ -104,7 +103,7 @@ class Phase:
     taken: float = 0.0
 
 
-class Controller:
+class ManagementController:
     """Reads sensors for ever.
 
     :param sensors: returns those there are now, by host
@@ -114,14 +113,14 @@ class Controller:
     """
 
     def __init__(self, client: aiohttp.ClientSession, secret: bytes,
-                 sensors: Callable[[], Mapping[str, Sensor]], known: baselines.Baselines,
+                 sensors: Callable[[], Mapping[str, Sensor]], known: detection.Baselines,
                  interval: float, deadline: float = 10.0, seed: int | None = None,
                  at_once: int = _AT_ONCE) -> None:
         self._client, self._secret, self._sensors = client, secret, sensors
         self._baselines, self._interval, self._deadline = known, interval, deadline
         self._random = random.Random(seed)
         self._turn = asyncio.Semaphore(at_once)
-        self._states: dict[Sensor, dict[str, Phase]] = {}
+        self._states: dict[Sensor, dict[str, PhaseState]] = {}
         self._tasks: dict[Sensor, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
@@ -146,7 +145,7 @@ class Controller:
                 LOG.error('Reading %s ended by %r; it begins again', sensor.host,
                           task.exception())
             if task is None or task.done():
-                self._states.setdefault(sensor, {name: Phase() for name in phases.PHASES})
+                self._states.setdefault(sensor, {name: PhaseState() for name in phases.PHASES})
                 self._tasks[sensor] = asyncio.create_task(self._watch(sensor))
 
     async def _watch(self, sensor: Sensor) -> None:
@@ -192,7 +191,7 @@ class Controller:
              'phases': dict(self._phases(found))}
             for sensor, found in sorted(self._states.items(), key=lambda one: one[0].host)]}
 
-    def _phases(self, found: Mapping[str, Phase]) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _phases(self, found: Mapping[str, PhaseState]) -> Iterator[tuple[str, dict[str, Any]]]:
         now = asyncio.get_running_loop().time()
         for name, one in found.items():
             age = now - one.taken

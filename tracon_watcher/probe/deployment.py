@@ -82,7 +82,7 @@ class Image:
 
 
 @dataclasses.dataclass(frozen=True)
-class Wishes:
+class DeploymentOptions:
     """What is to be deployed.
 
     :param network: name or id of the network of all sensors
@@ -261,7 +261,7 @@ class Deployment(Project):
     :raises tracon_watcher.errors.InvalidOption: for a wish that names what is not there
     """
 
-    def __init__(self, connection: Any, wishes: Wishes, build: Callable[[], Image],
+    def __init__(self, connection: Any, wishes: DeploymentOptions, build: Callable[[], Image],
                  patience: float = 300.0) -> None:
         super().__init__(connection, patience)
         self._wishes, self._build = wishes, build

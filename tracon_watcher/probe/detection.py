@@ -10,22 +10,121 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Detection: whether a sensor feels contention, by readings beside its baseline.
-
-A reading is flagged when its interval lies beyond that of the baseline and the two do not overlap
-(Mukherjee, section 4.3.1). One flagged reading may be a burst, and one that is not flagged a gap;
-so two in a row make contention, and two in a row end it. Without a reading there is no knowing:
-the state is unknown at once, and after that it takes two readings again.
-"""
+"""Detection of contention from a sensor's readings and the baseline of its host type."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
 import math
+import os
+from typing import Mapping, Sequence
 
-from tracon_watcher.probe import baselines
+import numpy as np
+from scipy import stats
+
+from tracon_watcher import document
+from tracon_watcher import errors
+from tracon_watcher.probe import phases
 from tracon_watcher.probe import readings
+
+SCHEMA = 'tracon-probe-baselines/1'
+_COMMAND = 'tracon probe baseline'
+_FIELDS = ('host_type', 'phase', 'rate', 'seconds', 'amount', 'mean', 'half', 'deviation',
+           'readings', 'at')
+
+
+@dataclasses.dataclass(frozen=True)
+class SensorBaseline:
+    """Of one type of host, one phase and one setting.
+
+    :param mean: seconds
+    :param half: half of the 95 % confidence interval of the mean, seconds
+    :param deviation: standard deviation between readings, seconds; 0 where it is not known
+    :param readings: how many there were
+    :param at: seconds since the epoch, of the last one
+    """
+
+    host_type: str
+    phase: str
+    setting: phases.Setting
+    mean: float
+    half: float
+    deviation: float
+    readings: int
+    at: float
+
+    @property
+    def reach(self) -> float:
+        """Return by how much the next reading may be off the mean, seconds."""
+        if self.deviation == 0:
+            return self.half
+        quantile = float(stats.t.ppf(0.5 + readings.CONFIDENCE / 2, self.readings - 1))
+        return quantile * self.deviation * math.sqrt(1 + 1 / self.readings)
+
+
+#: Baselines by type of host and phase.
+Baselines = Mapping[tuple[str, str], SensorBaseline]
+
+
+def learn(host_type: str, found: Sequence[readings.Reading]) -> SensorBaseline:
+    """Return the baseline that readings of one phase and setting make.
+
+    :raises tracon_watcher.errors.NotEnoughData: with too few of them
+    """
+    if len(found) < phases.LEAST_READINGS:
+        raise errors.NotEnoughData('a baseline', len(found), phases.LEAST_READINGS)
+    (phase, setting), = {(one.phase, one.setting) for one in found}
+    means = [one.mean for one in found]
+    mean, half = readings.interval(means)
+    return SensorBaseline(host_type, phase, setting, mean, half, float(np.std(means, ddof=1)),
+                          len(found), max(one.at for one in found))
+
+
+def load(path: str | os.PathLike[str]) -> dict[tuple[str, str], SensorBaseline]:
+    """Read baselines from a JSON file.
+
+    :raises tracon_watcher.errors.InvalidDocument: naming file, field and value
+    """
+    fields = document.read(path, _COMMAND)
+    fields.only(('schema', 'baselines', 'checksum'))
+    fields.string('schema', (SCHEMA,))
+    found: dict[tuple[str, str], SensorBaseline] = {}
+    for one in fields.sections('baselines'):
+        baseline = _read(one)
+        key = baseline.host_type, baseline.phase
+        if key in found:
+            one.refuse('phase', baseline.phase, f'{baseline.host_type} has two; remove one')
+        found[key] = baseline
+    fields.check_seal(f'run `{_COMMAND}` again')
+    return found
+
+
+def _read(fields: document.Fields) -> SensorBaseline:
+    fields.only(_FIELDS)
+    phase = phases.PHASES[fields.string('phase', tuple(phases.PHASES))]
+    setting = phases.Setting(fields.number('rate'), fields.number('seconds'),
+                             int(fields.number('amount')))
+    try:
+        setting.check(phase)
+    except errors.InvalidOption as error:
+        fields.refuse('rate', fields.raw('rate'), str(error))
+    count = int(fields.number('readings', minimum=1))
+    deviation = fields.number('deviation', minimum=0.0)
+    if deviation and count < 2:
+        fields.refuse('readings', count, 'a deviation needs two at least')
+    return SensorBaseline(fields.string('host_type'), phase.name, setting,
+                          fields.number('mean', minimum=1e-9), fields.number('half', minimum=0.0),
+                          deviation, count, fields.number('at'))
+
+
+def save(found: Baselines, path: str | os.PathLike[str]) -> None:
+    """Write baselines, atomically."""
+    document.write(document.sealed({'schema': SCHEMA, 'baselines': [
+        {'host_type': one.host_type, 'phase': one.phase, **dataclasses.asdict(one.setting),
+         **{name: getattr(one, name) for name in _FIELDS[5:]}}
+        for _, one in sorted(found.items())]}), path)
+
 
 #: Readings that have to agree.
 HYSTERESIS = 2
@@ -44,7 +143,7 @@ class State(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Felt:
+class RelativeReading:
     """A reading beside its baseline, as a ratio: 1 is undisturbed.
 
     :param ratio: mean of the reading over the mean of the baseline
@@ -62,7 +161,7 @@ class Felt:
         return self.low > 1.0 + _ROUNDING
 
 
-def compare(reading: readings.Reading, baseline: baselines.Baseline) -> Felt:
+def compare(reading: readings.Reading, baseline: SensorBaseline) -> RelativeReading:
     """Return what a sensor felt.
 
     :raises tracon_watcher.probe.readings.NoReading: where the two do not belong together
@@ -80,12 +179,12 @@ def compare(reading: readings.Reading, baseline: baselines.Baseline) -> Felt:
     return felt
 
 
-def ratio(reading: readings.Reading, baseline: baselines.Baseline) -> Felt:
+def ratio(reading: readings.Reading, baseline: SensorBaseline) -> RelativeReading:
     """Return a reading over its baseline, with the interval that both of theirs make."""
     half = 0.0 if math.isnan(reading.half) else reading.half
     below, above = baseline.mean - baseline.reach, baseline.mean + baseline.reach
-    return Felt(reading.mean / baseline.mean, max(reading.mean - half, 0.0) / above,
-                (reading.mean + half) / below if below > 0 else math.inf)
+    return RelativeReading(reading.mean / baseline.mean, max(reading.mean - half, 0.0) / above,
+                           (reading.mean + half) / below if below > 0 else math.inf)
 
 
 class Detector:
@@ -96,11 +195,11 @@ class Detector:
         #: Why it is unknown.
         self.reason = 'no reading yet'
         #: The last one; None without.
-        self.felt: Felt | None = None
+        self.felt: RelativeReading | None = None
         self._flagged = False
         self._alike = 0
 
-    def update(self, felt: Felt) -> State:
+    def update(self, felt: RelativeReading) -> State:
         """Take a reading into account."""
         self._alike = self._alike + 1 if felt.flagged == self._flagged else 1
         self._flagged, self.felt = felt.flagged, felt

@@ -73,12 +73,12 @@ class State:
     served: FloatArray
 
 
-class Sharing:
+class ProcessorSharing:
     """VMs that share the cores of hosts."""
 
     def __init__(self, cores: FloatArray, physical: FloatArray, host: IntArray,
                  vcpus: IntArray, weight: FloatArray, used: FloatArray,
-                 gain: FloatArray, residents: Sharing | None = None) -> None:
+                 gain: FloatArray, residents: ProcessorSharing | None = None) -> None:
         """Prepare what does not change with the state.
 
         :param cores: (hosts,), threads that VMs share
@@ -148,7 +148,7 @@ class Sharing:
     def __len__(self) -> int:
         return len(self._host)
 
-    def some(self, rows: IntArray) -> Sharing:
+    def some(self, rows: IntArray) -> ProcessorSharing:
         """Return some of the VMs, also several times, each beside whatever others are given."""
         found = copy.copy(self)
         for name, value in vars(self).items():
@@ -156,17 +156,17 @@ class Sharing:
                 setattr(found, name, value[rows])
         return found
 
-    def newcomers(self, vcpus: int, weight: float, used: FloatArray | float) -> Sharing:
+    def newcomers(self, vcpus: int, weight: float, used: FloatArray | float) -> ProcessorSharing:
         """Return what is one more VM on each host that has any, each beside the VMs there.
 
         It has two levels more than these: see :meth:`on_levels`.
         """
         count = len(self._begin)
         hosts = np.arange(count)
-        return Sharing(self._cores[self._begin], self._physical[self._begin], hosts,
-                       np.full(count, vcpus), np.full(count, weight),
-                       np.broadcast_to(used, count).astype(float),
-                       self._gain[self._begin, 0], self)
+        return ProcessorSharing(self._cores[self._begin], self._physical[self._begin], hosts,
+                                np.full(count, vcpus), np.full(count, weight),
+                                np.broadcast_to(used, count).astype(float),
+                                self._gain[self._begin, 0], self)
 
     def on_levels(self, mean: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return what VMs take at a newcomer's levels, of what they take at their own.

@@ -105,7 +105,7 @@ class VMs:
 
 
 @dataclasses.dataclass(frozen=True)
-class Uses:
+class Usage:
     """What VMs use of resources other than cores, a row for each VM and resource.
 
     A resource belongs to one host here. Where several hosts use it, each has a row of its own for
@@ -165,13 +165,13 @@ class Effects:
     by_itself: FloatArray
 
 
-class Prepared:
+class SolvedNetwork:
     """Hosts and their VMs, ready for one more VM.
 
     :ivar effects: how much the VMs slow each other down now
     """
 
-    def __init__(self, hosts: Hosts, vms: VMs, uses: Uses | None = None) -> None:
+    def __init__(self, hosts: Hosts, vms: VMs, uses: Usage | None = None) -> None:
         """Find out how much VMs slow each other down.
 
         :raises ValueError: on a number that is none, or out of its range
@@ -296,16 +296,16 @@ class Prepared:
         self._solved |= wanted
 
 
-def effects(hosts: Hosts, vms: VMs, uses: Uses | None = None) -> Effects:
+def effects(hosts: Hosts, vms: VMs, uses: Usage | None = None) -> Effects:
     """Return how much the VMs of hosts slow each other down.
 
     :raises ValueError: on a number that is none, or out of its range
     """
-    return Prepared(hosts, vms, uses).effects
+    return SolvedNetwork(hosts, vms, uses).effects
 
 
 def with_newcomer(hosts: Hosts, vms: VMs, newcomer: Newcomer,
-                  uses: Uses | None = None) -> tuple[FloatArray, FloatArray]:
+                  uses: Usage | None = None) -> tuple[FloatArray, FloatArray]:
     """Return the slowdowns if a newcomer were placed, on each host for itself.
 
     :returns: those of the newcomer (hosts,), and those of the VMs (VMs,), each of them beside the
@@ -337,22 +337,22 @@ def with_newcomer(hosts: Hosts, vms: VMs, newcomer: Newcomer,
     return found.slowdown[place[residents:]], found.slowdown[place[:residents]]
 
 
-def nothing() -> Uses:
+def nothing() -> Usage:
     """Return that VMs use nothing but cores."""
     none = np.zeros(0, dtype=np.intp)
-    return Uses(none, none, np.zeros(0), capacity.table([]))
+    return Usage(none, none, np.zeros(0), capacity.table([]))
 
 
 class _Network:
     """Some hosts' VMs, and the resources they use."""
 
-    def __init__(self, hosts: Hosts, vms: VMs, uses: Uses) -> None:
+    def __init__(self, hosts: Hosts, vms: VMs, uses: Usage) -> None:
         self._vms, self._uses = vms, uses
         self._vcpus = vms.vcpus.astype(np.intp)
         self._used = np.clip(vms.used, _TINY, _MOST_USED)
         self._cores = hosts.cores[vms.host]
         ones = np.ones(len(hosts.cores))
-        self._sharing = cores.Sharing(
+        self._sharing = cores.ProcessorSharing(
             hosts.cores, hosts.cores if hosts.physical is None else hosts.physical, vms.host,
             self._vcpus, np.ones(len(vms.host)) if vms.weight is None else vms.weight,
             self._used, ones if hosts.gain is None else hosts.gain)
@@ -597,7 +597,8 @@ class _Network:
 class _Newcomers:
     """A newcomer on each of some hosts."""
 
-    def __init__(self, residents: cores.Sharing, newcomer: Newcomer, resource: IntArray) -> None:
+    def __init__(self, residents: cores.ProcessorSharing, newcomer: Newcomer,
+                 resource: IntArray) -> None:
         self._newcomer, self._resource = newcomer, resource
         self._used = np.clip(newcomer.used, _TINY, _MOST_USED)
         self._parts = (np.zeros(0) if newcomer.resource_used is None
@@ -655,7 +656,7 @@ def _cuts(host: IntArray) -> IntArray:
     return cuts
 
 
-def _check(hosts: Hosts, vms: VMs, uses: Uses) -> None:
+def _check(hosts: Hosts, vms: VMs, uses: Usage) -> None:
     for what, values, least, most in (
             ('cores', hosts.cores, 1.0, np.inf), ('physical', hosts.physical, 1.0, np.inf),
             ('gain', hosts.gain, 0.0, np.inf), ('vcpus', vms.vcpus, 1, np.inf),

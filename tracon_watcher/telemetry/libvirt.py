@@ -24,8 +24,8 @@ from typing import Any, Callable
 import libvirt
 
 from tracon_watcher import errors
-from tracon_watcher.telemetry import cpu_quota
 from tracon_watcher.telemetry import domain_stats
+from tracon_watcher.telemetry import host_counters
 
 LOG = logging.getLogger(__name__)
 
@@ -75,12 +75,12 @@ class Source:
 
     def __init__(self, connect: Callable[[], Any], patience: float = PATIENCE,
                  monotonic: Callable[[], int] = time.monotonic_ns,
-                 throttled: cpu_quota.ThrottledTimes | None = None, groups: int = GROUPS,
+                 throttled: host_counters.ThrottledTimes | None = None, groups: int = GROUPS,
                  pins: bool = False) -> None:
         self._connect = connect
         self._patience = patience
         self._monotonic = monotonic
-        self._throttled = cpu_quota.ThrottledTimes() if throttled is None else throttled
+        self._throttled = host_counters.ThrottledTimes() if throttled is None else throttled
         self._groups = groups
         self._asks_pins = pins
         #: By UUID, the cores that the domains of the last poll may run on.

@@ -27,7 +27,6 @@ import time
 from typing import Any, Callable, Mapping, Sequence
 
 from tracon_watcher import errors
-from tracon_watcher.telemetry import readings
 from tracon_watcher.telemetry import rest
 from tracon_watcher.telemetry import samples
 
@@ -68,7 +67,7 @@ class Settings:
 
 
 @dataclasses.dataclass(frozen=True)
-class Round:
+class CollectionRound:
     """What came of one reading.
 
     :param resources: that were found
@@ -88,7 +87,7 @@ class Round:
 
 
 class PrometheusReader:
-    """A :class:`tracon_watcher.telemetry.readings.Reader` of Prometheus."""
+    """A :class:`tracon_watcher.telemetry.samples.Reader` of Prometheus."""
 
     def __init__(self, service: rest.Service, settings: Settings = Settings(),
                  clock: Callable[[], float] = time.monotonic) -> None:
@@ -97,18 +96,18 @@ class PrometheusReader:
         self.resolution = settings.scrape_seconds
         #: A sample has the time of its scrape.
         self.ahead = 0.0
-        #: The last :class:`Round`.
-        self.last: Round | None = None
+        #: The last :class:`CollectionRound`.
+        self.last: CollectionRound | None = None
         self._service = service
         self._clock = clock
         self._left: str | None = None
         #: Labels of the first by name of the series that lacked the label of the resource.
         self._strange: tuple[str, ...] = ()
 
-    def read(self, since: float, until: float, meters: Sequence[str]) -> readings.Readings:
+    def read(self, since: float, until: float, meters: Sequence[str]) -> samples.Readings:
         """Return the samples of these meters; of a resource that could not be read none.
 
-        :raises tracon_watcher.telemetry.readings.TelemetryUnavailable: when nothing could be read
+        :raises tracon_watcher.telemetry.samples.TelemetryUnavailable: when nothing could be read
         """
         started = self._clock()
         warnings: dict[str, None] = {}
@@ -118,7 +117,7 @@ class PrometheusReader:
         begin = endings.index(self._left) if self._left in endings else 0
         endings = endings[begin:] + endings[:begin]
         self._left = None
-        parts: list[readings.Readings] = []
+        parts: list[samples.Readings] = []
         first: rest.Unanswered | None = None
         for index, ending in enumerate(endings):
             try:
@@ -133,8 +132,9 @@ class PrometheusReader:
                     break
         failed = len(endings) - len(parts)
         found = dataclasses.replace(samples.join(parts, meters), asked=self._asked(meters))
-        self.last = Round(len(found.resources), len(endings), failed, self._clock() - started,
-                          tuple(warnings), first)
+        self.last = CollectionRound(len(found.resources), len(endings), failed,
+                                    self._clock() - started,
+                                    tuple(warnings), first)
         if first is not None:
             if not parts:
                 raise first
@@ -172,7 +172,7 @@ class PrometheusReader:
         return [*one, '.*[^0-9a-f]']
 
     def _part(self, ending: str | None, since: float, until: float, meters: Sequence[str],
-              warnings: dict[str, None], started: float) -> readings.Readings:
+              warnings: dict[str, None], started: float) -> samples.Readings:
         found = samples.Samples(meters)
         # Whole seconds: a range is no fraction in older releases. What is too early is left out.
         window = int(until - since) + 1

@@ -10,16 +10,61 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Single values, as services list them, put together to samples."""
+"""Samples of cumulative meters, as every reader returns them."""
 
 from __future__ import annotations
 
-from typing import Iterable, Sequence
+import dataclasses
+from typing import Iterable, Protocol, Sequence
 
 import numpy as np
 
 from tracon_watcher.characteristics import FloatArray, IntArray
-from tracon_watcher.telemetry import readings
+from tracon_watcher import errors
+
+
+class TelemetryUnavailable(errors.TraconError):
+    """A source of telemetry does not answer, or not with what was asked for."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Readings:
+    """Samples of k meters of n resources.
+
+    :param resources: n ids
+    :param meters: k names, in the order of the columns
+    :param row: (m,) index of each sample's resource
+    :param at: (m,) seconds since the epoch, of the sample or of the bucket it was put in
+    :param values: (m, k) cumulative, in the unit of the meter; NaN where it has no sample then
+    :param asked: what was asked for, of whom, and what came beside samples; for an operator
+    """
+
+    resources: tuple[str, ...]
+    meters: tuple[str, ...]
+    row: IntArray
+    at: FloatArray
+    values: FloatArray
+    asked: str = ''
+
+
+class Reader(Protocol):
+    """A source of telemetry.
+
+    :param resolution: seconds by which a sample may have been taken before or after its time
+    :param ahead: seconds by which samples may be of the future, since the clocks of their hosts
+        give them their times; 0 where the source's own does
+    """
+
+    resolution: float
+    ahead: float
+
+    def read(self, since: float, until: float, meters: Sequence[str]) -> Readings:
+        """Return all samples of these meters, of every resource that has any.
+
+        :param since: seconds since the epoch; samples at ``since`` and before ``until``
+        :raises TelemetryUnavailable: naming the source, what was asked and what came
+        """
+        ...
 
 
 class Samples:
@@ -45,7 +90,7 @@ class Samples:
         self._row.extend([self._index.setdefault(resource, len(self._index))] * added)
         self._column.extend([meter] * added)
 
-    def readings(self, since: float, until: float) -> readings.Readings:
+    def readings(self, since: float, until: float) -> Readings:
         """Return what there is from ``since`` to before ``until``.
 
         Of several values of one meter, resource and time the largest counts: a counter only rises.
@@ -63,7 +108,7 @@ class Samples:
         return _compact(tuple(self._index), self.meters, row[begins], at[begins], table)
 
 
-def join(parts: Sequence[readings.Readings], meters: Sequence[str]) -> readings.Readings:
+def join(parts: Sequence[Readings], meters: Sequence[str]) -> Readings:
     """Return parts, each with resources or meters of its own, as one.
 
     :param parts: of these meters or some of them
@@ -83,15 +128,15 @@ def join(parts: Sequence[readings.Readings], meters: Sequence[str]) -> readings.
         table = np.full((len(part.row), width), np.nan)
         table[:, [meters.index(name) for name in part.meters]] = part.values
         tables.append(table)
-    return readings.Readings(tuple(names), tuple(meters), np.concatenate(rows),
-                             np.concatenate(times), np.concatenate(tables))
+    return Readings(tuple(names), tuple(meters), np.concatenate(rows),
+                    np.concatenate(times), np.concatenate(tables))
 
 
 def _compact(resources: tuple[str, ...], meters: tuple[str, ...], row: IntArray, at: FloatArray,
-             values: FloatArray) -> readings.Readings:
+             values: FloatArray) -> Readings:
     """Leave out the resources that have no sample."""
     present = np.unique(row)
     place = np.zeros(len(resources), dtype=np.intp)
     place[present] = np.arange(len(present))
-    return readings.Readings(tuple(resources[index] for index in present), meters, place[row], at,
-                             values)
+    return Readings(tuple(resources[index] for index in present), meters, place[row], at,
+                    values)

@@ -28,7 +28,7 @@ from tracon_watcher.background import cgroups
 from tracon_watcher.background import controllers
 from tracon_watcher.background import daemon
 from tracon_watcher.background import regulator
-from tracon_watcher.telemetry import cpu_quota
+from tracon_watcher.telemetry import host_counters
 
 NAME = f'tracon-test-{os.getpid()}'
 BUSY = 'while True: pass'
@@ -38,7 +38,7 @@ BUSY = 'while True: pass'
 class TestGroups(unittest.TestCase):
 
     def setUp(self):
-        self.tree = cgroups.Tree([NAME])
+        self.tree = cgroups.ControlGroups([NAME])
         self.folders = sorted({self.tree.folder(NAME, one) for one in (
             'freezer', 'cpu', 'cpuset', 'memory')})
         if self.tree.version == 2:
@@ -56,7 +56,7 @@ class TestGroups(unittest.TestCase):
         self.addCleanup(self.process.wait)
         self.addCleanup(self.process.kill)
         # A frozen process would not die.
-        self.addCleanup(self.tree.apply, NAME, regulator.Limits(False, 1.0))
+        self.addCleanup(self.tree.apply, NAME, regulator.GroupLimits(False, 1.0))
         for folder in self.folders:
             (folder / 'cgroup.procs').write_text(str(self.process.pid))
 
@@ -78,10 +78,10 @@ class TestGroups(unittest.TestCase):
 
     def test_paused_by_a_quota_on_one_core_and_killed(self):
         self.assertEqual([], self.tree.missing())
-        self.assertEqual([], self.tree.apply(NAME, regulator.Limits(True, 0.01)))
+        self.assertEqual([], self.tree.apply(NAME, regulator.GroupLimits(True, 0.01)))
         time.sleep(0.2)
         self.assertLess(self.used(), 0.02)
-        limits = regulator.Limits(False, 0.2, frozenset({0}), 2**28)
+        limits = regulator.GroupLimits(False, 0.2, frozenset({0}), 2**28)
         self.assertEqual([], self.tree.apply(NAME, limits))
         self.assertEqual({0}, os.sched_getaffinity(self.process.pid))
         used = self.used(2.0)
@@ -90,12 +90,12 @@ class TestGroups(unittest.TestCase):
         for path, text in self.tree._files(NAME, limits):
             self.assertIn(text, path.read_text().splitlines(), path)
         self.assertGreater(self.tree.uses()[NAME], 2**20)
-        self.assertEqual([], self.tree.apply(NAME, regulator.Limits(True, 0.01)))
+        self.assertEqual([], self.tree.apply(NAME, regulator.GroupLimits(True, 0.01)))
         self.assertEqual([], self.tree.kill(NAME))
         self.assertEqual(-9, self.process.wait(30))
 
     def test_a_quota_that_cannot_be_had_pauses(self):
-        wrong = self.tree.apply(NAME, regulator.Limits(False, 0.2, frozenset({4095})))
+        wrong = self.tree.apply(NAME, regulator.GroupLimits(False, 0.2, frozenset({4095})))
         self.assertIn('cpuset.cpus', wrong[0])
         time.sleep(0.2)
         self.assertLess(self.used(), 0.02)
@@ -103,7 +103,7 @@ class TestGroups(unittest.TestCase):
     def test_the_daemon_pauses_learns_runs_and_pauses_without_libvirt(self):
         stats = replay.stats(replay.read()['polls'][0]['domains'][0][0])
         connection = replay.Connection([('vm', stats)])
-        throttled = cpu_quota.ThrottledTimes()
+        throttled = host_counters.ThrottledTimes()
         short = [controllers.Setting(factor, 3) for factor in (2.0, 2.0, 1.0)]
         one = daemon.Daemon(
             daemon.Observer(daemon.source('', (), throttled, lambda _uri: connection),
@@ -130,13 +130,13 @@ class TestUnified(unittest.TestCase):
     """Version 2 beside version 1: it has no cpu, but pauses and kills."""
 
     def test_without_a_controller_it_is_paused_and_can_be_killed(self):
-        tree = cgroups.Tree([NAME], root=cgroups.ROOT / 'unified')
+        tree = cgroups.ControlGroups([NAME], root=cgroups.ROOT / 'unified')
         folder = tree.folder(NAME, '')
         folder.mkdir()
         process = subprocess.Popen([sys.executable, '-c', BUSY])
         try:
             (folder / 'cgroup.procs').write_text(str(process.pid))
-            wrong = tree.apply(NAME, regulator.Limits(False, 1.0))
+            wrong = tree.apply(NAME, regulator.GroupLimits(False, 1.0))
             self.assertIn('cpu.max', wrong[0])
             self.assertIn('frozen 1', (folder / 'cgroup.events').read_text())
             self.assertIn(str(folder / 'cpu.max'), tree.missing())

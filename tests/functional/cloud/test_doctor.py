@@ -26,7 +26,7 @@ OTHER_HOST = '[DEFAULT]\ntransport_url = rabbit://stack:tracon@127.0.0.1:1/\n'
 BREAKAGES = {
     'the filter is missing': ('scheduler.conf', ',InterferenceFilter', '', {('error', 'filter')}),
     'the filter is not the last': (
-        'scheduler.conf', 'enabled_filters = ', 'enabled_filters = InterferenceFilter,',
+        'scheduler.conf', ',InterferenceFilter', ',InterferenceFilter,ComputeFilter',
         {('warning', 'filter')}),
     "Nova's filters are lost": (
         'scheduler.conf', 'available_filters = nova.scheduler.filters.all_filters\n', '',

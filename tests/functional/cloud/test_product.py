@@ -171,10 +171,10 @@ class TestProduct(base.ProductCase):
                 self.assertEqual('success', answer['status'], answer)
                 if not answer['data']['result']:
                     empty.add(panel['title'])
-        # Nothing was suspended, and of a cloud that is some minutes old nothing is learnt.
+        # Nothing was suspended or lost, and of a cloud that is some minutes old nothing is learnt.
         self.assertLessEqual(empty, {
             'Kinds that are suspended, for how long still', 'Error of slowdowns',
-            'Trust in predictions, by host type'})
+            'Trust in predictions, by host type', 'Intervals of VMs: learnt from, and lost'})
         (group,) = ask('rules')['data']['groups']
         self.assertEqual({'ok'}, {rule['health'] for rule in group['rules']})
 

@@ -125,7 +125,7 @@ class Cloud(base.ApiCase):
 
     def serve(self, application):
         """Serve an application and return its port."""
-        made = server.Server(application, '127.0.0.1', 0, threads=3, timeout=120.0)
+        made = server.HTTPServer(application, '127.0.0.1', 0, threads=3, timeout=120.0)
         made.start()
         self.addCleanup(made.stop)
         return made.port

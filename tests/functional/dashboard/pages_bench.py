@@ -60,7 +60,7 @@ class Bench(horizon.Cloud):
         self.view = views.View(5, judged, judged, {
             uuid: views.VM(uuid, f'vm-{row}', f'project-{row % 97}', state.hosts[state.host[row]])
             for row, uuid in enumerate(state.uuids)},
-            np.maximum(judged.exponents()[0] * noise, 0.0) + 1.0, 0.1, self.now)
+            np.maximum(judged.log_responses()[0] * noise, 0.0) + 1.0, 0.1, self.now)
         self.tell(f'a cloud of {hosts} hosts, {len(state.uuids)} VMs', '', '')
         began = time.perf_counter()
         # As the engine does after each collection.

@@ -22,16 +22,16 @@ import webob
 import webob.dec
 
 from tests.unit.osc import documented
-from tracon_watcher.cmd import engine_api
-from tracon_watcher.decision_engine import learnt
+from tracon_watcher.cmd import engine
+from tracon_watcher.decision_engine import engine_feedback
 from tracon_watcher.decision_engine import parameters
-from tracon_watcher.engine import aftermath
+from tracon_watcher.engine import migration_tracker
 from tracon_watcher.engine.storage import database
+from tracon_watcher.engine.storage import repository
 from tracon_watcher.engine.storage import schema
-from tracon_watcher.engine.storage import storage
-from tracon_watcher.placement import constraints
+from tracon_watcher.placement import placement_constraints
 from tracon_watcher.placement import plan
-from tracon_watcher.placement import planning
+from tracon_watcher.placement import planner
 
 PLAN = '7f3d7e0c-53f1-4f6f-9a50-0ce5b1a35d0e'
 GOAL = 'interference'
@@ -50,17 +50,17 @@ class Engine:
         opened = database.Database(f'sqlite:///{folder.name}/tracon.db', sqlite_synchronous=False)
         case.addCleanup(opened.close)
         schema.upgrade(opened)
-        self._storage = storage.Storage(opened)
+        self._storage = repository.Storage(opened)
         self._term = self._storage.lease.take(self._storage.lease.look(), 'engine-1')
         self.now = self.made_at = at
         self.view = view
-        self.records = engine_api.Records(self._storage)
-        self.aftermath = aftermath.Aftermath(
+        self.records = engine.Records(self._storage)
+        self.aftermath = migration_tracker.MigrationTracker(
             self._storage, lambda: self.view, lambda: self._term, lambda: self.now)
-        self.made = planning.plan_moves(view.assessor, constraints.Constraints(),
-                                        plan.Parameters(explained=20), view.updated_at)
+        self.made = planner.plan_moves(view.assessor, placement_constraints.Constraints(),
+                                       plan.Parameters(explained=20), view.updated_at)
         state = view.assessor.cluster
-        self.aftermath.recommended(list(learnt.documents(
+        self.aftermath.recommended(list(engine_feedback.documents(
             self.made, state, documented.AUDIT, at)))
         left = documented.audit(view)
         self.aftermath.recommended([{**left, 'at': at}])

@@ -28,7 +28,7 @@ import numpy as np
 
 from tracon_lab.models import dataset
 from tracon_lab.testbed import plan
-from tracon_watcher.probe import guest_image
+from tracon_watcher.probe import images
 
 PROGRAMS = ('qemu-system-x86_64', 'libvirtd', 'virtlogd', 'gcc', 'busybox', 'sqlite3',
             'mkfs.ext4', 'nbdkit', 'apt-get', 'dpkg-deb')
@@ -57,7 +57,7 @@ def reason_to_skip():
     if not any(pathlib.Path('/boot').glob('vmlinuz-*')):
         return 'needs a kernel in /boot'
     try:
-        with open(guest_image.default_cache() / 'lock', 'w') as lock:
+        with open(images.default_cache() / 'lock', 'w') as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return ''
@@ -82,7 +82,7 @@ def left_behind():
         if 'guest=tracon-' in command or name in ('nbdkit', 'libvirtd', 'virtlogd') \
                 or name.startswith('canary-'):
             found.append(command)
-    found += [str(path) for path in guest_image.default_cache().glob('run-*')]
+    found += [str(path) for path in images.default_cache().glob('run-*')]
     found += [str(path) for path in pathlib.Path('/run/libvirt').glob('*-sock')]
     return sorted(found)
 
@@ -98,7 +98,7 @@ class TestRealGuests(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.output = pathlib.Path(folder.name) / 'measured.csv'
         # No measurement runs, as the lock says: these are of one that was killed.
-        for stale in guest_image.default_cache().glob('run-*'):
+        for stale in images.default_cache().glob('run-*'):
             shutil.rmtree(stale)
         self.before = left_behind()
 

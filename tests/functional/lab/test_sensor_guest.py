@@ -24,8 +24,7 @@ from unittest import mock
 from tests.functional.telemetry import guests
 from tracon_lab.testbed import errors
 from tracon_lab.testbed import sensor_guest
-from tracon_watcher.probe import guest_image
-from tracon_watcher.probe import sensor_image
+from tracon_watcher.probe import images
 
 INTEGERS = 5_000_000
 
@@ -46,8 +45,8 @@ class TestSensorGuest(unittest.TestCase):
             self.skipTest(reason)
         from tracon_lab.testbed import sensor_guest
         self.sensor_guest = sensor_guest
-        guest_image.default_cache().mkdir(parents=True, exist_ok=True)
-        folder = tempfile.TemporaryDirectory(dir=guest_image.default_cache(), prefix='test-')
+        images.default_cache().mkdir(parents=True, exist_ok=True)
+        folder = tempfile.TemporaryDirectory(dir=images.default_cache(), prefix='test-')
         self.addCleanup(folder.cleanup)
         self.cache = pathlib.Path(folder.name)
         self.cache.chmod(0o755)
@@ -88,7 +87,7 @@ class TestSensorGuest(unittest.TestCase):
         self.assertEqual([], list(self.cache.glob('sensor-*/')))
 
     def test_what_it_boots_is_small(self):
-        built = sensor_image.build(self.cache)
+        built = images.build(self.cache)
         sizes = [path.stat().st_size for path in (built.kernel, built.initramfs, built.disk)]
         self.assertLess(sizes[1], 2 << 20)
         self.assertLess(sum(sizes), 64 << 20)

@@ -32,7 +32,7 @@ from tracon_lab.demo import idle_threads
 from tracon_watcher.conf import nova_filters as conf_module
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import snapshot
 
 # It tells of each pool that ends with a test, after the test's own log has been taken away.
@@ -100,7 +100,7 @@ class InterferenceTestCase(patient.Patient, integrated_helpers.ProviderUsageBase
         :param expected: the profile that earlier VMs had
         """
         history = {} if expected is None else {
-            newcomer.ALL: newcomer.Profile(
+            newcomer_profiles.ALL: newcomer_profiles.Profile(
                 expected, np.zeros(4) if deviation is None else deviation, 3, 'all VMs')}
         self.version += 1
         state = cluster.build(hosts, history, self.version, time.time())

@@ -23,7 +23,7 @@ from nova.tests import fixtures as nova_fixtures
 
 from tests.functional.nova import base
 from tracon_watcher.decision_engine import inventory as strategy_inventory
-from tracon_watcher.engine import residency
+from tracon_watcher.engine import inventory_cache
 from tracon_watcher.inventory import cloud
 
 
@@ -101,7 +101,7 @@ class InventoryTest(base.InterferenceTestCase):
         # warns of that, as an error only in tests.
         self.flags(group='api', response_validation='warn')
         servers = [self.boot() for _again in range(2)]
-        seen = residency.Residency()
+        seen = inventory_cache.InventoryCache()
         seen.replace(cloud.collect(self.connection))
         before = {uuid: one.host for uuid, one in seen.current().servers.items()}
         self.assertEqual({one['id'] for one in servers}, set(before))

@@ -12,7 +12,7 @@
 
 """A request for several servers: Nova looks for alternate hosts once all of them are placed."""
 
-from nova_filters import decisions
+from nova_filters import decision_record
 from tests.functional.nova import base
 from tracon_watcher.messaging import protocol
 
@@ -26,7 +26,7 @@ class MultiCreateTest(base.InterferenceTestCase):
         self.boot()
         self.judge, = self.judges()
         self.told = {protocol.RECORD_DECISIONS: [], protocol.SETTLED: []}
-        self.judge._decisions = decisions.Decisions(
+        self.judge._decisions = decision_record.DecisionQueue(
             lambda method, document: self.told[method].append(document), self.judge.faults)
 
     def create(self, count):

@@ -25,7 +25,7 @@ from tests import synthetic
 from tests.unit.nova_filters import base
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import snapshot
 
 _ROOT = pathlib.Path(__file__).parents[3]
@@ -43,7 +43,8 @@ class ReloadTest(unittest.TestCase):
                           synthetic.HOST_TYPE, cluster.LOCAL, time.time(), 1),
              cluster.Host('b', (cluster.Resident('vm-b', base.BUSY),), synthetic.HOST_TYPE,
                           cluster.LOCAL, time.time(), 1)],
-            {newcomer.ALL: newcomer.Profile(base.BUSY, base.np.zeros(4), 3, 'all VMs')}, 1,
+            {newcomer_profiles.ALL: newcomer_profiles.Profile(base.BUSY, base.np.zeros(4), 3,
+                                                              'all VMs')}, 1,
             time.time())
         snapshot.write(self.folder / 'snapshot', state)
 

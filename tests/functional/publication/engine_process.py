@@ -21,7 +21,7 @@ from oslo_config import cfg
 
 from tests.unit.messaging import base
 from tests.unit.messaging import test_exchange
-from tracon_watcher.messaging import parcel
+from tracon_watcher.messaging import chunked_payload
 from tracon_watcher.messaging import protocol
 from tracon_watcher.messaging import publisher
 
@@ -36,7 +36,7 @@ def main(url, epoch, kind):
         lambda documents: print('decisions', len(documents), flush=True),
         lambda documents: print('settled', len(documents), flush=True), base.LOG)
     if kind == 'dying':
-        real = parcel.Parcel.chunk
+        real = chunked_payload.ChunkedPayload.chunk
 
         def chunk(self, index):
             if self.label.chunks > 1 and index == self.label.chunks - 1:
@@ -44,7 +44,7 @@ def main(url, epoch, kind):
                 os._exit(9)
             return real(self, index)
 
-        parcel.Parcel.chunk = chunk
+        chunked_payload.ChunkedPayload.chunk = chunk
     engine.start()
     for version in itertools.count(1):
         engine.publish((test_exchange.state if kind == 'small' else test_exchange.large)(

@@ -21,9 +21,8 @@ import oslo_messaging
 from oslo_messaging import conffixture
 
 from tests.functional import messaging
-from tracon_watcher.engine import listening
-from tracon_watcher.engine import notifications
-from tracon_watcher.engine import residency
+from tracon_watcher.engine import inventory_cache
+from tracon_watcher.engine import listener
 from tracon_watcher.inventory import cloud
 from tracon_watcher.messaging import nova
 
@@ -96,11 +95,11 @@ class ExchangesCase(unittest.TestCase):
 
     def listen(self, **options):
         """Have an engine listen; return it, and what it hears."""
-        heard = residency.Residency()
+        heard = inventory_cache.InventoryCache()
         heard.replace(cloud.Inventory({}, {}, (), {}, 0.0))
         conf = self.conf(**options)
-        made = listening.Listening(lambda: nova.Listener(
-            conf, notifications.Endpoint(heard, lambda event, error: self.fail(str(error)))))
+        made = listener.Listening(lambda: nova.Listener(
+            conf, listener.Endpoint(heard, lambda event, error: self.fail(str(error)))))
         made.start()
         self.addCleanup(made.stop)
         return made, heard
@@ -117,7 +116,7 @@ class ExchangesCase(unittest.TestCase):
         def arrived():
             try:
                 made.check()
-            except listening.NotListening:
+            except listener.NotListening:
                 return False
             notifier.info({}, 'instance.create.end', {'nova_object.data': {
                 'uuid': 'a', 'host': 'h1', 'image_uuid': 'i', 'state': 'active'}})

@@ -16,6 +16,7 @@ import sys
 
 from nova import monkey_patch
 
+
 monkey_patch.patch(backend=sys.argv[2])     # before anything else, as Nova does
 
 import logging                                                          # noqa: E402
@@ -25,9 +26,9 @@ import time                                                             # noqa: 
 import nova.conf                                                        # noqa: E402
 from nova import objects                                                # noqa: E402
 
-from nova_filters import background                                     # noqa: E402
 from nova_filters import interference_filter                            # noqa: E402
 from nova_filters import interference_weigher                           # noqa: E402
+from nova_filters import periodic_worker                                     # noqa: E402
 from tests.unit.nova_filters import base                                # noqa: E402
 from tracon_watcher.conf import nova_filters as conf_module             # noqa: E402
 
@@ -72,7 +73,7 @@ def main(url):
     logging.basicConfig(level=logging.WARNING)
     configure(url)
     times = []
-    background.natively = timed(background.natively, times)
+    periodic_worker.natively = timed(periodic_worker.natively, times)
     filter_ = interference_filter.InterferenceFilter()
     weigher = interference_weigher.InterferenceWeigher()
     gaps, ended = [], threading.Event()

@@ -22,7 +22,7 @@ from tests.functional import ports
 from tests.functional.publication import exchanges_case
 from tests.unit.messaging import test_exchange
 from tests.unit.placement import snapshots
-from tracon_watcher.engine import listening
+from tracon_watcher.engine import listener
 from tracon_watcher.inventory import cloud
 from tracon_watcher.messaging import broker
 from tracon_watcher.messaging import nova
@@ -43,7 +43,7 @@ class ExchangesTest(exchanges_case.ExchangesCase):
                 # As in tracon.conf without that group, whatever nova.conf has.
                 made, heard = self.listen()
                 self.wait_for(lambda made=made: made._listener is not None)
-                with self.assertRaisesRegex(listening.NotListening,
+                with self.assertRaisesRegex(listener.NotListening,
                                             'no exchange nova; .* nova_exchange'):
                     made.check()
                 self.assertNotIn('nova', self.exchanges())
@@ -105,7 +105,7 @@ class ExchangesTest(exchanges_case.ExchangesCase):
                     if start is None:
                         made, _heard = self.listen(**durable)
                         self.wait_for(lambda made=made: made._reason)
-                        with self.assertRaises(listening.NotListening) as caught:
+                        with self.assertRaises(listener.NotListening) as caught:
                             made.check()
                         said = str(caught.exception)
                     else:

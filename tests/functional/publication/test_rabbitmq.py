@@ -24,7 +24,7 @@ from tests.functional.publication import base
 from tests.unit.messaging import test_exchange
 from tests.unit.placement import snapshots
 from tracon_lab.cmd import bench_cluster
-from tracon_watcher.messaging import link
+from tracon_watcher.messaging import engine_client
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import snapshot
 
@@ -50,10 +50,10 @@ class PathTest(base.RabbitCase):
 
     def test_nothing_but_the_interface_can_be_called(self):
         self.engine()
-        client = link.Link(self.connect(), 10.0)
+        client = engine_client.EngineClient(self.connect(), 10.0)
         with self.assertLogs('oslo_messaging', logging.ERROR):
             for method in ('listeners', 'counts', '__init__', '_count'):
-                with self.assertRaises(link.EngineRefused):
+                with self.assertRaises(engine_client.EngineRefused):
                     client._call(None, method)
 
     def test_two_engines_that_believe_they_lead(self):

@@ -24,8 +24,8 @@ from tracon_watcher.engine import leadership
 from tracon_watcher.engine.storage import database
 from tracon_watcher.engine.storage import decisions
 from tracon_watcher.engine.storage import errors
+from tracon_watcher.engine.storage import repository
 from tracon_watcher.engine.storage import schema
-from tracon_watcher.engine.storage import storage
 
 LEASE = 2.0
 _PATIENCE = 60
@@ -61,7 +61,7 @@ class GaleraCase(unittest.TestCase):
         return made
 
     def storage(self, number, **options):
-        return storage.Storage(self.database(number, **options))
+        return repository.Storage(self.database(number, **options))
 
     def eventually(self, holds, seconds=_PATIENCE):
         until = time.monotonic() + seconds

@@ -21,8 +21,8 @@ from tracon_watcher.engine import leadership
 from tracon_watcher.engine.storage import database
 from tracon_watcher.engine.storage import decisions
 from tracon_watcher.engine.storage import errors
+from tracon_watcher.engine.storage import repository
 from tracon_watcher.engine.storage import schema
-from tracon_watcher.engine.storage import storage
 
 LEASE = 2.0
 
@@ -42,7 +42,7 @@ class ServerCase:
         made = database.Database(self.server.create(), max_retries=1, retry_interval=0)
         self.addCleanup(made.close)
         schema.upgrade(made)
-        self.storage = storage.Storage(made)
+        self.storage = repository.Storage(made)
 
     def test_killed_and_started_again(self):
         leader = leadership.Leadership(self.storage.lease, 'engine-1', LEASE)

@@ -25,7 +25,7 @@ from tracon_lab.testbed import daemons
 from tracon_lab.testbed import domain
 from tracon_lab.testbed import image
 from tracon_lab.testbed import programs
-from tracon_watcher.probe import guest_image
+from tracon_watcher.probe import images
 
 PROGRAMS = ('qemu-system-x86_64', 'libvirtd', 'virtlogd', 'gcc', 'busybox', 'sqlite3')
 EMPTY_DRIVE = ('<disk type="file" device="cdrom"><target dev="hda" bus="ide"/><readonly/></disk>')
@@ -86,7 +86,7 @@ class Guests:
         self.folder = pathlib.Path(self._folder.name)
         self.folder.chmod(0o755)
         self._names = []
-        self._image = image.build(guest_image.default_cache())
+        self._image = image.build(images.default_cache())
         self._daemons = {}
         self.start_daemons()
         return self

@@ -181,12 +181,12 @@ class TestRealGnocchi(unittest.TestCase):
         self.assertEqual((0, 1), (reader.last.failed, reader.last.unread))
 
     def test_a_policy_without_what_is_asked_for_is_an_error_that_says_so(self):
-        from tracon_watcher.telemetry import readings
+        from tracon_watcher.telemetry import samples
         self.measure(self.create(), {METERS[0]: [(0, 5.0)]})
         for settings, said in (({'aggregation': 'max'}, 'unknown aggregation'),
                                ({'granularity': 61.0}, 'Granularities are missing'),
                                ({'resource_types': {'vm': 'nonesuch'}}, 'nonesuch')):
-            with self.assertRaisesRegex(readings.TelemetryUnavailable, said):
+            with self.assertRaisesRegex(samples.TelemetryUnavailable, said):
                 self.read(self.reader(**settings))
 
     def test_more_resources_than_a_page_of_the_listing(self):

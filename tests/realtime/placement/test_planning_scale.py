@@ -20,9 +20,9 @@ import numpy as np
 from tests import synthetic
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import constraints
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import planning
+from tracon_watcher.placement import placement_constraints
+from tracon_watcher.placement import planner
 
 HOSTS, VMS = 113, 15769
 
@@ -39,9 +39,9 @@ class ScaleTestCase(unittest.TestCase):
                 else limits.NONE) for place in range(host, VMS, HOSTS)),
             synthetic.HOST_TYPE, cores=2) for host in range(HOSTS))
         self.assertEqual(VMS, len(state.uuids))
-        rules = constraints.Constraints(needs={uuid: (1, 1, 1) for uuid in state.uuids},
-                                        free={name: (9, 9, 9) for name in state.hosts})
+        rules = placement_constraints.Constraints(needs={uuid: (1, 1, 1) for uuid in state.uuids},
+                                                  free={name: (9, 9, 9) for name in state.hosts})
         start = time.process_time()
-        made = planning.plan_moves(assessment.Assessor(state), rules)
+        made = planner.plan_moves(assessment.Assessor(state), rules)
         self.assertLess(time.process_time() - start, 20)
         self.assertEqual(5, len(made.moves))

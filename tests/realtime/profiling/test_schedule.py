@@ -24,7 +24,7 @@ from tracon_lab.profiling import console
 from tracon_lab.profiling import schedule
 from tracon_lab.testbed import image
 from tracon_lab.testbed import programs
-from tracon_watcher.probe import guest_image
+from tracon_watcher.probe import images
 
 
 class TestSchedule(unittest.TestCase):
@@ -39,8 +39,8 @@ class TestSchedule(unittest.TestCase):
     def test_the_guest_says_what_it_does(self):
         """The guest's program itself, on a file in the place of its disk."""
         guest, disk, lines = (self.folder / name for name in ('guest', 'disk', 'schedule'))
-        guest_image.compile_c(image.HERE / 'guest/workload.c', guest,
-                              str(image.HERE / 'guest/schedule.c'), '-pthread')
+        images.compile_c(image.HERE / 'guest/workload.c', guest,
+                         str(image.HERE / 'guest/schedule.c'), '-pthread')
         disk.write_bytes(bytes(16 << 20))
         start = time.time() + 1.5
         timing = schedule.Timing(1.0, 3)

@@ -34,9 +34,9 @@ from tracon_watcher.api import application
 from tracon_watcher.engine import probes
 from tracon_watcher.engine import view as views
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import audit as audits
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
+from tracon_watcher.placement import plan as audits
 
 VM = np.array([300.0, 50.0, 0.5, 0.2])
 IDLE = VM / 10
@@ -114,7 +114,7 @@ class Records:
 
 def audit(now):
     """Return what an audit told of the small cloud."""
-    return audits.read({
+    return audits.read_audit({
         'schema': audits.SCHEMA, 'audit': AUDIT, 'at': now,
         'reason': 'max_migrations=1 is reached',
         'moves': [{'vm': identity('small'), 'source': 'beta', 'destination': 'delta'}],

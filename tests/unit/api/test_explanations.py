@@ -62,6 +62,8 @@ class Explanations(base.ApiCase):
         (found,) = self.find(base.identity('web'))
         self.assertEqual('now', found['operation'])
         self.assertEqual('alpha', found['chosen'])
+        self.refused(404, f'/v1/explanations/{base.identity("web")}?now=false')
+        self.assertNotEqual('now', self.find(base.identity('db'), now='false')[0]['operation'])
 
     def test_latest_few(self):
         self.decisions.kept = [{**self.decision, 'id': str(place)} for place in range(20)]

@@ -15,15 +15,16 @@ import unittest
 from unittest import mock
 
 from tests.unit.api import base
+from tracon_watcher.api import explanations
 from tracon_watcher.api import faults
-from tracon_watcher.api import gate
 from tracon_watcher.placement import attribution
 
 
 class TestGate(unittest.TestCase):
 
     def test_one_works_one_waits_and_the_others_are_refused(self):
-        one, may_end, worked = gate.Gate(at_once=1, patience=120.0), threading.Event(), []
+        one, may_end, worked = explanations.ConcurrencyLimit(at_once=1,
+                                                             patience=120.0), threading.Event(), []
         working = threading.Event()
 
         def work(name):
@@ -52,7 +53,7 @@ class TestGate(unittest.TestCase):
         self.assertEqual(3, len(worked))
 
     def test_who_waits_too_long_is_refused_and_leaves_its_place(self):
-        one = gate.Gate(at_once=1, patience=0.01)
+        one = explanations.ConcurrencyLimit(at_once=1, patience=0.01)
         with one.turn():
             for _again in range(3):
                 with self.assertRaises(faults.Unavailable):
@@ -92,9 +93,11 @@ class Neighbours(base.ApiCase):
         self.assertEqual(4, self.worked.call_count)
 
     def test_where_there_is_no_turn_it_is_refused_at_once(self):
-        with mock.patch.object(gate.Gate, 'turn', autospec=True, side_effect=FULL):
+        with mock.patch.object(explanations.ConcurrencyLimit, 'turn', autospec=True,
+                               side_effect=FULL):
             self.assertEqual(503, self.show('web').status_int)
         self.assertEqual(200, self.show('web').status_int)
-        with mock.patch.object(gate.Gate, 'turn', autospec=True, side_effect=FULL):
+        with mock.patch.object(explanations.ConcurrencyLimit, 'turn', autospec=True,
+                               side_effect=FULL):
             # What is known needs none.
             self.assertEqual(200, self.show('web').status_int)

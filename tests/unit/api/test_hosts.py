@@ -36,7 +36,7 @@ class Hosts(base.ApiCase):
         cluster = self.view.assessor.cluster
         own = slice(cluster.first[cluster.host_index['alpha']],
                     cluster.first[cluster.host_index['alpha'] + 1])
-        slow, ratio = (one[own] for one in self.view.assessor.exponents())
+        slow, ratio = (one[own] for one in self.view.assessor.log_responses())
         self.assertAlmostEqual(slow.sum() + ratio.sum(), alpha['harm'], places=3)
         self.assertAlmostEqual(np.exp(slow.max()), alpha['slowdown']['predicted'], places=3)
         self.assertEqual(1.4, alpha['slowdown']['observed'])
@@ -55,7 +55,7 @@ class Hosts(base.ApiCase):
         self.assertIn('no host nowhere', self.refused(404, '/v1/hosts/nowhere')['detail'])
 
     def drift(self, coverage):
-        self.view = base.cloud(self.now, learnt={'synthetic': queues.Learnt(
+        self.view = base.cloud(self.now, learnt={'synthetic': queues.LearnedParameters(
             vm_hours=30.0, coverage=coverage)})
 
     def test_one_of_a_type_that_has_drifted(self):
@@ -83,7 +83,7 @@ class Hosts(base.ApiCase):
 
     def test_contention_that_a_probe_feels(self):
         def felt(state, ratio, low, age=0.0):
-            return probes.Felt(state, self.now - age, ratio, low)
+            return probes.RelativeReading(state, self.now - age, ratio, low)
         quiet = felt(probes.QUIET, 1.01, 1.0)
         for of, expected in (
                 ({}, 'unknown'),
@@ -104,7 +104,7 @@ class Hosts(base.ApiCase):
         self.assertEqual('unknown', self.get('/v1/hosts/beta')['host']['contention']['state'])
 
     def test_what_contention_costs_each_vm(self):
-        self.feel('alpha', probes.Felt(probes.CONTENDED, self.now, 1.8, 1.5), 0.1)
+        self.feel('alpha', probes.RelativeReading(probes.CONTENDED, self.now, 1.8, 1.5), 0.1)
         self.assertAlmostEqual(
             math.exp(0.1), self.get('/v1/hosts/alpha')['host']['contention']['slowdown'])
         self.assertEqual(1.0, self.get('/v1/hosts/beta')['host']['contention']['slowdown'])
@@ -165,7 +165,7 @@ class HostTypes(base.ApiCase):
 
     def setUp(self):
         super().setUp()
-        self.view = base.cloud(self.now, learnt={'synthetic': queues.Learnt(
+        self.view = base.cloud(self.now, learnt={'synthetic': queues.LearnedParameters(
             1.4, 2.0, 0.2, 30.0, 0.05, 0.2, 0.6)})
 
     def types(self, **query):
@@ -189,7 +189,7 @@ class HostTypes(base.ApiCase):
             one[name] for name in ('status', 'checked', 'trust', 'gain', 'vm_hours', 'error')))
 
     def test_one_that_has_drifted(self):
-        self.view = base.cloud(self.now, learnt={'synthetic': queues.Learnt(
+        self.view = base.cloud(self.now, learnt={'synthetic': queues.LearnedParameters(
             vm_hours=30.0, coverage=0.32)})
         one = self.types()['synthetic']
         self.assertEqual('drifted', one['status'])

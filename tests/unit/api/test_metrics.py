@@ -49,8 +49,8 @@ class Metrics(base.ApiCase):
 
     def test_of_host_types(self):
         self.view = base.cloud(self.now, learnt={
-            'synthetic': queues.Learnt(vm_hours=30.0, error=0.05, coverage=0.6),
-            '': queues.Learnt()})
+            'synthetic': queues.LearnedParameters(vm_hours=30.0, error=0.05, coverage=0.6),
+            '': queues.LearnedParameters()})
         found, _text = self.scrape()
         for host_type, trust, hours in (('synthetic', 0.75, 30), ('', 1, 0)):
             label = ('host_type', host_type)

@@ -16,7 +16,6 @@ import os
 import pathlib
 
 from tests.unit.api import base
-from tracon_watcher.api import authority
 from tracon_watcher.api import policies
 
 OWN_VM, OTHER_VM = base.identity('web'), base.identity('batch')
@@ -173,8 +172,8 @@ class Rules(base.ApiCase):
         self.assertEqual(constants, {name for name in rules if ':' in name})
 
     def test_enforcer_of_the_tools(self):
-        self.assertTrue(callable(authority.get_enforcer))
-        made = authority.enforcer(self.conf)
+        self.assertTrue(callable(policies.get_enforcer))
+        made = policies.enforcer(self.conf)
         self.assertIn(policies.VMS_LIST, made.registered_rules)
 
     def test_each_is_in_the_administrators_guide(self):

@@ -76,7 +76,7 @@ class Health(base.ApiCase):
             return True
 
         self.checks['messaging'] = check
-        with self.assertLogs('tracon_watcher.api.public') as logged:
+        with self.assertLogs('tracon_watcher.api.application', 'WARNING') as logged:
             for _look in range(3):
                 self.assertFalse(self.get('/healthz', None)['checks']['messaging'])
             failing[0] = False

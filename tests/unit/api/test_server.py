@@ -32,7 +32,6 @@ from cryptography.hazmat.primitives import serialization
 from cryptography import x509
 from cryptography.x509 import oid
 
-from tracon_watcher.api import gathering
 from tracon_watcher.api import server
 
 
@@ -97,7 +96,7 @@ class Server(unittest.TestCase):
 
     def serve(self, of=application, **options):
         """Have a server whose patience ends when ``self.now`` is past it, and not before."""
-        made = server.Server(of, '127.0.0.1', 0, **{'timeout': 600.0, **options})
+        made = server.HTTPServer(of, '127.0.0.1', 0, **{'timeout': 600.0, **options})
         made.start()
         made._server._gathering._clock = lambda: self.now
         self.addCleanup(made.stop)
@@ -116,7 +115,7 @@ class Server(unittest.TestCase):
                 if head is not None]
 
     def test_answers_and_stops(self):
-        made = server.Server(application, '127.0.0.1', 0, threads=2, timeout=600.0)
+        made = server.HTTPServer(application, '127.0.0.1', 0, threads=2, timeout=600.0)
         made.start()
         url = f'http://127.0.0.1:{made.port}/v1'
         with request.urlopen(url, timeout=120) as response:
@@ -252,33 +251,35 @@ class Server(unittest.TestCase):
 
     def test_one_that_cannot_be_read_ends_no_other(self):
         made = self.serve()
-        real = gathering.Gathering._read
+        real = server.PendingConnections._read
 
         def fail(one, connection):
             fails.__exit__(None, None, None)
             raise RuntimeError('a mistake')
 
-        fails = mock.patch.object(gathering.Gathering, '_read', autospec=True, side_effect=fail)
+        fails = mock.patch.object(server.PendingConnections, '_read', autospec=True,
+                                  side_effect=fail)
         fails.__enter__()
-        with self.assertLogs('tracon_watcher.api.gathering', 'ERROR'), \
+        with self.assertLogs('tracon_watcher.api.server', 'ERROR'), \
                 socket.create_connection(('127.0.0.1', made.port), timeout=120) as one:
             self.assertEqual(b'', one.recv(1))
-        self.assertIs(real, gathering.Gathering._read)
+        self.assertIs(real, server.PendingConnections._read)
         with request.urlopen(f'http://127.0.0.1:{made.port}/', timeout=120) as response:
             self.assertEqual(200, response.status)
 
     def test_one_that_is_closed_already_ends_no_other(self):
         made = self.serve()
-        real = gathering.Gathering._take
+        real = server.PendingConnections._take
 
         def closed(one, connection):
             fails.__exit__(None, None, None)
             connection.socket.close()
             real(one, connection)
 
-        fails = mock.patch.object(gathering.Gathering, '_take', autospec=True, side_effect=closed)
+        fails = mock.patch.object(server.PendingConnections, '_take', autospec=True,
+                                  side_effect=closed)
         fails.__enter__()
-        with self.assertLogs('tracon_watcher.api.gathering', 'ERROR'), \
+        with self.assertLogs('tracon_watcher.api.server', 'ERROR'), \
                 socket.create_connection(('127.0.0.1', made.port), timeout=120), \
                 request.urlopen(f'http://127.0.0.1:{made.port}/', timeout=120) as response:
             self.assertEqual(200, response.status)
@@ -313,14 +314,15 @@ class Server(unittest.TestCase):
 
     def test_address_that_is_taken_is_named(self):
         made = self.serve()
-        other = server.Server(application, '127.0.0.1', made.port)
+        other = server.HTTPServer(application, '127.0.0.1', made.port)
         with self.assertRaises(server.CannotServe) as caught:
             other.start()
         self.assertIn(f'127.0.0.1:{made.port}', str(caught.exception))
 
     def test_certificate_that_is_missing_is_named(self):
         with self.assertRaises(server.CannotServe) as caught:
-            server.Server(application, '127.0.0.1', 0, certificate='/missing.pem', key='/k.pem')
+            server.HTTPServer(application, '127.0.0.1', 0, certificate='/missing.pem',
+                              key='/k.pem')
         self.assertIn('/missing.pem', str(caught.exception))
 
     def test_tls(self):

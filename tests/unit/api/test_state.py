@@ -23,7 +23,7 @@ import numpy as np
 from tests.unit.api import base
 from tracon_watcher.api import faults
 from tracon_watcher.api import state as states
-from tracon_watcher.placement import culprits
+from tracon_watcher.placement import attribution
 
 
 class States(unittest.TestCase):
@@ -35,8 +35,8 @@ class States(unittest.TestCase):
         self.states = states.States(lambda: self.view, lambda: self.now)
 
     def test_once_for_each_view(self):
-        with mock.patch.object(culprits, 'find', autospec=True,
-                               side_effect=culprits.find) as find:
+        with mock.patch.object(attribution, 'find_culprits', autospec=True,
+                               side_effect=attribution.find_culprits) as find:
             threads = [threading.Thread(target=lambda: self.states.now().culprits())
                        for _thread in range(8)]
             for thread in threads:
@@ -74,7 +74,7 @@ class States(unittest.TestCase):
         state = self.states.now()
         row = state.cluster.resident_index[base.identity('web')]
         self.assertEqual(1.4, state.slowdown()[row])
-        predicted = np.exp(state.present().exponent[0])
+        predicted = np.exp(state.present().log_response[0])
         np.testing.assert_array_equal(np.delete(predicted, row),
                                       np.delete(state.slowdown(), row))
 

@@ -21,7 +21,6 @@ from tracon_watcher.engine import own_limits
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import attribution
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import culprits
 
 NAMES = ('batch', 'cron', 'db', 'small', 'strange', 'web')
 
@@ -34,7 +33,7 @@ class Content(base.ApiCase):
     def test_as_predicted_observed_and_blamed(self):
         found = self.vm('web')
         row = self.view.assessor.cluster.resident_index[base.identity('web')]
-        slow, ratio = self.view.assessor.exponents()
+        slow, ratio = self.view.assessor.log_responses()
         self.assertAlmostEqual(np.exp(slow[row]), found['slowdown']['predicted'], places=3)
         self.assertAlmostEqual(np.exp(-ratio[row]), found['iops_ratio']['predicted'], places=3)
         self.assertEqual((1.4, 1.4), (found['slowdown']['observed'], found['slowdown']['now']))
@@ -67,7 +66,7 @@ class Content(base.ApiCase):
         self.assertAlmostEqual(1.0, found['joint'] + sum(
             one['share'] for one in found['culprits']), places=3)
         row = self.view.assessor.cluster.resident_index[base.identity('db')]
-        self.assertAlmostEqual(culprits.find(self.view.assessor).harm[row],
+        self.assertAlmostEqual(attribution.find_culprits(self.view.assessor).harm[row],
                                found['harm_to_others'], places=3)
         harm = attribution.victims(self.view.assessor, row)
         self.assertAlmostEqual(harm.total.sum(), sum(one['harm'] for one in found['victims']),

@@ -34,7 +34,7 @@ from tracon_watcher.background import regulator
 from tracon_watcher.cmd import app
 from tracon_watcher.cmd import background_service
 from tracon_watcher import errors
-from tracon_watcher.telemetry import cpu_quota
+from tracon_watcher.telemetry import host_counters
 
 GROUPS = ('work.slice', 'batch/b')
 FILES = {2: {'': ('cgroup.freeze', 'cgroup.kill', 'cpu.max', 'cpuset.cpus', 'memory.max', 'io.max',
@@ -45,9 +45,9 @@ FILES = {2: {'': ('cgroup.freeze', 'cgroup.kill', 'cpu.max', 'cpuset.cpus', 'mem
              'blkio': tuple(f'blkio.throttle.{way}_{unit}_device' for way in ('read', 'write')
                             for unit in ('bps', 'iops'))}}
 STAT = {2: 'anon 1048576\nfile 9\nshmem 0\n', 1: 'rss 1\ntotal_rss 1048576\ntotal_shmem 0\n'}
-LOOSE = regulator.Limits(False, 1.5, frozenset({0, 1, 3}), 2**30 + 7,
-                         {regulator.BYTES: 1e6, regulator.REQUESTS: 50.0})
-SAFE = regulator.Limits(True, 0.01, rates={regulator.BYTES: 1e3, regulator.REQUESTS: 1.0})
+LOOSE = regulator.GroupLimits(False, 1.5, frozenset({0, 1, 3}), 2**30 + 7,
+                              {regulator.BYTES: 1e6, regulator.REQUESTS: 50.0})
+SAFE = regulator.GroupLimits(True, 0.01, rates={regulator.BYTES: 1e3, regulator.REQUESTS: 1.0})
 
 
 class Host:
@@ -79,7 +79,7 @@ class Host:
                            STAT[self.version] if file == 'memory.stat' else '')
 
     def tree(self, names=GROUPS, device='8:0', own=''):
-        return cgroups.Tree(list(names), device, self.cgroups, own)
+        return cgroups.ControlGroups(list(names), device, self.cgroups, own)
 
     def line(self, name, file):
         return next(self.cgroups.joinpath(controller, name, file).read_text()
@@ -93,7 +93,7 @@ class Host:
         """Return a daemon with short windows, and the connection that it asks."""
         connection = replay.Connection(*answers)
         short = [controllers.Setting(factor, 3) for factor in (2.0, 2.0, 1.0)]
-        tree, throttled = self.tree(), cpu_quota.ThrottledTimes(self.root)
+        tree, throttled = self.tree(), host_counters.ThrottledTimes(self.root)
         rates = {regulator.BYTES: 1e9}
         found = daemon.Daemon(
             daemon.Observer(daemon.source('', rates, throttled, lambda _uri: connection), tree,
@@ -219,7 +219,7 @@ class TestTree(unittest.TestCase):
             with self.assertRaisesRegex(errors.InvalidOption, '^groups=', msg=names):
                 host.tree(names, own='1:cpu:/\n0::/system.slice/tracon-background.service\n')
         with self.assertRaisesRegex(errors.InvalidOption, '^cgroup_root='):
-            cgroups.Tree(['a'], None, host.root)
+            cgroups.ControlGroups(['a'], None, host.root)
 
     def test_cores(self):
         for text in ('0', '0-1,3', '5-7'):
@@ -371,7 +371,7 @@ class TestDaemon(unittest.TestCase):
     def test_what_libvirt_is_asked_for(self):
         stats = {**vms(1)[0][1], 'net.count': 3, 'net.0.tx.bytes': 7, 'net.2.tx.bytes': 5}
         connection = replay.Connection([('vm-0', stats)])
-        source = daemon.source('', [regulator.NETWORK], cpu_quota.ThrottledTimes(
+        source = daemon.source('', [regulator.NETWORK], host_counters.ThrottledTimes(
             Host(self, 2).root), lambda _uri: connection)
         with mock.patch.object(replay.Domain, 'vcpuPinInfo', autospec=True, side_effect=[
                 [(False, True, False), (False, False, True)], [(True, False, False)]]) as pins:

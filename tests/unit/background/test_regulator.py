@@ -30,8 +30,8 @@ SETTINGS = regulator.Settings(
 
 
 def use(running=1.0, waiting=0.0, sent=1e6, disk=1e7, **more):
-    return regulator.Use(running=running, waiting=waiting,
-                         rates={regulator.NETWORK: sent, regulator.BYTES: disk}, **more)
+    return regulator.Usage(running=running, waiting=waiting,
+                           rates={regulator.NETWORK: sent, regulator.BYTES: disk}, **more)
 
 
 def host(uses=None, used=4 * GIB, pinned=None, groups=None, online=CORES):

@@ -25,11 +25,11 @@ import time
 from tests.unit.engine.storage import base
 from tests.unit import folder
 from tracon_watcher.cmd import app
-from tracon_watcher.cmd import database as configured
+from tracon_watcher.cmd import database
 from tracon_watcher.cmd import db
 from tracon_watcher.engine.storage import decisions
+from tracon_watcher.engine.storage import repository
 from tracon_watcher.engine.storage import schema
-from tracon_watcher.engine.storage import storage
 from tracon_watcher import errors
 
 COMMANDS = {'db check': db.Check, 'db purge': db.Purge, 'db upgrade': db.Upgrade,
@@ -107,7 +107,7 @@ class TestCommands(folder.FolderCase):
 
     def test_check_finds_what_was_changed_by_hand(self):
         self.succeed('upgrade')
-        made = storage.Storage.open(self.address)
+        made = repository.Storage.open(self.address)
         made.database.write(lambda connection: connection.exec_driver_sql('DROP TABLE moves'))
         self.refuse('the schema is .*moves', 'check')
 
@@ -123,7 +123,7 @@ class TestCommands(folder.FolderCase):
 
     def test_purge(self):
         self.succeed('upgrade')
-        made = storage.Storage.open(self.address)
+        made = repository.Storage.open(self.address)
         made.decisions.add([decisions.Decision.of(base.decision(time.time() - days * 86400))
                             for days in (20, 10, 1)])
         found = json.loads(self.succeed('purge', '-f', 'json'))
@@ -169,18 +169,18 @@ class TestCommands(folder.FolderCase):
             self.assertNotIn('t1ger', out + err)
 
     def test_defaults(self):
-        conf = configured.cfg.ConfigOpts()
-        configured.register_opts(conf)
+        conf = database.cfg.ConfigOpts()
+        database.register_opts(conf)
         conf([], default_config_files=[])
         self.assertEqual('sqlite:////var/lib/tracon/tracon.db', conf.database.connection)
         self.assertEqual((14.0, 365.0), (
-            configured.keep(conf).decisions, configured.keep(conf).moves))
-        self.assertNotIn('connection', configured.engine_options(conf))
-        self.assertEqual(10, configured.engine_options(conf)['max_retries'])
+            database.keep(conf).decisions, database.keep(conf).moves))
+        self.assertNotIn('connection', database.engine_options(conf))
+        self.assertEqual(10, database.engine_options(conf)['max_retries'])
 
     def test_others_cannot_read_what_is_stored(self):
         self.succeed('upgrade')
         mode = stat.S_IMODE(os.stat(self.file).st_mode)
         self.assertEqual(0, mode & 0o007, oct(mode))
         with self.assertRaises(errors.TraconError):
-            storage.Storage.open('sqlite:////no/such/folder/x.db', max_retries=1)
+            repository.Storage.open('sqlite:////no/such/folder/x.db', max_retries=1)

@@ -29,7 +29,6 @@ from tests.unit import folder
 from tracon_watcher.cmd import app
 from tracon_watcher.cmd import database
 from tracon_watcher.cmd import doctor
-from tracon_watcher.cmd import doctor_files
 from tracon_watcher.doctor import configuration
 from tracon_watcher.doctor.findings import Severity
 from tracon_watcher.doctor.findings import Unread
@@ -86,10 +85,10 @@ class FilesCase(folder.FolderCase):
         return str(path)
 
     def nova(self, text=NOVA):
-        return doctor_files.read_nova([self.write('nova.conf', text)])
+        return doctor.read_nova([self.write('nova.conf', text)])
 
     def engine(self, text):
-        return doctor_files.read_engine([self.write('tracon.conf', text)])[0]
+        return doctor.read_engine([self.write('tracon.conf', text)])[0]
 
 
 class TestFiles(FilesCase):
@@ -97,7 +96,7 @@ class TestFiles(FilesCase):
     def test_options_of_nova_are_as_nova_has_them(self):
         theirs = {'filter_scheduler': scheduler.filter_scheduler_opts,
                   'notifications': notifications.ALL_OPTS}
-        for group, options in doctor_files.NOVA.items():
+        for group, options in doctor.NOVA.items():
             known = {one.dest: one for one in theirs[group]}
             for one in options:
                 with self.subTest(f'[{group}] {one.dest}'):
@@ -108,7 +107,7 @@ class TestFiles(FilesCase):
                                      [(old.name, old.group) for old in one.deprecated_opts])
         # Each weigher of Nova's counts, but for that of metrics, which is off by default.
         self.assertEqual(
-            {one.dest for one in doctor_files.NOVA['filter_scheduler']
+            {one.dest for one in doctor.NOVA['filter_scheduler']
              if one.dest.endswith('_weight_multiplier')},
             {name for name in {one.dest for one in theirs['filter_scheduler']}
              if name.endswith('_weight_multiplier')})
@@ -126,7 +125,7 @@ class TestFiles(FilesCase):
 
     def test_files_add_up(self):
         more = self.write('more.conf', '[tracon]\nmode = enforce\n')
-        found = doctor_files.read_nova([self.write('nova.conf', NOVA), more])
+        found = doctor.read_nova([self.write('nova.conf', NOVA), more])
         self.assertEqual('enforce', found.mode)
         self.assertEqual(('ComputeFilter', 'InterferenceFilter'), found.enabled_filters)
 
@@ -140,13 +139,13 @@ class TestFiles(FilesCase):
         self.assertTrue(broker('rabbit://a:b@127.0.0.1/').differs(broker('rabbit://192.0.2.1/')))
 
     def test_what_cannot_be_read_is_unread(self):
-        found = doctor_files.read_nova([str(self.folder / 'none.conf')])
+        found = doctor.read_nova([str(self.folder / 'none.conf')])
         self.assertRegex(found.why, 'none.conf cannot be read')
         self.assertEqual(Severity.UNKNOWN, found.severity)
         with mock.patch.dict(os.environ, HOME=str(self.folder)), mock.patch.object(
                 cfg, 'find_config_files', autospec=True, return_value=[]):
-            self.assertRegex(doctor_files.read_watcher([]).why, 'there is no watcher.conf')
-            self.assertFalse(doctor_files.there([]))
+            self.assertRegex(doctor.read_watcher([]).why, 'there is no watcher.conf')
+            self.assertFalse(doctor.there([]))
 
     def test_what_is_no_value_is_an_error(self):
         for text in ('[tracon]\nmode = sometimes\n', 'no option\n',

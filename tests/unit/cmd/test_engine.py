@@ -26,8 +26,7 @@ from oslo_config import cfg
 from tests.unit.engine.storage import base
 from tracon_watcher.api import faults
 from tracon_watcher.cmd import engine
-from tracon_watcher.cmd import engine_api
-from tracon_watcher.contention import calibration_document
+from tracon_watcher.contention import calibration
 from tracon_watcher.engine.storage import errors as storage_errors
 from tracon_watcher import errors
 
@@ -78,12 +77,12 @@ class TestCalibration(BuildCase):
         return self.build(**options)._parts.make_collector()._demands._learnt
 
     def test_the_packaged_one_is_used_where_none_is_named(self):
-        self.assertEqual(calibration_document.packaged().to_document(), self.used().to_document())
+        self.assertEqual(calibration.packaged().to_document(), self.used().to_document())
 
     def test_a_file_is_used(self):
         path = self.folder / 'calibration.json'
-        own = dataclasses.replace(calibration_document.packaged(), slack=0.625)
-        calibration_document.save(own, path)
+        own = dataclasses.replace(calibration.packaged(), slack=0.625)
+        calibration.save(own, path)
         self.assertEqual(0.625, self.used(calibration_file=path).slack)
 
     def test_one_that_cannot_be_used_ends_the_engine(self):
@@ -147,22 +146,22 @@ class TestNumbers(unittest.TestCase):
 class DecisionsTestCase(base.StorageCase):
 
     def test_a_database_that_is_away_is_said_to_be_so(self):
-        found = engine_api.Records(self.storage)
+        found = engine.Records(self.storage)
         self.assertEqual(([], None), (found.find('a'), found.audit('a')))
         away = storage_errors.StorageUnavailable('sqlite://', 'away', 'wait')
         with mock.patch.object(self.storage.decisions, 'find', autospec=True, side_effect=away):
-            with self.assertLogs('tracon_watcher.cmd.engine_api', 'WARNING') as logged:
+            with self.assertLogs('tracon_watcher.cmd.engine', 'WARNING') as logged:
                 self.assertRaisesRegex(faults.Unavailable, 'database.*Try again', found.find, 'a')
         self.assertEqual(1, len(logged.output))
         with mock.patch.object(self.storage.audits, 'get', autospec=True, side_effect=away):
-            with self.assertLogs('tracon_watcher.cmd.engine_api', 'WARNING'):
+            with self.assertLogs('tracon_watcher.cmd.engine', 'WARNING'):
                 self.assertRaisesRegex(faults.Unavailable, 'database.*Try again', found.audit, 'a')
         with mock.patch.object(self.storage.moves, 'find', autospec=True, side_effect=away):
-            with self.assertLogs('tracon_watcher.cmd.engine_api', 'WARNING'):
+            with self.assertLogs('tracon_watcher.cmd.engine', 'WARNING'):
                 self.assertRaisesRegex(faults.Unavailable, 'database.*Try again', found.moves,
                                        {}, None, 9)
         with mock.patch.object(self.storage.breaches, 'seconds', autospec=True, side_effect=away):
-            with self.assertLogs('tracon_watcher.cmd.engine_api', 'WARNING'):
+            with self.assertLogs('tracon_watcher.cmd.engine', 'WARNING'):
                 self.assertIsNone(found.breaches(['a'], base.NOW))
 
     def test_moves_with_their_outcomes_the_latest_first(self):
@@ -173,7 +172,7 @@ class DecisionsTestCase(base.StorageCase):
             base.move('m1', audit='a', changes=changes),
             *(base.move(name, decided_at=base.NOW + 1) for name in ('m2', 'm3'))])
         self.storage.moves.ended('m1', base.NOW + 60, True)
-        found = engine_api.Records(self.storage)
+        found = engine.Records(self.storage)
         everything = dict.fromkeys(('audit', 'state', 'vm'))
         self.assertEqual(['m3', 'm2', 'm1'], [one['id'] for one in found.moves(
             everything, None, 9)])

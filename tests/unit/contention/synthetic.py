@@ -21,13 +21,13 @@ import dataclasses
 
 import numpy as np
 
-from tracon_watcher.contention import calibration_document as documents
-from tracon_watcher.contention import curve
-from tracon_watcher.contention import demand
+from tracon_watcher.contention import calibration as documents
+from tracon_watcher.contention import calibration
+from tracon_watcher.contention import demand_estimator
 
 #: A world in which waiting is all there is, so that stretch and slowdown are one.
 PLAIN = documents.Calibrated(
-    curve.Calibration(np.geomspace(1, 100, 30), np.geomspace(1, 100, 30), 0.05),
+    calibration.Calibration(np.geomspace(1, 100, 30), np.geomspace(1, 100, 30), 0.05),
     np.array([0.05, 0.05]), np.array([[0.02] * 4, [0.3] * 4]), 0.15, np.zeros(2), 0.0,
     {'points': 0, 'files': []}, {})
 
@@ -61,7 +61,7 @@ class Work:
         reads = rate * self.requests
         values = (rate * self.cpu, rate * self.cpu * wait, 1e-4 * reads, reads, 0.0,
                   reads * self.latency * slower, 0.0, 0.0, 0.0)
-        return demand.Usage(*(np.array([value]) for value in values))
+        return demand_estimator.Usage(*(np.array([value]) for value in values))
 
     @property
     def demand(self):
@@ -76,7 +76,7 @@ class Work:
 def known(latency, count=1):
     """A baseline without doubt."""
     full = np.full(count, float(latency))
-    return demand.Baseline(full, full, np.ones(count), *np.zeros((2, count)))
+    return demand_estimator.Baseline(full, full, np.ones(count), *np.zeros((2, count)))
 
 
 def queue(work, rng, wait=0.0, slower=1.0, seconds=300.0):
@@ -99,10 +99,10 @@ def queue(work, rng, wait=0.0, slower=1.0, seconds=300.0):
         busy += clock - begin
         running, delayed = running + cpu, delayed + cpu * wait
         requests, took = requests + count, took + storage
-    return demand.Usage(*(np.array([value / max(seconds, clock)]) for value in (
+    return demand_estimator.Usage(*(np.array([value / max(seconds, clock)]) for value in (
         running, delayed, 1e-4 * requests, requests, 0.0, took, 0.0, 0.0, 0.0)))
 
 
 def stack(usages):
     """Several VMs' usage as one."""
-    return demand.of_columns(np.vstack([usage.columns for usage in usages]))
+    return demand_estimator.of_columns(np.vstack([usage.columns for usage in usages]))

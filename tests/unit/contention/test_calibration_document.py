@@ -21,7 +21,7 @@ import numpy as np
 
 from tests.unit.contention import synthetic
 from tests.unit import folder
-from tracon_watcher.contention import calibration_document as documents
+from tracon_watcher.contention import calibration as documents
 from tracon_watcher import document
 from tracon_watcher import errors
 
@@ -92,8 +92,8 @@ class TestPackaged(folder.FolderCase):
 
     def test_it_takes_numpy_alone(self):
         script = ('import sys;'
-                  'from tracon_watcher.contention import calibration_document, demands;'
-                  'demands.Demands(calibration_document.packaged());'
+                  'from tracon_watcher.contention import calibration, profile_tracker;'
+                  'profile_tracker.ProfileTracker(calibration.packaged());'
                   'print([name for name in ("scipy", "sklearn") if name in sys.modules])')
         ended = subprocess.run([sys.executable, '-c', script], capture_output=True, text=True,
                                check=True)

@@ -22,7 +22,7 @@ import numpy as np
 from tests.unit.contention import synthetic
 from tests.unit.tracon_lab.contention import test_calibration
 from tracon_lab.contention import signals
-from tracon_watcher.contention import demand
+from tracon_watcher.contention import demand_estimator
 
 WORK = synthetic.Work
 BUSY = {'CPU': WORK(), 'storage': WORK(cpu=0.0005, requests=2),
@@ -31,7 +31,7 @@ DISTURBED = ((0.0, 1.0), (1.0, 1.0), (0.0, 4.0), (0.5, 2.0), (3.0, 6.0))
 
 
 def estimate(usage, baseline, vcpus=1.0):
-    return demand.uncontended(usage, baseline, synthetic.PLAIN, vcpus)
+    return demand_estimator.uncontended(usage, baseline, synthetic.PLAIN, vcpus)
 
 
 class TestClosedLoops(unittest.TestCase):
@@ -107,7 +107,7 @@ class TestOpenLoops(unittest.TestCase):
 class TestEdges(unittest.TestCase):
 
     def test_an_idle_vm_demands_nothing(self):
-        nothing = demand.of_columns(np.zeros((1, 7)))
+        nothing = demand_estimator.of_columns(np.zeros((1, 7)))
         found = estimate(nothing, synthetic.known(0.01))
         np.testing.assert_array_equal(found.demand, np.zeros((1, 4)))
         # Nor can it be slowed down.
@@ -143,29 +143,30 @@ class TestEdges(unittest.TestCase):
         np.testing.assert_allclose(hidden.slowdown, [2.0])
 
     def test_waiting_behind_its_own_threads_is_no_neighbours_fault(self):
-        learnt = demand.dataclasses.replace(synthetic.PLAIN, self_delay=np.array([0.1, 0.5]))
-        usage = demand.of_columns(np.array([[0.5, 0.2, 0.3, 0.0, 0.0, 0.0, 0.0]]))
+        learnt = demand_estimator.dataclasses.replace(synthetic.PLAIN,
+                                                      self_delay=np.array([0.1, 0.5]))
+        usage = demand_estimator.of_columns(np.array([[0.5, 0.2, 0.3, 0.0, 0.0, 0.0, 0.0]]))
         np.testing.assert_allclose(
-            demand.uncontended(usage, synthetic.known(1.0), learnt).stretch, [1.0])
+            demand_estimator.uncontended(usage, synthetic.known(1.0), learnt).stretch, [1.0])
 
     def test_host_cpu_of_a_vm_that_does_nothing_does_not_grow(self):
-        learnt = demand.dataclasses.replace(synthetic.PLAIN, standing_host_cpu=0.02)
+        learnt = demand_estimator.dataclasses.replace(synthetic.PLAIN, standing_host_cpu=0.02)
         usage = BUSY['storage'].usage(0.0, 4.0)
         usage.host[:] = 0.05
-        found = demand.uncontended(usage, BUSY['storage'].baseline(), learnt)
+        found = demand_estimator.uncontended(usage, BUSY['storage'].baseline(), learnt)
         np.testing.assert_allclose(found.demand[0, 3],
                                    0.02 + 0.03 * found.demand[0, 0] / usage.reads[0])
 
     def test_doubt_about_the_baseline_is_doubt_about_the_result(self):
         usage, sure = BUSY['storage'].usage(0.0, 2.0), BUSY['storage'].baseline()
-        unsure = demand.dataclasses.replace(sure, read_deviation=np.array([0.5]))
+        unsure = demand_estimator.dataclasses.replace(sure, read_deviation=np.array([0.5]))
         first, second = estimate(usage, sure), estimate(usage, unsure)
         self.assertGreater(second.slowdown_deviation[0], first.slowdown_deviation[0] + 0.3)
         self.assertTrue((second.deviation > first.deviation).all())
 
     def test_nanoseconds(self):
         rates = np.array([[5e8, 1e8, 1e7, 100.0, 0.0, 2e8, 0.0]])
-        usage = demand.of_columns(rates, 1e-9)
+        usage = demand_estimator.of_columns(rates, 1e-9)
         np.testing.assert_allclose(usage.columns, [[0.5, 0.1, 0.01, 100, 0, 0.2, 0, 0, 0]])
         np.testing.assert_allclose(usage.read_latency, [0.002])
         np.testing.assert_array_equal(usage.write_latency, [np.nan])
@@ -178,10 +179,11 @@ def vms(draw):
 
     def column(low, high):
         return draw(arrays.arrays(np.float64, count, elements=strategies.floats(low, high)))
-    usage = demand.Usage(*(column(0, 4) for _ in range(3)), column(0, 1e5), column(0, 1e5),
-                         column(0, 50), column(0, 50), column(0, 4), column(0, 100))
-    baseline = demand.Baseline(column(0, 1), column(0, 1), column(0, 1), column(0, 1),
-                               column(0, 1))
+    usage = demand_estimator.Usage(*(column(0, 4) for _ in range(3)), column(0, 1e5),
+                                   column(0, 1e5),
+                                   column(0, 50), column(0, 50), column(0, 4), column(0, 100))
+    baseline = demand_estimator.Baseline(column(0, 1), column(0, 1), column(0, 1), column(0, 1),
+                                         column(0, 1))
     return usage, baseline, draw(strategies.sampled_from([1.0, 2.0, 8.0]))
 
 
@@ -203,13 +205,14 @@ class TestInvariants(unittest.TestCase):
         self.assertTrue((found.most[:, 2] <= budget * (1 + 1e-9)).all())
         self.assertFalse((found.slowdown < 1).any())
         self.assertTrue((found.deviation > 0).all() and np.isfinite(found.deviation).all())
-        self.assertTrue((found.excess >= 0).all() and (found.excess <= 1 + 1e-12).all())
+        self.assertTrue((found.lost_share >= 0).all() and (found.lost_share <= 1 + 1e-12).all())
 
     def test_what_hardly_runs_and_always_waits_demands_no_more_than_there_is(self):
         nothing = np.zeros(3)
-        # The share of the time that is not excess is lost in rounding.
-        usage = demand.Usage(np.array([1e-8, 1e-12, 0.0]), np.full(3, 2.0), *[nothing] * 7)
-        found = estimate(usage, demand.Baseline(*[nothing] * 5), 2.0)
+        # The share of the time that is not lost share is lost in rounding.
+        usage = demand_estimator.Usage(np.array([1e-8, 1e-12, 0.0]), np.full(3, 2.0),
+                                       *[nothing] * 7)
+        found = estimate(usage, demand_estimator.Baseline(*[nothing] * 5), 2.0)
         self.assertTrue((found.most[:, 2] <= 2.0 * (1 + 1e-9)).all(), found.most[:, 2])
         self.assertGreater(found.most[0, 2], 1.9)
 
@@ -232,15 +235,15 @@ class TestInvariants(unittest.TestCase):
         row %= len(usage)
         values = usage.columns
         values[row, column] = np.nan
-        found = estimate(demand.of_columns(values), baseline, vcpus)
-        unknown = np.isnan(demand.of_columns(values).characteristics)
+        found = estimate(demand_estimator.of_columns(values), baseline, vcpus)
+        unknown = np.isnan(demand_estimator.of_columns(values).characteristics)
         np.testing.assert_array_equal(np.isnan(found.demand), unknown)
 
     @settled(40)
     @hypothesis.given(vms(), strategies.floats(0, 2))
     def test_who_waits_longer_demands_no_less(self, drawn, more):
         usage, baseline, vcpus = drawn
-        longer = demand.dataclasses.replace(usage, delay=usage.delay + more)
+        longer = demand_estimator.dataclasses.replace(usage, delay=usage.delay + more)
         first, second = (estimate(one, baseline, vcpus) for one in (usage, longer))
         # Waiting for a core takes the place of waiting for storage where there is no idle time.
         roomy = usage.running + longer.delay + usage.read_time + usage.write_time < vcpus

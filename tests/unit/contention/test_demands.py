@@ -18,8 +18,8 @@ import unittest
 import numpy as np
 
 from tests.unit.contention import synthetic
-from tracon_watcher.contention import demand
-from tracon_watcher.contention import demands
+from tracon_watcher.contention import demand_estimator
+from tracon_watcher.contention import profile_tracker
 
 NOW, MINUTE = 1.8e9, 60.0
 WORK = synthetic.Work
@@ -32,7 +32,7 @@ class Watched:
     """Some VMs, polled once a minute."""
 
     def __init__(self, **given):
-        self.state = demands.Demands(synthetic.PLAIN, **given)
+        self.state = profile_tracker.ProfileTracker(synthetic.PLAIN, **given)
         self.now = NOW
 
     def poll(self, *usages, names=None, seconds=MINUTE, pools=None):
@@ -111,27 +111,28 @@ class TestStretches(unittest.TestCase):
         self.assertAlmostEqual(1.0, cores, delta=0.02)
         # What its own limit makes requests wait is no stretch.
         limited = dataclasses.replace(slower, limited=1.5 * usage.read_time)
-        stretch = demands._stretches(self.state(limited))
+        stretch = profile_tracker._stretches(self.state(limited))
         self.assertAlmostEqual(1.0, stretch[0, 1], places=5)
 
     def test_cpu_time_by_how_long_it_waits_for_a_core(self):
         usage = CLOSED.usage()
         for delay in (0.0, 0.5, 2.0):
             late = dataclasses.replace(usage, delay=delay * usage.running)
-            self.assertAlmostEqual(1 + delay, demands._stretches(self.state(late))[0, 0], places=4)
+            self.assertAlmostEqual(1 + delay, profile_tracker._stretches(self.state(late))[0, 0],
+                                   places=4)
         held = dataclasses.replace(usage, delay=usage.running, throttled=usage.running)
-        self.assertAlmostEqual(1.0, demands._stretches(self.state(held))[0, 0], places=4)
+        self.assertAlmostEqual(1.0, profile_tracker._stretches(self.state(held))[0, 0], places=4)
 
     def test_too_little_says_nothing(self):
         usage = CLOSED.usage()
         idle = dataclasses.replace(usage, running=0.001 * usage.running,
                                    reads=0.001 * usage.reads, read_time=0.001 * usage.read_time)
-        self.assertTrue(np.isnan(demands._stretches(self.state(idle))).all())
+        self.assertTrue(np.isnan(profile_tracker._stretches(self.state(idle))).all())
 
     @staticmethod
     def state(usage):
         """Return the state of a VM whose requests take 5 ms undisturbed, and that never waits."""
-        found = np.zeros(1, dtype=demands._STATE)
+        found = np.zeros(1, dtype=profile_tracker._STATE)
         found['usage'], found['vcpus'], found['baseline'] = usage.columns, 1.0, (
             0.005, 0.005, 1.0)
         return found
@@ -153,8 +154,8 @@ class TestChange(unittest.TestCase):
             with self.subTest(share_of_first=share):
                 watched = Watched()
                 watched.polls(30, QUIET.usage())
-                mixed = demand.of_columns((1 - share) * QUIET.usage().columns
-                                          + share * HAMMER.usage().columns)
+                mixed = demand_estimator.of_columns((1 - share) * QUIET.usage().columns
+                                                    + share * HAMMER.usage().columns)
                 watched.poll(mixed)
                 watched.poll(HAMMER.usage())
                 self.assertGreater(watched.profiles().mean[0, 0], 0.7 * HAMMER.demand[0])
@@ -183,7 +184,7 @@ class TestChange(unittest.TestCase):
     def test_who_ends_altogether_too(self):
         watched = Watched()
         watched.polls(30, HAMMER.usage())
-        watched.polls(2, demand.of_columns(np.zeros((1, 7))))
+        watched.polls(2, demand_estimator.of_columns(np.zeros((1, 7))))
         np.testing.assert_allclose(watched.profiles().mean[0], 0.0, atol=1e-6)
 
 
@@ -361,7 +362,7 @@ class TestBookkeeping(unittest.TestCase):
         state = Watched().state
         empty = np.zeros(0)
         self.assertEqual(0, state.update([], np.zeros(0, dtype=int), empty, empty,
-                                         demand.of_columns(np.zeros((0, 7)))))
+                                         demand_estimator.of_columns(np.zeros((0, 7)))))
         state.forget(['missing'])
         state.moved(['missing'])
         self.assertEqual(0, len(state.profiles(NOW).mean))

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import numpy as np
 
 from tracon_watcher.contention import intervals
-from tracon_watcher.contention.intervals import Outcome
+from tracon_watcher.contention.intervals import IntervalStatus
 
 NAN = np.nan
 EPOCH = 1.7e9
@@ -41,7 +41,7 @@ def polled(seconds, counter, row=0, boot=BOOT, late=0.0):
 
 
 def outcomes(result):
-    return [Outcome(value) for value in result.outcome]
+    return [IntervalStatus(value) for value in result.outcome]
 
 
 class TestIntervals(unittest.TestCase):
@@ -52,7 +52,7 @@ class TestIntervals(unittest.TestCase):
         np.testing.assert_allclose([60, 60], result.elapsed_seconds)
         np.testing.assert_array_equal([EPOCH + 4, EPOCH + 60], result.start)
         np.testing.assert_array_equal([EPOCH + 60, EPOCH + 125], result.end)
-        self.assertEqual([Outcome.CLOCKED] * 2, outcomes(result))
+        self.assertEqual([IntervalStatus.CLOCKED] * 2, outcomes(result))
         self.assertEqual((2, 0, 0), (len(result), result.refused, result.garbage))
 
     def test_resources_are_apart_and_one_sample_is_no_interval(self):
@@ -73,22 +73,23 @@ class TestIntervals(unittest.TestCase):
         samples = [polled(0, 900) + (100,), polled(60, 960) + (160,), polled(120, 30) + (220,),
                    polled(180, 90) + (280,)]
         result = between(samples)
-        self.assertEqual([Outcome.CLOCKED, Outcome.RESET, Outcome.CLOCKED], outcomes(result))
+        self.assertEqual([IntervalStatus.CLOCKED, IntervalStatus.RESET, IntervalStatus.CLOCKED],
+                         outcomes(result))
         np.testing.assert_allclose([[1, 1], [NAN, NAN], [1, 1]], result.rates[:, 1:])
 
     def test_a_host_that_was_booted_again_has_a_clock_that_fell(self):
         result = between([polled(0, 5), polled(60, 8, boot=-59e9), polled(120, 68, boot=-59e9)])
-        self.assertEqual([Outcome.RESET, Outcome.CLOCKED], outcomes(result))
+        self.assertEqual([IntervalStatus.RESET, IntervalStatus.CLOCKED], outcomes(result))
 
     def test_a_difference_of_counters_may_fall_a_little(self):
         samples = [polled(0, 50), polled(60, 45), polled(120, 105)]
-        self.assertEqual(Outcome.RESET, outcomes(between(samples))[0])
+        self.assertEqual(IntervalStatus.RESET, outcomes(between(samples))[0])
         result = between(samples, slack=[0, 5])
         np.testing.assert_allclose([0.0, 1.0], result.rates[:, 1])
-        self.assertEqual(Outcome.RESET, outcomes(between(samples, slack=[0, 4.9]))[0])
+        self.assertEqual(IntervalStatus.RESET, outcomes(between(samples, slack=[0, 4.9]))[0])
         # A clock never does.
         fallen = between([polled(0, 5), polled(60, 65, boot=BOOT - 61e9)], slack=1e12)
-        self.assertEqual([Outcome.RESET], outcomes(fallen))
+        self.assertEqual([IntervalStatus.RESET], outcomes(fallen))
 
     def test_another_hosts_clock_is_not_this_ones(self):
         for there in (BOOT + 1e12, BOOT - 1e12, BOOT + 20e9, BOOT - 20e9):
@@ -96,12 +97,12 @@ class TestIntervals(unittest.TestCase):
                               polled(120, 125, boot=there)])
             self.assertEqual([NAN, 1.0], [NAN, result.rates[1, 1]])
             self.assertTrue(np.isnan(result.rates[0]).all(), there)
-            self.assertIn(outcomes(result)[0], (Outcome.MIGRATED, Outcome.RESET))
+            self.assertIn(outcomes(result)[0], (IntervalStatus.MIGRATED, IntervalStatus.RESET))
 
     def test_buckets_are_as_rough_as_they_are_wide(self):
         # Two samples 65 seconds apart, in the first and the third bucket of a minute.
         samples = [(0, 0, BOOT + 59e9, 0), (0, 120, BOOT + 124e9, 65)]
-        self.assertEqual([Outcome.MIGRATED], outcomes(between(samples)))
+        self.assertEqual([IntervalStatus.MIGRATED], outcomes(between(samples)))
         result = between(samples, rules=intervals.Rules(resolution=60))
         np.testing.assert_allclose([1.0], result.rates[:, 1])
 
@@ -118,19 +119,19 @@ class TestIntervals(unittest.TestCase):
 
     def test_a_few_missed_polls_are_bridged_a_long_gap_is_not(self):
         result = between([polled(0, 0), polled(600, 600), polled(1501, 1501)])
-        self.assertEqual([Outcome.CLOCKED, Outcome.GAP], outcomes(result))
+        self.assertEqual([IntervalStatus.CLOCKED, IntervalStatus.GAP], outcomes(result))
         np.testing.assert_allclose([1.0, NAN], result.rates[:, 1])
         np.testing.assert_allclose([600, 901], result.elapsed_seconds)
 
     def test_a_moment_is_no_interval(self):
         result = between([polled(0, 0), polled(0.5, 40), polled(60, 60)])
-        self.assertEqual([Outcome.VAGUE, Outcome.CLOCKED], outcomes(result))
+        self.assertEqual([IntervalStatus.VAGUE, IntervalStatus.CLOCKED], outcomes(result))
 
     def test_a_missing_meter_makes_only_its_own_rate_unknown(self):
         result = between([polled(0, NAN) + (0,), polled(60, 60) + (120,),
                           polled(120, 120) + (NAN,), polled(180, 180) + (360,)])
         np.testing.assert_allclose([[NAN, 2], [1, NAN], [1, NAN]], result.rates[:, 1:])
-        self.assertEqual([Outcome.CLOCKED] * 3, outcomes(result))
+        self.assertEqual([IntervalStatus.CLOCKED] * 3, outcomes(result))
 
     def test_the_clock_bridges_a_sample_that_lacks_it(self):
         result = between([polled(0, 0), (0, 57, NAN, 60), polled(120, 120)])
@@ -142,11 +143,11 @@ class TestIntervals(unittest.TestCase):
                                ([(0, 0, NAN, 0.0), (0, 60, NAN, 120.0)], 0),
                                ([(0, 0, BOOT, 0.0), (0, 60, NAN, 120.0)], 0)):
             result = between(samples, clock)
-            self.assertEqual([Outcome.TIMED], outcomes(result))
+            self.assertEqual([IntervalStatus.TIMED], outcomes(result))
             np.testing.assert_allclose([2.0], result.rates[:, -1])
             np.testing.assert_allclose([1 / 60], result.error)
             rough = between(samples, clock, rules=intervals.Rules(resolution=30))
-            self.assertEqual([Outcome.VAGUE], outcomes(rough))
+            self.assertEqual([IntervalStatus.VAGUE], outcomes(rough))
             self.assertTrue(np.isnan(rough.rates).all())
 
     def test_what_no_counter_can_be_is_unknown_and_counted(self):
@@ -154,7 +155,7 @@ class TestIntervals(unittest.TestCase):
             result = between([polled(0, 5), polled(60, garbage), polled(120, 125)])
             self.assertTrue(np.isnan(result.rates[:, 1]).all(), garbage)
             self.assertEqual(1, result.garbage)
-            self.assertEqual([Outcome.CLOCKED] * 2, outcomes(result))
+            self.assertEqual([IntervalStatus.CLOCKED] * 2, outcomes(result))
 
     def test_a_poll_that_is_scraped_again_and_again_is_one_sample(self):
         samples = [(0, at, BOOT + poll * 60e9, poll * 60) for poll in range(3)
@@ -227,7 +228,7 @@ class TestProperties(unittest.TestCase):
         random.shuffle(samples)
         result = between(samples, rules=intervals.Rules(resolution=5.0))
         known = result.known()
-        self.assertEqual(len(known) - result.count(Outcome.GAP), known.sum())
+        self.assertEqual(len(known) - result.count(IntervalStatus.GAP), known.sum())
         np.testing.assert_allclose(result.rates[known, 1], rate, rtol=1e-9, atol=1e-9)
 
     @hypothesis.given(

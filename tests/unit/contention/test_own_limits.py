@@ -18,10 +18,10 @@ import unittest
 import numpy as np
 
 from tests.unit.contention import synthetic
-from tracon_watcher.contention import calibration_document
-from tracon_watcher.contention import demand
-from tracon_watcher.contention import demands
+from tracon_watcher.contention import calibration
+from tracon_watcher.contention import demand_estimator
 from tracon_watcher.contention import own_limits
+from tracon_watcher.contention import profile_tracker
 
 NOW, MINUTE = 1.8e9, 60.0
 NAN = float('nan')
@@ -29,7 +29,7 @@ NAN = float('nan')
 
 def usage(running=0.3, delay=0.0, throttled=NAN, reads=0.0, read_time=0.0, writes=0.0,
           write_time=0.0, host=0.01):
-    return demand.of_columns(np.array(
+    return demand_estimator.of_columns(np.array(
         [[running, delay, host, reads, writes, read_time, write_time, throttled, 0.0]]))
 
 
@@ -41,7 +41,7 @@ def limits(light=False, smallest=None, unknown=False, **stated):
     least = total.copy()
     for name, value in (smallest or {}).items():
         least[0, getattr(own_limits, name.upper())] = value
-    return own_limits.Limits(total, least, np.array([light]), np.array([unknown]))
+    return own_limits.OwnLimits(total, least, np.array([light]), np.array([unknown]))
 
 
 def attribute(seen, stated, read=NAN, written=NAN, vcpus=1.0):
@@ -155,7 +155,8 @@ class TestDemand(unittest.TestCase):
     def estimate(self, seen, stated, **given):
         told = attribute(seen, stated, **given)
         baseline = synthetic.known(NAN)
-        return demand.uncontended(told.usage, baseline, synthetic.PLAIN, 1.0, told.bounds)
+        return demand_estimator.uncontended(told.usage, baseline, synthetic.PLAIN, 1.0,
+                                            told.bounds)
 
     def test_a_loop_under_a_quota_is_neither_slow_nor_large(self):
         # A guest on one core, quota 30 %: 1.51 s of running, 3.565 s of delay, 3.506 s throttled.
@@ -188,8 +189,9 @@ class TestDemand(unittest.TestCase):
     def test_at_the_limit_of_its_disk_it_demands_that(self):
         # A guest that reads, limited to 50 a second: 18.81 ms a read, undisturbed 0.01.
         told = attribute(usage(0.057, 0.019, 0.0, 49.9, 0.939), limits(reads=50))
-        found = demand.uncontended(told.usage, synthetic.known(1e-5), synthetic.PLAIN, 1.0,
-                                   told.bounds)
+        found = demand_estimator.uncontended(told.usage, synthetic.known(1e-5), synthetic.PLAIN,
+                                             1.0,
+                                             told.bounds)
         np.testing.assert_allclose(found.demand[0, 0], 49.9, rtol=0.01)
         self.assertLess(found.most[0, 0], 50.01)
 
@@ -198,7 +200,7 @@ class Watched:
     """One VM, polled once a minute."""
 
     def __init__(self, stated, learnt=synthetic.PLAIN, vcpus=1.0):
-        self.demands = demands.Demands(learnt)
+        self.demands = profile_tracker.ProfileTracker(learnt)
         self.stated = stated
         self.vcpus = np.array([vcpus])
         self.now = NOW
@@ -234,7 +236,7 @@ class TestProfiles(unittest.TestCase):
         np.testing.assert_allclose(found.reached[0, 0], 0.8, atol=0.02)
 
     def test_a_window_of_own_limits_is_no_baseline(self):
-        watched = Watched(limits(reads=50), calibration_document.packaged())
+        watched = Watched(limits(reads=50), calibration.packaged())
         limited = usage(0.06, 0.01, 0.0, 49.9, 0.93)
         found = watched.polls(30, limited)
         self.assertTrue(np.isnan(found.baseline[0, 0]))

@@ -16,14 +16,14 @@ import unittest
 
 import numpy as np
 
-from tracon_watcher.contention import slots
+from tracon_watcher.contention import ring_buffer
 
 
 class TestSlots(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.ring = slots.Slots(4, 10.0, 2)
+        self.ring = ring_buffer.RingBuffer(4, 10.0, 2)
         self.ring.resize(3)
 
     def add(self, row, at, *values):
@@ -79,7 +79,7 @@ class TestWeighted(unittest.TestCase):
 
     def test_quantiles_of_equal_weights_are_those_of_hazen(self):
         values = self.rng.normal(size=(50, 9))
-        found = slots.Weighted(values, np.full((50, 9), 0.3))
+        found = ring_buffer.Weighted(values, np.full((50, 9), 0.3))
         for level in (0.0, 0.1, 0.37, 0.5, 0.9, 1.0):
             np.testing.assert_allclose(found.quantile(level), np.quantile(
                 values, level, axis=1, method='hazen'), rtol=1e-12)
@@ -88,19 +88,19 @@ class TestWeighted(unittest.TestCase):
         values = self.rng.normal(size=6)
         counts = np.array([1, 4, 2, 0, 3, 1])
         repeated = np.repeat(values, counts)[None]
-        first = slots.Weighted(values[None], counts[None].astype(float))
-        second = slots.Weighted(repeated, np.ones_like(repeated))
+        first = ring_buffer.Weighted(values[None], counts[None].astype(float))
+        second = ring_buffer.Weighted(repeated, np.ones_like(repeated))
         np.testing.assert_allclose(first.trimmed_mean(), second.trimmed_mean())
 
     def test_the_trimmed_mean_is_that_of_the_middle(self):
         values = np.array([[5.0, -100, 1, 2, 3, 4, 6, 7, 8, 1e9]])
-        found = slots.Weighted(values, np.ones_like(values))
+        found = ring_buffer.Weighted(values, np.ones_like(values))
         np.testing.assert_allclose(found.trimmed_mean(), [np.mean([2, 3, 4, 5, 6, 7])])
 
     def test_what_weighs_nothing_does_not_count(self):
         values = np.array([[1.0, np.inf, 3.0], [2.0, 7.0, 7.0], [1.0, 1.0, 1.0]])
         weights = np.array([[1.0, 0, 1], [1, 0, 0], [0, 0, 0]])
-        found = slots.Weighted(values, weights)
+        found = ring_buffer.Weighted(values, weights)
         np.testing.assert_allclose(found.trimmed_mean(), [2.0, 2.0, np.nan])
         np.testing.assert_allclose(found.quantile(0.1), [1.0, 2.0, np.nan])
         np.testing.assert_allclose(found.deviation()[1:], [0.0, np.nan])
@@ -109,5 +109,5 @@ class TestWeighted(unittest.TestCase):
         values = self.rng.normal(0, 2.0, size=(1, 4001))
         values[:, :400] = 1e6
         # A tenth of outliers moves the quantiles a little, not by orders of magnitude.
-        found = slots.Weighted(values, np.ones_like(values)).deviation()
+        found = ring_buffer.Weighted(values, np.ones_like(values)).deviation()
         np.testing.assert_allclose(found, [2.0], rtol=0.25)

@@ -15,7 +15,7 @@
 import datetime
 import unittest
 
-from tracon_watcher.decision_engine import blackout
+from tracon_watcher.decision_engine import parameters
 from tracon_watcher import errors
 
 BERLIN = 'Mon-Fri 08:00-18:00 Europe/Berlin'
@@ -23,8 +23,8 @@ BERLIN = 'Mon-Fri 08:00-18:00 Europe/Berlin'
 
 def told(text, *windows):
     """Return what is said at a time, which is ISO 8601 with its offset."""
-    return blackout.standstill([blackout.Window.parse(one) for one in windows],
-                               datetime.datetime.fromisoformat(text).timestamp())
+    return parameters.standstill([parameters.BlackoutWindow.parse(one) for one in windows],
+                                 datetime.datetime.fromisoformat(text).timestamp())
 
 
 class WindowTestCase(unittest.TestCase):
@@ -65,7 +65,7 @@ class WindowTestCase(unittest.TestCase):
                              ('Sat-Mon 00:00-24:00', {5, 6, 0}), ('Sun 00:00-24:00', {6}),
                              ('Mon-Mon 00:00-24:00', {0}), ('Mon-Sun 00:00-24:00', set(range(7)))):
             with self.subTest(window):
-                self.assertEqual(days, blackout.Window.parse(window).days)
+                self.assertEqual(days, parameters.BlackoutWindow.parse(window).days)
 
     def test_windows_that_follow_each_other_end_with_the_last(self):
         said = told('2026-07-03T19:00:00+00:00', 'Fri 18:00-24:00', 'Sat,Sun 00:00-24:00',
@@ -97,6 +97,6 @@ class WindowTestCase(unittest.TestCase):
                 ('08:00-18:00 /etc', 'no time zone /etc: '),
                 ('08:00-18:00 Europe/Bonn', 'no time zone Europe/Bonn: ')):
             with self.subTest(text), self.assertRaises(errors.InvalidOption) as caught:
-                blackout.Window.parse(text)
+                parameters.BlackoutWindow.parse(text)
             self.assertIn(f'blackout_windows={text!r}: ', str(caught.exception))
             self.assertIn(words, str(caught.exception))

@@ -21,8 +21,8 @@ import unittest
 from keystoneauth1 import exceptions as keystone_errors
 import requests
 
+from tracon_watcher.decision_engine import constraints_builder
 from tracon_watcher.decision_engine import inventory
-from tracon_watcher.decision_engine import rules
 from tracon_watcher.inventory import listing
 
 SERVER = {
@@ -165,8 +165,8 @@ class InventoryTestCase(unittest.TestCase):
             {'device_id': 'vm2', 'binding:vnic_type': 'normal'}], 0)
         found = inventory.collect(made, 0.0)
         self.assertEqual({'vm0'}, set(found.direct_ports))
-        wishes = rules.Wishes(frozenset(), 'tracon:exclude', 60.0)
-        self.assertIn('type unknown, since Neutron does not tell', rules.obstacle(
+        wishes = constraints_builder.ConstraintParameters(frozenset(), 'tracon:exclude', 60.0)
+        self.assertIn('type unknown, since Neutron does not tell', constraints_builder.obstacle(
             found, 'vm0', 'host1', wishes))
 
     def test_hosts_are_known_by_the_names_of_their_hypervisors(self):
@@ -213,9 +213,9 @@ class VolumesTestCase(unittest.TestCase):
         with self.assertLogs('tracon_watcher.decision_engine.inventory', 'WARNING'):
             found = inventory.collect(self.connection(status=403), 0.0)
         self.assertIsNone(found.servers['vm0'].image_properties)
-        wishes = rules.Wishes(frozenset(), 'tracon:exclude', 60.0)
+        wishes = constraints_builder.ConstraintParameters(frozenset(), 'tracon:exclude', 60.0)
         found = dataclasses.replace(found, direct_ports={})
-        self.assertIn('volume that it boots from, are not', rules.obstacle(
+        self.assertIn('volume that it boots from, are not', constraints_builder.obstacle(
             found, 'vm0', 'host1', wishes))
 
     def test_a_boot_volume_that_cinder_does_not_list_may_have_any(self):
@@ -276,25 +276,26 @@ class TiedTestCase(unittest.TestCase):
                 ({'pci_passthrough:alias': 'a:1'}, {}, 'device'),
                 ({'accel:device_profile': 'fpga'}, {}, 'device'),
                 ({'hw:mem_encryption': 'true'}, {}, 'encrypted')):
-            self.assertIn(word, rules.tied(specs, properties) or '')
+            self.assertIn(word, constraints_builder.tied(specs, properties) or '')
         for specs in ({}, {'hw:cpu_policy': 'shared'}, {'resources:VCPU': '2'},
                       {'hw:mem_encryption': 'false'}, {'tracon:max_slowdown': '1.5'},
                       {'hw:tpm_version': '2.0', 'hw:tpm_secret_security': 'host'}):
-            self.assertIsNone(rules.tied(specs, {}))
+            self.assertIsNone(constraints_builder.tied(specs, {}))
 
     def test_a_sensor_stays_on_its_host(self):
         made = Connection()
         server, = made.compute.answers['/servers/detail'][1]
         server['image'] = {'id': 'i1', 'properties': {}}
-        wishes = rules.Wishes(frozenset(), 'tracon:exclude', 60.0)
+        wishes = constraints_builder.ConstraintParameters(frozenset(), 'tracon:exclude', 60.0)
 
         def obstacle():
             found = dataclasses.replace(inventory.collect(made, 0.0), direct_ports={})
-            return rules.obstacle(found, server['id'], 'host1', wishes)
+            return constraints_builder.obstacle(found, server['id'], 'host1', wishes)
         self.assertIsNone(obstacle())
-        server['metadata'] = {rules.PROBE: 'host1'}
+        server['metadata'] = {constraints_builder.PROBE: 'host1'}
         self.assertIn('is a sensor', obstacle())
 
     def test_every_value_opts_out_but_a_plain_no(self):
         self.assertEqual([True, True, True, False, False], [
-            rules.opted_out(value) for value in ('true', '', 'please', 'False', '0')])
+            constraints_builder.opted_out(value) for value in ('true', '', 'please', 'False',
+                                                               '0')])

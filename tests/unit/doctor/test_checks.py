@@ -16,8 +16,8 @@ import dataclasses
 import math
 import unittest
 
-from nova_filters import judgement
 from nova_filters import policy
+from nova_filters import scheduling_result
 from tests.unit.doctor import healthy
 from tracon_watcher.doctor import answers
 from tracon_watcher.doctor import checks
@@ -243,8 +243,8 @@ class TestNumbers(unittest.TestCase):
     """What is said of the weigher is what it does."""
 
     def test_of_the_weigher(self):
-        self.assertEqual(judgement.DECISIVE, configuration.DECISIVE)
-        self.assertAlmostEqual(0.5 * (1 - 1 / (1 + math.log(1.01) / judgement.HALVING)),
+        self.assertEqual(scheduling_result.DECISIVE, configuration.DECISIVE)
+        self.assertAlmostEqual(0.5 * (1 - 1 / (1 + math.log(1.01) / scheduling_result.HALVING)),
                                configuration.LITTLE_HARM)
 
     def test_modes(self):

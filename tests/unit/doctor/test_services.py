@@ -44,7 +44,7 @@ class Case(unittest.TestCase):
             timeout=5)
         reader = gnocchi.GnocchiReader(rest.Service(
             adapter.Adapter(made, service_type='metric', interface='internal'), 'Gnocchi',
-            rest.Patience(attempts=1)), gnocchi.Settings())
+            rest.Timeouts(attempts=1)), gnocchi.Settings())
         return services.ask(services.Access(**{
             'connection': connection.Connection(session=made, region_name='R',
                                                 interface='internal'),

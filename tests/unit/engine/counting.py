@@ -17,7 +17,7 @@ import dataclasses
 import numpy as np
 
 from tracon_watcher.telemetry import meters
-from tracon_watcher.telemetry import readings
+from tracon_watcher.telemetry import samples
 
 
 @dataclasses.dataclass
@@ -88,9 +88,9 @@ class Source:
 
     def read(self, since, until, names):
         if self.broken:
-            raise readings.TelemetryUnavailable('the source is broken')
+            raise samples.TelemetryUnavailable('the source is broken')
         if min(until, self.now + self.polling) - since > self.longest:
-            raise readings.TelemetryUnavailable('the source is too slow')
+            raise samples.TelemetryUnavailable('the source is too slow')
         chosen = [one for one in self._samples if since <= one[1] < until]
         uuids = sorted({one[0] for one in chosen})
         place = {uuid: index for index, uuid in enumerate(uuids)}
@@ -99,7 +99,7 @@ class Source:
             if at == newest:
                 chosen[index] = uuid, at, {name: value for name, value in counters.items()
                                            if name not in self.late}
-        return readings.Readings(
+        return samples.Readings(
             tuple(uuids), tuple(names), np.array([place[one[0]] for one in chosen], dtype=np.intp),
             np.array([one[1] for one in chosen], dtype=np.float64),
             np.array([[one[2].get(name, np.nan) for name in names] for one in chosen],

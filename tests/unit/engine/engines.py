@@ -23,14 +23,14 @@ from tests import synthetic
 from tests.unit import brokers
 from tests.unit.engine import counting
 from tests.unit.engine.storage import base
-from tracon_watcher.contention import calibration_document
-from tracon_watcher.contention import demands
+from tracon_watcher.contention import calibration
+from tracon_watcher.contention import profile_tracker
 from tracon_watcher.engine import collector
 from tracon_watcher.engine import engine
+from tracon_watcher.engine import inventory_cache
 from tracon_watcher.engine import leadership
-from tracon_watcher.engine import residency
 from tracon_watcher.engine import state
-from tracon_watcher.engine.storage import storage
+from tracon_watcher.engine.storage import repository
 from tracon_watcher.inventory import cloud
 from tracon_watcher.messaging import protocol
 from tracon_watcher.messaging import publisher
@@ -73,13 +73,13 @@ class EngineCase(base.StorageCase):
         self.engine = self.make()
 
     def make(self, make_standby=None, probes=None):
-        parts = engine.Parts(
+        parts = engine.Components(
             leadership.Leadership(self.storage.lease, str(uuid.uuid4()), LEASE,
                                   lambda: self.monotonic),
-            storage.Storage(self.database).lease, self.storage.learnt, self.inventory,
-            residency.Residency(),
+            repository.Storage(self.database).lease, self.storage.learnt, self.inventory,
+            inventory_cache.InventoryCache(),
             lambda: collector.Collector(
-                self.source, demands.Demands(calibration_document.packaged()), 60.0, 1800.0),
+                self.source, profile_tracker.ProfileTracker(calibration.packaged()), 60.0, 1800.0),
             self.make_publisher, Listener, make_standby=make_standby, probes=probes)
         return engine.Engine(parts, engine.Settings(
             judging=assessment.Settings(maximum_age=900.0),

@@ -13,7 +13,7 @@
 import threading
 import unittest
 
-from tracon_watcher.engine import activity
+from tracon_watcher.engine import periodic_task
 from tracon_watcher import errors
 
 
@@ -31,7 +31,8 @@ class ActivityTest(unittest.TestCase):
             raise outcome
 
     def activity(self, interval=60.0):
-        return activity.Activity('Collecting', self.work, interval, clock=lambda: self.now)
+        return periodic_task.PeriodicTask('Collecting', self.work, interval,
+                                          clock=lambda: self.now)
 
     def test_the_interval_is_from_beginning_to_beginning(self):
         one = self.activity()
@@ -42,8 +43,9 @@ class ActivityTest(unittest.TestCase):
         self.assertEqual(0.0, self.activity(1.0).once())
 
     def test_work_that_lasts_long_is_done_less_often(self):
-        pauses = [activity.Activity('Collecting', self.work, interval, clock=lambda: self.now,
-                                    longest=longest).once()
+        pauses = [periodic_task.PeriodicTask('Collecting', self.work, interval,
+                                             clock=lambda: self.now,
+                                             longest=longest).once()
                   for interval, longest in ((30.0, 60.0), (3.0, 6.0), (2.5, 3.5), (1.0, 2.0),
                                             (1.0, 1.5))]
         # It takes two seconds.
@@ -52,7 +54,7 @@ class ActivityTest(unittest.TestCase):
     def test_failures_are_tried_again_after_a_pause_that_doubles(self):
         self.outcomes = [errors.TraconError('gone')] * 8
         one = self.activity()
-        with self.assertLogs('tracon_watcher.engine.activity'):
+        with self.assertLogs('tracon_watcher.engine.periodic_task'):
             waits = [one.once() for _again in range(8)]
         self.assertEqual([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0], waits)
         self.assertEqual(('gone', None), (one.failure, one.succeeded_at))
@@ -60,7 +62,7 @@ class ActivityTest(unittest.TestCase):
     def test_a_failure_is_told_when_it_begins_and_when_it_ends(self):
         self.outcomes = [errors.TraconError('gone')] * 5 + [ValueError('other'), None, None]
         one = self.activity()
-        with self.assertLogs('tracon_watcher.engine.activity') as logs:
+        with self.assertLogs('tracon_watcher.engine.periodic_task') as logs:
             for _again in range(8):
                 one.once()
         self.assertEqual(
@@ -73,14 +75,15 @@ class ActivityTest(unittest.TestCase):
 
     def test_a_failure_that_was_reported_is_not_logged_again(self):
         def work():
-            raise activity.Reported('nothing came')
-        one = activity.Activity('Work', work, 30.0)
-        with self.assertNoLogs(activity.LOG):
+            raise periodic_task.Reported('nothing came')
+        one = periodic_task.PeriodicTask('Work', work, 30.0)
+        with self.assertNoLogs(periodic_task.LOG):
             one.once()
         self.assertEqual((False, 'nothing came'), (one.works(), one.failure))
 
     def test_what_never_comes_back_does_not_work_whatever_came_before(self):
-        one = activity.Activity('Listing', self.work, 60.0, clock=lambda: self.now, overdue=300.0)
+        one = periodic_task.PeriodicTask('Listing', self.work, 60.0, clock=lambda: self.now,
+                                         overdue=300.0)
         self.assertTrue(one.works())
         self.now = 301.0
         self.assertFalse(one.works())
@@ -89,7 +92,7 @@ class ActivityTest(unittest.TestCase):
         self.now += 301.0
         self.assertEqual((None, False), (one.failure, one.works()))
         self.outcomes = [errors.TraconError('gone')]
-        with self.assertLogs('tracon_watcher.engine.activity'):
+        with self.assertLogs('tracon_watcher.engine.periodic_task'):
             one.once()
         self.assertFalse(one.works())
 
@@ -102,13 +105,14 @@ class ActivityTest(unittest.TestCase):
                 self.seconds.append(seconds)
                 return False
 
-        one = activity.Activity('Listing', self.work, 300.0, clock=lambda: self.now, shortest=30.0)
+        one = periodic_task.PeriodicTask('Listing', self.work, 300.0, clock=lambda: self.now,
+                                         shortest=30.0)
         one._at_once, one._woken = Waited(), Waited()
         one.wait(one.once())
         self.assertEqual(([30.0], [268.0]), (one._at_once.seconds, one._woken.seconds))
         # While it fails, nothing but the pause that doubles counts.
         self.outcomes = [errors.TraconError('gone')] * 2
-        with self.assertLogs('tracon_watcher.engine.activity'):
+        with self.assertLogs('tracon_watcher.engine.periodic_task'):
             for _again in range(2):
                 one.wait(one.once())
         self.assertEqual(([30.0, 1.0, 2.0], [268.0, 0.0, 0.0]),
@@ -116,7 +120,7 @@ class ActivityTest(unittest.TestCase):
 
     def test_the_thread_works_when_woken_and_ends(self):
         done = threading.Semaphore(0)
-        one = activity.Activity('Collecting', done.release, 3600.0)
+        one = periodic_task.PeriodicTask('Collecting', done.release, 3600.0)
         one.start()
         self.addCleanup(one.stop)
         self.assertTrue(done.acquire(timeout=120))

@@ -16,7 +16,7 @@ import numpy as np
 
 from tests.unit.api import base as api
 from tests.unit.engine.storage import base
-from tracon_watcher.engine import aftermath
+from tracon_watcher.engine import migration_tracker
 from tracon_watcher.engine.storage import moves
 from tracon_watcher.engine import view as views
 from tracon_watcher import errors
@@ -38,7 +38,7 @@ class AftermathTest(base.StorageCase):
         self.now = base.NOW
         self.view = None
         self.term = self.lead()
-        self.aftermath = aftermath.Aftermath(
+        self.aftermath = migration_tracker.MigrationTracker(
             self.storage, lambda: self.view, lambda: self.term, lambda: self.now)
 
     def observe(self, **slowdowns):
@@ -130,6 +130,6 @@ class AftermathTest(base.StorageCase):
 
     def test_a_database_that_is_gone_does_not_stop_notifications(self):
         self.execute('DROP TABLE moves')
-        with self.assertLogs('tracon_watcher.engine.aftermath', 'WARNING') as logs:
+        with self.assertLogs('tracon_watcher.engine.migration_tracker', 'WARNING') as logs:
             self.aftermath.moved('a', 'h2')
         self.assertIn('VM a has moved to h2', logs.output[0])

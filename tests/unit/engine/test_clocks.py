@@ -16,10 +16,10 @@ import unittest
 import numpy as np
 
 from tests.unit.engine import counting
-from tracon_watcher.contention import calibration_document
-from tracon_watcher.contention import demands
+from tracon_watcher.contention import calibration
+from tracon_watcher.contention import profile_tracker
 from tracon_watcher.engine import collector
-from tracon_watcher.engine import reports
+from tracon_watcher.engine import periodic_task
 from tracon_watcher.inventory import cloud
 
 POLLING = 60.0
@@ -59,10 +59,11 @@ class ClocksTest(unittest.TestCase):
         super().setUp()
         self.source = Source(POLLING)
         self.collector = collector.Collector(
-            self.source, demands.Demands(calibration_document.packaged(), WINDOW), POLLING, WINDOW)
+            self.source, profile_tracker.ProfileTracker(calibration.packaged(), WINDOW), POLLING,
+            WINDOW)
         self.hosts = {}
         self.said = []
-        self.reports = reports.Reports(collector.LOG)
+        self.reports = periodic_task.Reports(collector.LOG)
         handler = logging.Handler()
         handler.emit = lambda record: self.said.append(record.getMessage())
         handler.setLevel(logging.WARNING)

@@ -15,11 +15,11 @@ import unittest
 import numpy as np
 
 from tests.unit.engine import counting
-from tracon_watcher.contention import calibration_document
-from tracon_watcher.contention import demands
+from tracon_watcher.contention import calibration
+from tracon_watcher.contention import profile_tracker
 from tracon_watcher.engine import collector
 from tracon_watcher.inventory import cloud
-from tracon_watcher.telemetry import readings
+from tracon_watcher.telemetry import samples
 
 POLLING = 60.0
 
@@ -29,7 +29,7 @@ class CollectorTest(unittest.TestCase):
     def setUp(self):
         super().setUp()
         self.source = counting.Source(POLLING)
-        self.demands = demands.Demands(calibration_document.packaged(), 1800.0)
+        self.demands = profile_tracker.ProfileTracker(calibration.packaged(), 1800.0)
         self.collector = collector.Collector(self.source, self.demands, POLLING, 1800.0)
 
     def inventory(self, **hosts):
@@ -65,7 +65,7 @@ class CollectorTest(unittest.TestCase):
         self.collect(self.source.now, a='h1')
         self.source.broken = True
         self.source.run(10)
-        with self.assertRaises(readings.TelemetryUnavailable):
+        with self.assertRaises(samples.TelemetryUnavailable):
             self.collect(self.source.now, a='h1')
         self.source.broken = False
         self.assertEqual(10, self.collect(self.source.now, a='h1').learnt)
@@ -77,7 +77,7 @@ class CollectorTest(unittest.TestCase):
             self.source.run(1)
             try:
                 self.collect(self.source.now, a='h1')
-            except readings.TelemetryUnavailable:
+            except samples.TelemetryUnavailable:
                 count += 1
         return count
 

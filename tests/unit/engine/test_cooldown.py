@@ -12,7 +12,7 @@
 
 import unittest
 
-from tracon_watcher.engine import cooldown
+from tracon_watcher.placement import cooldown
 
 RULE = cooldown.Rule(900.0)
 

@@ -20,20 +20,20 @@ import numpy as np
 from tests import synthetic
 from tests.unit.engine import engines
 from tracon_watcher.engine import engine
-from tracon_watcher.engine import listening
+from tracon_watcher.engine import inventory_cache
+from tracon_watcher.engine import listener
 from tracon_watcher.engine import probes
-from tracon_watcher.engine import residency
 from tracon_watcher.inventory import cloud
 from tracon_watcher.inventory import listing
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import queues
-from tracon_watcher.telemetry import readings
+from tracon_watcher.telemetry import samples
 
 
 class EngineTest(engines.EngineCase):
 
     def test_an_engine_whose_broker_does_not_answer_works_says_so_and_ends(self):
-        self.enterContext(mock.patch.object(listening, '_END', 0.01))
+        self.enterContext(mock.patch.object(listener, '_END', 0.01))
         engines.Listener.broker.clear()
         self.addCleanup(engines.Listener.broker.set)
         began = threading.Thread(target=self.engine.lead, daemon=True)
@@ -48,8 +48,8 @@ class EngineTest(engines.EngineCase):
         listens = self.engine.activities['listen']
         listens.once()
         self.assertIsNone(listens.failure)
-        self.engine._listening._since -= listening.PATIENCE
-        with self.assertLogs('tracon_watcher.engine.activity', 'ERROR'):
+        self.engine._listening._since -= listener.PATIENCE
+        with self.assertLogs('tracon_watcher.engine.periodic_task', 'ERROR'):
             listens.once()
         self.assertIn('broker', listens.failure)
         ended = threading.Thread(target=self.engine.stop, daemon=True)
@@ -71,8 +71,8 @@ class EngineTest(engines.EngineCase):
         self.assertEqual(0, engines.Listener.listening)
 
     def test_what_was_learnt_survives_all_engines(self):
-        known = queues.Learnt(gain=1.2, disk=4.0, spread=0.3, vm_hours=48.0, error=0.1,
-                              constant_error=0.2, coverage=0.8)
+        known = queues.LearnedParameters(gain=1.2, disk=4.0, spread=0.3, vm_hours=48.0, error=0.1,
+                                         constant_error=0.2, coverage=0.8)
         self.storage.learnt.save({'other': known}, {}, self.source.now - 86400.0)
         self.lead()
         self.source.run(3)
@@ -240,7 +240,7 @@ class EngineTest(engines.EngineCase):
             ahead = 3600.0
 
             def read(inner, since, until, names):
-                return readings.Readings(
+                return samples.Readings(
                     ('h1',), tuple(names), np.array([0]), np.array([self.source.now]),
                     np.array([[1.0, 1.0, 1.8, 1.6, 1.0, 1.0]]))
         self.engine = self.make(probes=probes.Probes(Reader(), 900.0))
@@ -258,7 +258,7 @@ class EngineTest(engines.EngineCase):
         felt = dict(zip(cluster.hosts, cluster.felt[:, 0]))
         self.assertEqual(0.0, felt['h2'])
         self.assertAlmostEqual(math.log(1.8) / 2, felt['h1'], delta=0.05)
-        slow = dict(zip(cluster.uuids, self.engine.view.assessor.exponents()[0]))
+        slow = dict(zip(cluster.uuids, self.engine.view.assessor.log_responses()[0]))
         self.assertGreater(slow['a'], slow['c'] + 0.2)
 
     def test_versions_rise_and_small_changes_are_not_told(self):
@@ -347,7 +347,7 @@ class EngineTest(engines.EngineCase):
         moved = []
         parts = dataclasses.replace(
             self.engine._parts, list_cloud=list_cloud,
-            residency=residency.Residency(lambda vm, host: moved.append((vm, host))))
+            residency=inventory_cache.InventoryCache(lambda vm, host: moved.append((vm, host))))
         one = engine.Engine(parts, self.engine._settings, lambda: self.source.now)
         self.lead(one)
         return one, moved
@@ -422,7 +422,7 @@ class EngineTest(engines.EngineCase):
         self.source.run(5)
         self.lead()
         self.engine.collect()
-        drifted = queues.Learnt(vm_hours=100.0, coverage=0.1)
+        drifted = queues.LearnedParameters(vm_hours=100.0, coverage=0.1)
         heard = dataclasses.replace(self.published[-1], learnt={synthetic.HOST_TYPE: drifted})
         other = self.make(make_standby=lambda: mock.Mock(**{'stop.return_value': heard}))
         other.lead()
@@ -447,7 +447,7 @@ class EngineTest(engines.EngineCase):
         self.engine.collect()
         before = self.engine.view
         self.source.broken = True
-        with self.assertRaises(readings.TelemetryUnavailable):
+        with self.assertRaises(samples.TelemetryUnavailable):
             self.engine.collect()
         self.assertIs(before, self.engine.view)
         self.assertEqual(1, len(self.published))

@@ -17,7 +17,7 @@ import time
 import unittest
 from unittest import mock
 
-from tracon_watcher.engine import listening
+from tracon_watcher.engine import listener
 from tracon_watcher import errors
 
 
@@ -52,7 +52,7 @@ class TestListening(unittest.TestCase):
         self.addCleanup(self.listener.answers.set)
 
     def make(self, make=None):
-        made = listening.Listening(make or (lambda: self.listener), clock=lambda: self.now)
+        made = listener.Listening(make or (lambda: self.listener), clock=lambda: self.now)
         self.addCleanup(made.stop)
         return made
 
@@ -60,8 +60,8 @@ class TestListening(unittest.TestCase):
         made = self.make()
         made.start()
         made.check()
-        self.now = listening.PATIENCE
-        with self.assertRaisesRegex(listening.NotListening, 'broker has not answered for 10 sec'):
+        self.now = listener.PATIENCE
+        with self.assertRaisesRegex(listener.NotListening, 'broker has not answered for 10 sec'):
             made.check()
         self.listener.answers.set()
         self.assertTrue(self.listener.started.wait(120))
@@ -79,7 +79,7 @@ class TestListening(unittest.TestCase):
         deadline = time.monotonic() + 120
         while made._listener is None and time.monotonic() < deadline:
             time.sleep(0.01)
-        with self.assertRaisesRegex(listening.NotListening, 'there is no exchange. Until then'):
+        with self.assertRaisesRegex(listener.NotListening, 'there is no exchange. Until then'):
             made.check()
         self.listener.fault = None
         made.check()
@@ -89,7 +89,7 @@ class TestListening(unittest.TestCase):
         made.start()
         with mock.patch.object(made._thread, 'join', autospec=True) as join:
             made.stop()
-        join.assert_called_once_with(listening._END)
+        join.assert_called_once_with(listener._END)
         self.assertFalse(self.listener.stopped.is_set())
         self.listener.answers.set()
         self.assertTrue(self.listener.stopped.wait(120))
@@ -106,7 +106,7 @@ class TestListening(unittest.TestCase):
         self.listener.answers.set()
         failed, told = threading.Event(), threading.Event()
         self.addCleanup(told.set)
-        self.enterContext(mock.patch.object(listening, '_FIRST_PAUSE', 0.001))
+        self.enterContext(mock.patch.object(listener, '_FIRST_PAUSE', 0.001))
 
         def make():
             if failed.is_set():
@@ -123,7 +123,7 @@ class TestListening(unittest.TestCase):
         while reason is None and time.monotonic() < deadline:
             try:
                 made.check()
-            except listening.NotListening as error:
+            except listener.NotListening as error:
                 reason = error.reason
         told.set()
         self.assertTrue(reason.startswith('ConnectionRefusedError: not there; see'), reason)

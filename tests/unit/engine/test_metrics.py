@@ -23,8 +23,8 @@ import prometheus_client
 from tests.unit.engine import engines
 from tracon_watcher.api import metrics as api_metrics
 from tracon_watcher.api import state as states
-from tracon_watcher.engine import aftermath
 from tracon_watcher.engine import metrics
+from tracon_watcher.engine import migration_tracker
 from tracon_watcher.engine.storage import errors
 
 TOP = pathlib.Path(__file__).parents[3]
@@ -65,13 +65,13 @@ class TestMetrics(engines.EngineCase):
             value('tracon_move_outcomes', {'verdict': 'helped'})))
         self.assertEqual(0.0, value('tracon_engine_published_listeners'))
         self.source.broken = True
-        with self.assertLogs('tracon_watcher.engine.activity'):
+        with self.assertLogs('tracon_watcher.engine.periodic_task'):
             self.engine.activities['collect'].once()
         self.assertEqual(0.0, value('tracon_engine_activity_working', {'activity': 'collect'}))
 
     def aftermath(self):
         """Return what knows of some moves."""
-        found = aftermath.Aftermath(self.storage, lambda: None, self.lead)
+        found = migration_tracker.MigrationTracker(self.storage, lambda: None, self.lead)
         for name, value in (
                 ('standing', {'suspended': {'live migration off fast': 5.0}}),
                 ('counts', ({'recommended': 1, 'failed': 0}, {'helped': 2}))):
@@ -83,7 +83,7 @@ class TestMetrics(engines.EngineCase):
             self.storage.kinds, 'suspended', autospec=True,
             side_effect=errors.StorageUnavailable('sqlite://', 'away', 'wait'))
         registry = prometheus_client.CollectorRegistry()
-        registry.register(metrics.EngineCollector(self.engine, aftermath.Aftermath(
+        registry.register(metrics.EngineCollector(self.engine, migration_tracker.MigrationTracker(
             self.storage, lambda: None, self.lead), dict))
         with away:
             self.assertEqual(0.0, registry.get_sample_value('tracon_engine_leading'))

@@ -12,8 +12,8 @@
 
 import unittest
 
-from tracon_watcher.engine import notifications
-from tracon_watcher.engine import residency
+from tracon_watcher.engine import inventory_cache
+from tracon_watcher.engine import listener
 from tracon_watcher.inventory import cloud
 
 
@@ -22,9 +22,9 @@ class EndpointTest(unittest.TestCase):
     def setUp(self):
         super().setUp()
         self.reported = []
-        self.residency = residency.Residency()
+        self.residency = inventory_cache.InventoryCache()
         self.residency.replace(cloud.Inventory({}, {}, (), {}, 0.0))
-        self.endpoint = notifications.Endpoint(
+        self.endpoint = listener.Endpoint(
             self.residency, lambda event, error: self.reported.append((event, str(error))))
 
     def tell(self, event, payload):

@@ -19,16 +19,16 @@ import numpy as np
 
 from tests import synthetic
 from tests.unit.engine import counting
-from tracon_watcher.contention import calibration_document
-from tracon_watcher.contention import demands
+from tracon_watcher.contention import calibration
 from tracon_watcher.contention import own_limits as columns
+from tracon_watcher.contention import profile_tracker
 from tracon_watcher.engine import collector
 from tracon_watcher.engine import own_limits
 from tracon_watcher.engine import state
 from tracon_watcher.inventory import cloud
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import plan
-from tracon_watcher.placement import planning
+from tracon_watcher.placement import planner
 
 POLLING = 60.0
 QUOTA = {'quota:cpu_quota': '30000', 'quota:cpu_period': '100000'}
@@ -117,8 +117,8 @@ class CollectedTestCase(unittest.TestCase):
     def setUp(self):
         super().setUp()
         self.source = counting.Source(POLLING)
-        self.collector = collector.Collector(self.source, demands.Demands(
-            calibration_document.packaged(), 1800.0), POLLING, 1800.0)
+        self.collector = collector.Collector(self.source, profile_tracker.ProfileTracker(
+            calibration.packaged(), 1800.0), POLLING, 1800.0)
 
     def profiles(self, polls, known):
         self.source.run(polls)
@@ -340,15 +340,15 @@ class Cloud:
                                 for one in self.servers))
             self.source.missing = 'tracon.cpu.throttled'
         self.source.run(20)
-        learnt = demands.Demands(calibration_document.packaged(), 1800.0)
+        learnt = profile_tracker.ProfileTracker(calibration.packaged(), 1800.0)
         found = collector.Collector(self.source, learnt, POLLING, 1800.0).collect(
             known, self.source.now)
         cluster = state.build(known, found.demand, state.Defaults(synthetic.HOST_TYPE), 1,
                               self.source.now, lambda kind, text: None)
         if free:
             cluster = dataclasses.replace(cluster, own_wait=np.zeros(len(cluster.uuids)))
-        return planning.plan_moves(assessment.Assessor(cluster),
-                                   parameters=plan.Parameters(noise=0.1), now=self.source.now)
+        return planner.plan_moves(assessment.Assessor(cluster),
+                                  parameters=plan.Parameters(noise=0.1), now=self.source.now)
 
 
 class AuditTestCase(unittest.TestCase):

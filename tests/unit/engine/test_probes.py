@@ -21,7 +21,7 @@ from tracon_watcher.engine import probes
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.telemetry import meters
-from tracon_watcher.telemetry import readings
+from tracon_watcher.telemetry import samples
 
 NOW = 1e9
 NOTHING = (math.nan,) * 6
@@ -42,9 +42,9 @@ class Reader:
         """Return what there is."""
         self.asked.append((since, until, names))
         if self.fails:
-            raise readings.TelemetryUnavailable('Gnocchi is away')
+            raise samples.TelemetryUnavailable('Gnocchi is away')
         hosts = sorted({host for host, _, _ in self.samples})
-        return readings.Readings(
+        return samples.Readings(
             tuple(hosts), tuple(names),
             np.array([hosts.index(host) for host, _, _ in self.samples], dtype=np.intp),
             np.array([at for _, at, _ in self.samples]),
@@ -64,10 +64,13 @@ class ProbesTest(unittest.TestCase):
         self.reader.samples = [('a', NOW - 60, (1.1, 1.0, 1.8, 1.5, 1.0, math.nan)),
                                ('a', NOW - 400, (2.0, 1.7, 1.0, 1.0, 1.0, 1.0))]
         found = self.collect()['a']
-        self.assertEqual(probes.Felt(probes.QUIET, NOW - 60, 1.1, 1.0), found['connection'])
-        self.assertEqual(probes.Felt(probes.CONTENDED, NOW - 60, 1.8, 1.5), found['memory'])
+        self.assertEqual(probes.RelativeReading(probes.QUIET, NOW - 60, 1.1, 1.0),
+                         found['connection'])
+        self.assertEqual(probes.RelativeReading(probes.CONTENDED, NOW - 60, 1.8, 1.5),
+                         found['memory'])
         # One reading after a gap is no state.
-        self.assertEqual(probes.Felt(probes.UNKNOWN, NOW - 60, 1.0, None), found['storage'])
+        self.assertEqual(probes.RelativeReading(probes.UNKNOWN, NOW - 60, 1.0, None),
+                         found['storage'])
         self.assertEqual([one.name for one in meters.PROBE_METERS], self.reader.asked[0][2])
 
     def test_phases_have_times_of_their_own(self):
@@ -140,7 +143,7 @@ class ProbesTest(unittest.TestCase):
 
 def felt(state=probes.CONTENDED, ratio=1.8, low=1.6):
     """Return what a sensor felt in one phase."""
-    return probes.Felt(state, NOW, ratio, low)
+    return probes.RelativeReading(state, NOW, ratio, low)
 
 
 class ContentionTest(unittest.TestCase):

@@ -13,7 +13,7 @@
 import dataclasses
 import unittest
 
-from tracon_watcher.engine import residency
+from tracon_watcher.engine import inventory_cache
 from tracon_watcher.inventory import cloud
 
 
@@ -36,7 +36,8 @@ class ResidencyTest(unittest.TestCase):
     def setUp(self):
         super().setUp()
         self.moved = []
-        self.residency = residency.Residency(lambda vm, host: self.moved.append((vm, host)))
+        self.residency = inventory_cache.InventoryCache(lambda vm,
+                                                        host: self.moved.append((vm, host)))
 
     def host(self, uuid='a'):
         found = self.residency.current().servers.get(uuid)
@@ -144,7 +145,7 @@ class ResidencyTest(unittest.TestCase):
         def moved(vm, _host):
             told.append(vm)
             found.tell('instance.create.end', payload(f'new-{vm}'), 205)
-        told, found = [], residency.Residency(moved)
+        told, found = [], inventory_cache.InventoryCache(moved)
         found.replace(inventory(server('a'), server('b')))
         found.replace(inventory(server('a', 'h2'), server('b', 'h3'), began_at=200.0))
         self.assertEqual(['a', 'b'], told)

@@ -18,13 +18,13 @@ import unittest
 import numpy as np
 
 from tests.unit.engine import counting
-from tracon_watcher.contention import calibration_document
-from tracon_watcher.contention import demands
+from tracon_watcher.contention import calibration
+from tracon_watcher.contention import profile_tracker
 from tracon_watcher.engine import collector
-from tracon_watcher.engine import silence
+from tracon_watcher.engine import telemetry_health
 from tracon_watcher.inventory import cloud
 from tracon_watcher.telemetry import meters
-from tracon_watcher.telemetry import readings
+from tracon_watcher.telemetry import samples
 
 POLLING, PATIENCE = 60.0, 900.0
 
@@ -36,7 +36,8 @@ class SilenceTest(unittest.TestCase):
         self.source = counting.Source(POLLING)
         self.resolution, self.ahead = self.source.resolution, self.source.ahead
         self.collector = collector.Collector(
-            self, demands.Demands(calibration_document.packaged()), POLLING, 1800.0, PATIENCE)
+            self, profile_tracker.ProfileTracker(calibration.packaged()), POLLING, 1800.0,
+            PATIENCE)
         self.states = {}
         self.asked = 'Gnocchi was asked for tracon.clock'
         self.hypervisors = {name: cloud.Hypervisor(name, True, True, cores=8)
@@ -119,7 +120,7 @@ class SilenceTest(unittest.TestCase):
         ((_kind, text),) = said[-1].reports
         self.assertRegex(text, '^host h2: nothing new of its VMs for more than 900 s')
         self.source.vm('c', guest=0.5)
-        self.assertEqual(silence.Silence(), self.after(2)[-1])
+        self.assertEqual(telemetry_health.TelemetryGaps(), self.after(2)[-1])
 
     def test_a_vm_that_is_silent_beside_others_of_its_host_is_reported(self):
         self.source.vm('a', guest=0.5)
@@ -131,19 +132,19 @@ class SilenceTest(unittest.TestCase):
 
     def test_late_samples_are_no_silence_however_short_the_patience(self):
         self.collector = collector.Collector(
-            self, demands.Demands(calibration_document.packaged()), POLLING, 1800.0, 30.0)
-        self.assertEqual({silence.Silence()}, set(self.after(8)))
+            self, profile_tracker.ProfileTracker(calibration.packaged()), POLLING, 1800.0, 30.0)
+        self.assertEqual({telemetry_health.TelemetryGaps()}, set(self.after(8)))
         self.assertIn('for more than 420 s', self.after(1)[-1].everywhere)
 
     def test_where_nothing_has_to_come_nothing_is_missed(self):
         self.states = {'a': 'stopped', 'b': 'building', 'c': 'active'}
         # A host that does not run, or is not judged, is not waited for.
         self.hypervisors['h2'] = cloud.Hypervisor('h2', True, False, cores=8)
-        self.assertEqual({silence.Silence()}, set(self.after(30)))
+        self.assertEqual({telemetry_health.TelemetryGaps()}, set(self.after(30)))
         self.hosts['d'], self.hosts['e'] = 'h1', 'h3'
         self.hypervisors['h3'] = cloud.Hypervisor('h3', True, True)
         self.source.vm('d', guest=0.5)
-        self.assertEqual({silence.Silence()}, set(self.after(30)))
+        self.assertEqual({telemetry_health.TelemetryGaps()}, set(self.after(30)))
 
     def test_a_vm_that_is_new_is_waited_for(self):
         self.states = dict.fromkeys('abc', 'stopped')
@@ -160,7 +161,7 @@ class SilenceTest(unittest.TestCase):
 
         def back(since, until, names):
             found = read(since, until, names)
-            return readings.Readings(found.resources, found.meters, found.row, found.at - 7200.0,
-                                     found.values)
+            return samples.Readings(found.resources, found.meters, found.row, found.at - 7200.0,
+                                    found.values)
         self.source.read = back
         self.assertEqual({None}, {one.everywhere for one in self.after(30)})

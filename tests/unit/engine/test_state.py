@@ -19,7 +19,7 @@ import numpy as np
 from tracon_watcher.engine import state
 from tracon_watcher.inventory import cloud
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 
 
 def server(uuid, host='h1', vm_state='active', image='image', volumes=(), specs=None):
@@ -166,7 +166,7 @@ class StateTest(unittest.TestCase):
         found = self.build(server('a'), server('b', 'h2'), server('c', 'h2'),
                            demand=self.demand(a=1.0, b=9.0, c=9.0))
         self.assertEqual((('h1',), ('a',)), (found.hosts, found.uuids))
-        self.assertEqual([1.0] * 4, found.history[newcomer.ALL].mean.tolist())
+        self.assertEqual([1.0] * 4, found.history[newcomer_profiles.ALL].mean.tolist())
         self.hypervisors['h2'] = cloud.Hypervisor('h2', True, True, reachable=False, type='ironic')
         self.assertEqual(('h1',), self.build(server('a')).hosts)
 

@@ -20,7 +20,7 @@ from unittest import mock
 from oslo_config import cfg
 
 from tests.unit import brokers
-from tracon_watcher.messaging import link
+from tracon_watcher.messaging import engine_client
 from tracon_watcher.messaging import protocol
 from tracon_watcher.messaging import publisher
 from tracon_watcher.messaging import subscriber
@@ -90,7 +90,7 @@ class MessagingCase(unittest.TestCase):
     @staticmethod
     def waiting(seconds):
         """Return a patch under which those who begin wait for answers for so long."""
-        return mock.patch.object(link.Link.__init__, '__defaults__', (seconds,))
+        return mock.patch.object(engine_client.EngineClient.__init__, '__defaults__', (seconds,))
 
     @staticmethod
     def ask(listener, timeout=None):

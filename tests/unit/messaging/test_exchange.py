@@ -27,8 +27,8 @@ from tests.unit.placement import snapshots
 from tests.unit.placement import test_delta
 from tracon_watcher.engine.storage import errors as storage_errors
 from tracon_watcher import errors
-from tracon_watcher.messaging import link
-from tracon_watcher.messaging import parcel
+from tracon_watcher.messaging import chunked_payload
+from tracon_watcher.messaging import engine_client
 from tracon_watcher.messaging import protocol
 from tracon_watcher.messaging import subscriber
 from tracon_watcher.placement import delta
@@ -117,7 +117,7 @@ class FollowTest(base.MessagingCase):
     def test_a_fetch_is_finished_while_newer_ones_are_published(self):
         engine = self.engine()
         engine.publish(large((1, 1), 1))
-        found = link.Link(self.connect())
+        found = engine_client.EngineClient(self.connect())
         head = found.head('it', None)
         engine.publish(state((1, 2)))
         found.head('it', None)
@@ -143,7 +143,7 @@ class FollowTest(base.MessagingCase):
 
     def test_nothing_but_the_interface_can_be_called(self):
         engine = self.engine()
-        client = link.Link(self.connect())
+        client = engine_client.EngineClient(self.connect())
         self.assertEqual(0, engine.statistics()['listeners'])
         with self.assertLogs('oslo_messaging', logging.ERROR):
             for method in ('listeners', 'counts', '__init__', '_count'):
@@ -276,7 +276,8 @@ class DamageTest(base.MessagingCase):
         # It is asked again by the test.
         self.enterContext(mock.patch('tracon_watcher.messaging.subscriber._SHORTEST_PAUSE', NEVER))
         self.enterContext(mock.patch('tracon_watcher.messaging.subscriber._LONGEST_PAUSE', NEVER))
-        with mock.patch.object(parcel.Parcel, 'chunk', lambda _self, _index: 'AAAA'):
+        with mock.patch.object(chunked_payload.ChunkedPayload, 'chunk', lambda _self,
+                               _index: 'AAAA'):
             self.announce(lambda content: content.update(deltas=None))
             self.wait_for(lambda: len(self.subscriber.reports) == 2)
         for what, said in zip(('a delta', 'the snapshot'), self.subscriber.reports):
@@ -454,7 +455,7 @@ class LossTest(base.MessagingCase):
         self.enterContext(mock.patch.object(subscriber, 'time', clock))
         session._look_at = math.inf
         session._link = mock.Mock()
-        session._link.tell = mock.Mock(side_effect=link.EngineBusy('lost'))
+        session._link.tell = mock.Mock(side_effect=engine_client.EngineBusy('lost'))
         for least in (0.8, 1.6, 3.2, 6.4):
             session._owner.outbox.put(protocol.RECORD_DECISIONS, {})
             pause = session._round()
@@ -469,21 +470,22 @@ class LossTest(base.MessagingCase):
             clock.now += 0.1 * pause + 1e-6
 
     def test_what_may_succeed_later_is_told_from_what_cannot(self):
-        client = link.Link(self.connect())
-        for name, kind in (('StorageUnavailable', link.EngineBusy),
-                           ('NoLongerLeader', link.EngineBusy),
-                           ('InvalidDocument', link.EngineRefused),
-                           ('StorageFailed', link.EngineRefused),
-                           ('KeyError', link.EngineRefused), (None, link.EngineRefused)):
+        client = engine_client.EngineClient(self.connect())
+        for name, kind in (('StorageUnavailable', engine_client.EngineBusy),
+                           ('NoLongerLeader', engine_client.EngineBusy),
+                           ('InvalidDocument', engine_client.EngineRefused),
+                           ('StorageFailed', engine_client.EngineRefused),
+                           ('KeyError', engine_client.EngineRefused),
+                           (None, engine_client.EngineRefused)):
             answer = mock.Mock(side_effect=oslo_messaging.RemoteError(name, 'why'))
             with self.assertRaisesRegex(kind, 'why'):
                 client._send(answer, 'settled')
 
     def test_documents_that_are_none_are_refused(self):
         self.engine()
-        client = link.Link(self.connect(), 120.0)
+        client = engine_client.EngineClient(self.connect(), 120.0)
         for documents in ('x', [1]):
-            with self.assertRaisesRegex(link.EngineRefused, 'list of objects'):
+            with self.assertRaisesRegex(engine_client.EngineRefused, 'list of objects'):
                 client._call(None, protocol.SETTLED, documents=documents)
 
     def test_a_url_that_is_none_is_not_shown(self):

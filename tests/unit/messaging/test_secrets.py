@@ -19,7 +19,7 @@ import unittest
 from oslo_config import cfg
 
 from tracon_watcher import errors
-from tracon_watcher.messaging import link
+from tracon_watcher.messaging import engine_client
 from tracon_watcher.messaging import protocol
 
 PASSWORD = 'pa55-of-the-broker'
@@ -50,8 +50,8 @@ class TestSecrets(unittest.TestCase):
             url = f'rabbit://tracon:{PASSWORD}@127.0.0.1:{port}/'
             transport = protocol.connector(cfg.CONF, url)()
             self.addCleanup(transport.cleanup)
-            with self.assertRaises(link.EngineUnavailable) as caught:
-                link.Link(transport, 2.0).hello('tests')
+            with self.assertRaises(engine_client.EngineUnavailable) as caught:
+                engine_client.EngineClient(transport, 2.0).hello('tests')
         self.assertNotIn(PASSWORD, str(caught.exception))
         # It was tried, and told of.
         self.assertTrue(any(str(port) in text for text in self.records), self.records)

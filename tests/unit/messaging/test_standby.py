@@ -15,7 +15,7 @@
 from tests.unit.messaging import base
 from tests.unit.placement import snapshots
 from tests.unit.placement import test_delta
-from tracon_watcher.messaging import standby
+from tracon_watcher.messaging import subscriber
 
 VM = test_delta.VM
 state = test_delta.state
@@ -24,7 +24,7 @@ state = test_delta.state
 class TestStandby(base.MessagingCase):
 
     def second(self):
-        made = standby.Standby(self.connect, 'second')
+        made = subscriber.Standby(self.connect, 'second')
         made.start()
         self.addCleanup(made._subscriber.stop)
         return made

@@ -24,16 +24,16 @@ import numpy as np
 from oslo_config import cfg
 import testtools
 
-from nova_filters import judge
-from nova_filters import options
+from nova_filters import policy
+from nova_filters import request_assessor
 from tests import synthetic
 from tests.unit import brokers
-from tracon_watcher.messaging import link
+from tracon_watcher.messaging import engine_client
 from tracon_watcher.messaging import protocol
 from tracon_watcher.messaging import publisher
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import snapshot
 
 BUSY = np.array([400.0, 100.0, 0.8, 0.1])
@@ -88,7 +88,8 @@ class JudgeCase(testtools.TestCase):
 
     def patience(self, seconds):
         """Have the engine waited for so long by whatever is made from now on."""
-        self.useFixture(fixtures.MockPatchObject(link.Link.__init__, '__defaults__', (seconds,)))
+        self.useFixture(fixtures.MockPatchObject(engine_client.EngineClient.__init__,
+                                                 '__defaults__', (seconds,)))
 
     def write(self, hosts, expected=BUSY, age=0.0, more=(), **taught):
         """Write a snapshot: by host name, the residents' limits on the slowdown by uuid.
@@ -100,7 +101,7 @@ class JudgeCase(testtools.TestCase):
         """
         self.version += 1
         history = {} if expected is None else {
-            newcomer.ALL: newcomer.Profile(expected, np.zeros(4), 3, 'all VMs')}
+            newcomer_profiles.ALL: newcomer_profiles.Profile(expected, np.zeros(4), 3, 'all VMs')}
         state = cluster.build([*(cluster.Host(
             name, tuple(cluster.Resident(
                 one, BUSY, limits.NONE if limit is None else limits.Limits(limit))
@@ -134,8 +135,9 @@ class JudgeCase(testtools.TestCase):
         values = {'snapshot_refresh_seconds': 0.05, 'initial_wait_seconds': 120.0,
                   'mode': 'enforce', 'pending_directory': os.path.join(self.directory, 'p'),
                   **changes}
-        found = judge.Judge(options.Options(self.snapshot_file, self.source, **values), LOG,
-                            connect=self.connect)
+        found = request_assessor.RequestAssessor(policy.Options(self.snapshot_file, self.source,
+                                                                **values), LOG,
+                                                 connect=self.connect)
         self.addCleanup(found.close)
         return found
 

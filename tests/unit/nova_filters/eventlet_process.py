@@ -32,12 +32,12 @@ import time  # noqa: E402
 import traceback  # noqa: E402
 from unittest import mock  # noqa: E402
 
-from nova_filters import background  # noqa: E402
-from nova_filters import decisions  # noqa: E402
-from nova_filters import faults  # noqa: E402
-from nova_filters import judge as judges  # noqa: E402
-from nova_filters import options  # noqa: E402
-from nova_filters import recall  # noqa: E402
+from nova_filters import decision_record  # noqa: E402
+from nova_filters import log_once  # noqa: E402
+from nova_filters import periodic_worker  # noqa: E402
+from nova_filters import policy  # noqa: E402
+from nova_filters import reassessment  # noqa: E402
+from nova_filters import request_assessor  # noqa: E402
 from nova_filters import snapshot_client  # noqa: E402
 from tests.unit.nova_filters import base  # noqa: E402
 from tests.unit.placement import test_delta  # noqa: E402
@@ -63,14 +63,14 @@ class _Noted:
 
 
 def contend():
-    remembered = recall.Recall()
+    remembered = reassessment.AssessmentCache()
     at_the_lock = []
 
     def ready(prepared):
         remembered.prepare(prepared.assessor, limits.NONE, time.time())
 
     client = snapshot_client.SnapshotClient(
-        snapshot_client.Wishes(), faults.FaultLog(log), log, ready)
+        snapshot_client.AssessmentOptions(), log_once.FaultLog(log), log, ready)
     taken = threading.Thread(target=client.take, args=(test_delta.state(), 'it'), daemon=True)
     # As if the system had stopped the request's thread while it holds the lock.
     lock = remembered._lock
@@ -82,7 +82,7 @@ def contend():
             time.sleep(0.01)
     taken.join(60.0)
     print('prepared' if client.current is not None else 'hung',
-          'green' if background.patched() else 'native', flush=True)
+          'green' if periodic_worker.patched() else 'native', flush=True)
 
 
 def locks():
@@ -92,7 +92,7 @@ def locks():
     objects.register_all()
     ident = patcher.original('_thread').get_ident
     requests, natively, taken = ident(), [], []
-    acquire, execute = semaphore.Semaphore.acquire, background.natively
+    acquire, execute = semaphore.Semaphore.acquire, periodic_worker.natively
 
     def watched(self, *arguments, **more):
         if ident() != requests:
@@ -106,21 +106,21 @@ def locks():
 
     with tempfile.TemporaryDirectory() as folder, mock.patch.object(
             semaphore.Semaphore, 'acquire', watched), mock.patch.object(
-                background, 'natively', counted):
+                periodic_worker, 'natively', counted):
         path = os.path.join(folder, 'snapshot.jsonl')
         content = test_delta.state()
         snapshot.write(path, content.cluster)
-        judge = judges.Judge(options.Options(
+        judge = request_assessor.RequestAssessor(policy.Options(
             path, mode='weigh', initial_wait_seconds=60.0, pending_directory=folder,
             maximum_age_seconds=1e12), log)
         told = []
-        judge._decisions = decisions.Decisions(
+        judge._decisions = decision_record.DecisionQueue(
             lambda method, document: told.append(document), judge.faults)
         for _again in range(2):
             states, spec = [base.host_state(name) for name in content.cluster.hosts], \
                 base.request_spec()
             judge.weights(judge.passing(states, spec), spec)
-            judge.reconfigure(options.Options(path, mode='weigh', confidence=0.9))
+            judge.reconfigure(policy.Options(path, mode='weigh', confidence=0.9))
             judge._work()
         judge.close()
     assert told

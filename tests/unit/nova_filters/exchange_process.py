@@ -22,11 +22,10 @@ import time
 
 import numpy as np
 
-from nova_filters import exchange
-from nova_filters import faults
-from nova_filters import pending
+from nova_filters import assumed_placements
+from nova_filters import log_once
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 
 
 class _Lines(logging.Handler):
@@ -42,12 +41,14 @@ def main(directory, expiry):
     lines = _Lines()
     log = logging.getLogger('exchange')
     log.addHandler(lines)
-    worker = exchange.Exchange(directory, float(expiry), faults.FaultLog(log))
+    worker = assumed_placements.PlacementExchange(directory, float(expiry), log_once.FaultLog(log))
     for line in sys.stdin:
         command, *uuids = line.split()
         if command == 'publish':
-            worker.publish([pending.Placement(uuid, 'host', 'node', newcomer.own(np.ones(4)),
-                                              limits.NONE, time.time()) for uuid in uuids], [])
+            worker.publish([assumed_placements.Placement(uuid, 'host', 'node',
+                                                         newcomer_profiles.own(np.ones(4)),
+                                                         limits.NONE,
+                                                         time.time()) for uuid in uuids], [])
             print(flush=True)
         elif command == 'collect':
             print(*(one.uuid for one in worker.collect()[0]), flush=True)

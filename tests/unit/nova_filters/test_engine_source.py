@@ -15,9 +15,9 @@
 import time
 from unittest import mock
 
-from nova_filters import options
+from nova_filters import policy
 from tests.unit.nova_filters import base
-from tests.unit.nova_filters import test_judge
+from tests.unit.nova_filters import test_request_assessor
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
@@ -25,15 +25,15 @@ from tracon_watcher.placement import limits
 from tracon_watcher.placement import queues
 
 
-class InFlightByEngineTest(test_judge.InFlightTest):
+class InFlightByEngineTest(test_request_assessor.InFlightTest):
     source = 'engine'
 
 
-class ExpectedByEngineTest(test_judge.ExpectedTest):
+class ExpectedByEngineTest(test_request_assessor.ExpectedTest):
     source = 'engine'
 
 
-class ResidencyByEngineTest(test_judge.ResidencyTest):
+class ResidencyByEngineTest(test_request_assessor.ResidencyTest):
     source = 'engine'
 
 
@@ -59,7 +59,7 @@ class LossTest(base.JudgeCase):
         session.wanted.set()
         self.wait_for(lambda: 'stays in use until its data is stale' in self.log.output)
         self.assertEqual(['b'], self.passing(judge))
-        judge.reconfigure(options.Options(
+        judge.reconfigure(policy.Options(
             self.snapshot_file, 'engine', mode='enforce', maximum_age_seconds=0.001))
         self.wait_for(lambda: self.passing(judge) == ['a', 'b'])
         self.assertIn('tracon-engine: snapshot 1 is stale', self.log.output)
@@ -93,7 +93,7 @@ class DriftedTest(base.JudgeCase):
         self.write({}, more=[
             cluster.Host('a', (waits,), 'old', 'pool', time.time(), 1),
             cluster.Host('b', (), 'new', 'pool', time.time(), 1)],
-            learnt={'old': queues.Learnt(vm_hours=100.0, coverage=coverage)},
+            learnt={'old': queues.LearnedParameters(vm_hours=100.0, coverage=coverage)},
             pools={'pool': queues.Pool(0.005, 1.0)})
         judge = self.judge(on_all_refused='refuse')
         states = [base.host_state(name) for name in 'ab']
@@ -103,13 +103,13 @@ class DriftedTest(base.JudgeCase):
     def test_nothing_is_said_of_them_nor_of_others_on_their_account(self):
         judged, passing = self.judged(0.8)
         self.assertEqual([], passing)
-        self.assertGreater(judged.assessment.elsewhere[1], 0.0)
+        self.assertGreater(judged.assessment.remote[1], 0.0)
         judged, passing = self.judged(0.3)
         self.assertEqual(['a', 'b'], passing)
         self.assertEqual([assessment.Status.DRIFTED, assessment.Status.KNOWN],
                          judged.assessment.status.tolist())
         # Such a host ranks as the others do, to which its pool does no harm.
-        self.assertEqual(0.0, judged.assessment.elsewhere[1])
+        self.assertEqual(0.0, judged.assessment.remote[1])
         self.assertEqual(1, len(set(judged.weights())))
 
 
@@ -122,7 +122,7 @@ class ReconfiguredTest(base.JudgeCase):
         self.current = self.judge()
 
     def change(self, **changes):
-        self.current.reconfigure(options.Options(self.snapshot_file, **changes))
+        self.current.reconfigure(policy.Options(self.snapshot_file, **changes))
 
     def passing(self, spec=None):
         return [state.host for state in self.current.passing(

@@ -49,7 +49,7 @@ class EventletTest(unittest.TestCase):
         for start in ('import eventlet; eventlet.monkey_patch()', 'import eventlet', ''):
             with self.subTest(start=start):
                 self.assertEqual(['True', 'False', 'True'], run('-c', (
-                    f'{start}\nfrom nova_filters import background\n'
-                    'lock = background.native_lock()\n'
+                    f'{start}\nfrom nova_filters import periodic_worker\n'
+                    'lock = periodic_worker.native_lock()\n'
                     'print(lock.acquire(False), lock.acquire(False))\n'
                     'lock.release()\nprint(lock.acquire(False))')))

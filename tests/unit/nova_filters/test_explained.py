@@ -13,12 +13,11 @@
 """What the scheduler records of a decision can be explained, and judged again as it was."""
 
 from tests.unit.nova_filters import base
-from tests.unit.nova_filters import test_decisions
+from tests.unit.nova_filters import test_decision_record
 from tracon_watcher.placement import explanation
-from tracon_watcher.placement import wording
 
 
-class Explained(test_decisions.DecisionCase):
+class Explained(test_decision_record.DecisionCase):
 
     def explained(self, spec, *names, **instances):
         judge = self.judge()
@@ -34,12 +33,12 @@ class Explained(test_decisions.DecisionCase):
         hosts = self.explained(base.request_spec(), 'a', 'b', 'c', 'elsewhere')
         self.assertEqual(['vm-a'], hosts['a']['would_pass']['without'])
         self.assertTrue(hosts['a']['would_pass']['judged_again'])
-        self.assertIn('refused: the slowdown of vm-a', wording.why(hosts['a']))
-        self.assertIn('expected: ', wording.why(hosts['a']))
+        self.assertIn('refused: the slowdown of vm-a', explanation.why(hosts['a']))
+        self.assertIn('expected: ', explanation.why(hosts['a']))
         self.assertTrue(hosts['b']['chosen'])
         self.assertIn(hosts['c']['most']['vm'], ('vm-c', 'vm-d'))
-        self.assertIn('more than on the chosen host', wording.why(hosts['c']))
-        self.assertIn('no telemetry', wording.why(hosts['elsewhere']))
+        self.assertIn('more than on the chosen host', explanation.why(hosts['c']))
+        self.assertIn('no telemetry', explanation.why(hosts['elsewhere']))
 
     def test_one_that_boots_from_a_volume(self):
         self.write({'a': {'vm-a': None}, 'b': {}})

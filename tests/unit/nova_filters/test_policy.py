@@ -17,9 +17,9 @@ import logging
 from nova import objects
 import testtools
 
-from nova_filters import faults
-from nova_filters import hosts
+from nova_filters import log_once
 from nova_filters import policy
+from nova_filters import request
 from tests.unit.nova_filters import base
 from tracon_watcher.placement import limits
 
@@ -29,13 +29,17 @@ class PolicyTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         objects.register_all()
-        self.faults = faults.FaultLog(logging.getLogger('test'))
+        self.faults = log_once.FaultLog(logging.getLogger('test'))
+
+    @staticmethod
+    def aggregates(*metadata):
+        return [objects.Aggregate(name=f'a{place}', metadata=one)
+                for place, one in enumerate(metadata)]
 
     def of(self, *metadata, default=policy.Mode.ADVISE):
-        aggregates = [objects.Aggregate(name=f'a{place}', metadata=one)
-                      for place, one in enumerate(metadata)]
-        states = [base.host_state('in', aggregates=aggregates), base.host_state('out')]
-        return policy.of_hosts(hosts.Hosts(states), default, self.faults)
+        states = [base.host_state('in', aggregates=self.aggregates(*metadata)),
+                  base.host_state('out')]
+        return policy.of_hosts(request.HostStates(states), default, self.faults)
 
     def modes(self, *modes, default=policy.Mode.ADVISE):
         return self.of(*({policy.MODE_KEY: mode} for mode in modes),
@@ -60,6 +64,28 @@ class PolicyTest(testtools.TestCase):
                 self.assertEqual(limits.NONE, policy.of_flavor(spec, self.faults))
         self.assertEqual(1, len(logs.output))
         self.assertIn('flavor m1: Nova gives no extra specs', logs.output[0])
+
+    def test_aggregates_that_state_the_mode(self):
+        for stated, mode, expected in (
+                (('enforce', 'weigh', ' Enforce'), policy.Mode.ENFORCE, ['a0', 'a2']),
+                (('enforce', 'off'), policy.Mode.OFF, ['a1']),
+                (('banana',), policy.Mode.ADVISE, []), ((), policy.Mode.ADVISE, [])):
+            aggregates = self.aggregates(*({policy.MODE_KEY: one} for one in stated), {})
+            self.assertEqual(expected, policy.mode_aggregates(aggregates, mode), stated)
+
+    def test_aggregates_that_state_the_limit(self):
+        aggregates = self.aggregates(
+            {limits.MAX_SLOWDOWN: '3'}, {limits.MAX_SLOWDOWN: '2', limits.MIN_IOPS_RATIO: '0.5'},
+            {limits.MAX_SLOWDOWN: '2.0'}, {limits.MAX_SLOWDOWN: 'banana'}, {})
+        for of, flavor, response, expected in (
+                (aggregates, limits.NONE, 'slowdown', ['a1', 'a2']),
+                (aggregates, limits.NONE, 'iops_ratio', ['a1']),
+                (aggregates, limits.Limits(2.0), 'slowdown', []),
+                (aggregates, limits.Limits(2.0), 'iops_ratio', ['a1']),
+                (aggregates[:1], limits.NONE, 'iops_ratio', []),
+                ([], limits.NONE, 'slowdown', [])):
+            self.assertEqual(expected, policy.limit_aggregates(of, response, flavor),
+                             (flavor, response))
 
     def test_the_strictest_limit(self):
         found = self.of({limits.MAX_SLOWDOWN: '3'}, {limits.MAX_SLOWDOWN: '2'},

@@ -19,8 +19,7 @@ from unittest import mock
 import fixtures
 import testtools
 
-from nova_filters import faults
-from nova_filters import file_source
+from nova_filters import log_once
 from nova_filters import snapshot_client
 from tests.unit.nova_filters import base
 from tests.unit.placement import test_delta
@@ -33,9 +32,10 @@ class FileTest(base.JudgeCase):
     def setUp(self):
         super().setUp()
         self.client = snapshot_client.SnapshotClient(
-            snapshot_client.Wishes(), faults.FaultLog(logging.getLogger('nova_filters')),
+            snapshot_client.AssessmentOptions(),
+            log_once.FaultLog(logging.getLogger('nova_filters')),
             base.LOG)
-        self.files = file_source.FileSource(self.snapshot_file, self.client)
+        self.files = snapshot_client.FileSource(self.snapshot_file, self.client)
 
     def lines(self):
         return [line for line in self.log.output.splitlines() if 'read from' not in line]
@@ -95,7 +95,7 @@ class WaitTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.client = snapshot_client.SnapshotClient(
-            snapshot_client.Wishes(), faults.FaultLog(base.LOG), base.LOG)
+            snapshot_client.AssessmentOptions(), log_once.FaultLog(base.LOG), base.LOG)
         self.waited = []
         self.now = 100.0
         self.useFixture(fixtures.MockPatchObject(
@@ -126,7 +126,8 @@ class PreparedTest(base.JudgeCase):
 
     def client(self, **options):
         return snapshot_client.SnapshotClient(
-            snapshot_client.Wishes(), faults.FaultLog(logging.getLogger('nova_filters')),
+            snapshot_client.AssessmentOptions(),
+            log_once.FaultLog(logging.getLogger('nova_filters')),
             base.LOG, **options)
 
     def test_other_wishes_are_met_by_the_same_snapshot(self):
@@ -135,7 +136,7 @@ class PreparedTest(base.JudgeCase):
         first = client.current
         client.renew()
         self.assertIs(first, client.current)
-        client.wish(snapshot_client.Wishes(0.9, 0.1, 77.0))
+        client.wish(snapshot_client.AssessmentOptions(0.9, 0.1, 77.0))
         self.assertIs(first, client.current)
         client.renew()
         settings = client.current.assessor.settings

@@ -17,9 +17,9 @@ from unittest import mock
 import nova.conf
 from oslo_config import cfg
 
-from nova_filters import faults
 from nova_filters import interference_weigher
-from nova_filters import options
+from nova_filters import log_once
+from nova_filters import policy
 from nova_filters import worker
 from tests.unit import folder
 
@@ -49,7 +49,7 @@ class InvalidOptions(folder.FolderCase):
             weigher = interference_weigher.InterferenceWeigher()
             hosts = [mock.Mock(spec=['obj']) for _host in range(2)]
             with mock.patch.object(nova.conf, 'CONF', conf), \
-                    mock.patch.object(worker, '_faults', faults.FaultLog(worker.LOG)), \
+                    mock.patch.object(worker, '_faults', log_once.FaultLog(worker.LOG)), \
                     self.assertLogs('nova_filters', 'WARNING') as logged:
                 for _request in range(3):
                     self.assertEqual([0.0, 0.0], weigher.weigh_objects(hosts, None))
@@ -73,6 +73,6 @@ class InvalidOptions(folder.FolderCase):
 
     def test_an_empty_value_of_an_option_without_a_default_is_none(self):
         conf = self.configured(maximum_age_seconds='')
-        self.assertIsNone(options.read(conf).maximum_age_seconds)
+        self.assertIsNone(policy.read_options(conf).maximum_age_seconds)
         with self.assertRaisesRegex(ValueError, "confidence .*'': expected a finite number"):
-            options.read(self.configured(confidence=''))
+            policy.read_options(self.configured(confidence=''))

@@ -33,14 +33,13 @@ from tests.unit.api import base
 from tracon_watcher.api import server
 from tracon_watcher.osc import explain
 from tracon_watcher.osc import host
-from tracon_watcher.osc import host_type
 from tracon_watcher.osc import plugin
 from tracon_watcher.osc import vm
 
 COMMANDS = {
     'interference explain': explain.Explain,
     'interference host list': host.ListHost, 'interference host show': host.ShowHost,
-    'interference host type list': host_type.ListHostType,
+    'interference host type list': host.ListHostType,
     'interference vm list': vm.ListVM, 'interference vm show': vm.ShowVM}
 
 if plugin not in clientmanager.PLUGIN_MODULES:
@@ -80,7 +79,7 @@ class OscCase(base.ApiCase):
 
     def serve(self, application):
         """Serve an application and return its port."""
-        made = server.Server(application, '127.0.0.1', 0, threads=3, timeout=120.0)
+        made = server.HTTPServer(application, '127.0.0.1', 0, threads=3, timeout=120.0)
         made.start()
         self.addCleanup(made.stop)
         return made.port

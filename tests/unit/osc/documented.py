@@ -22,13 +22,13 @@ from tracon_watcher.engine import own_limits
 from tracon_watcher.engine import probes
 from tracon_watcher.engine import view as views
 from tracon_watcher.placement import assessment
-from tracon_watcher.placement import audit as audits
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import constraints
 from tracon_watcher.placement import explanation
 from tracon_watcher.placement import limits
+from tracon_watcher.placement import placement_constraints
+from tracon_watcher.placement import plan as audits
 from tracon_watcher.placement import plan
-from tracon_watcher.placement import planning
+from tracon_watcher.placement import planner
 from tracon_watcher.placement import queues
 
 SHOP, LAB = '5f0e6c1d6a2b4f3e8d7c9b0a1e2f3a4b', '9c8b7a6d5e4f40312233445566778899'
@@ -47,7 +47,7 @@ HOSTS = {
     'compute-4': (('legacy', LAB, (10, 10, .10, .02), 1, .05, None, None),)}
 #: Of the last one it is not known how many cores it has.
 TYPES = {'compute-4': 'old'}
-LEARNT = {'kvm-2': queues.Learnt(1.05, 6.0, 0.2, 212.0, 0.113, 0.264, 0.79)}
+LEARNT = {'kvm-2': queues.LearnedParameters(1.05, 6.0, 0.2, 212.0, 0.113, 0.264, 0.79)}
 
 
 def identity(name):
@@ -75,9 +75,9 @@ def cloud():
         np.array([np.nan if row[-1] is None else row[-1] for row in rows]), 0.08, now,
         own_limits={identity('shop-db'): (own_limits.OwnLimit('CPU quota', 30.0, '%', 0.12),)},
         felt={'compute-1': {
-            'connection': probes.Felt(probes.QUIET, now, 1.02, 1.0),
-            'memory': probes.Felt(probes.CONTENDED, now, 1.62, 1.48),
-            'storage': probes.Felt(probes.QUIET, now, 0.97, 1.0)}})
+            'connection': probes.RelativeReading(probes.QUIET, now, 1.02, 1.0),
+            'memory': probes.RelativeReading(probes.CONTENDED, now, 1.62, 1.48),
+            'storage': probes.RelativeReading(probes.QUIET, now, 0.97, 1.0)}})
 
 
 def decision(view):
@@ -93,10 +93,10 @@ def decision(view):
 
 def audit(view):
     """Return what an audit would have told of the cloud, where two VMs cannot move."""
-    rules = constraints.Constraints(
+    rules = placement_constraints.Constraints(
         immovable={identity('etl'): 'is locked'},
         closed={'compute-3': 'its compute service is disabled: new disks'},
         cooldown_until={identity('shop-web'): view.updated_at + 900})
-    return audits.to_document(
-        planning.plan_moves(view.assessor, rules, plan.Parameters(explained=20), view.updated_at),
+    return audits.audit_document(
+        planner.plan_moves(view.assessor, rules, plan.Parameters(explained=20), view.updated_at),
         AUDIT, view.updated_at)

@@ -164,10 +164,10 @@ class Hosts(osc.OscCase):
         self.assertIn('no host nowhere', self.fails('host', 'show', 'nowhere'))
 
     def test_contention(self):
-        self.feel('alpha', probes.Felt(probes.CONTENDED, self.now, 1.8, 1.5))
+        self.feel('alpha', probes.RelativeReading(probes.CONTENDED, self.now, 1.8, 1.5))
         self.assertIn('contended; no more than its own VMs explain',
                       self.told('host', 'show', 'alpha'))
-        self.feel('alpha', probes.Felt(probes.CONTENDED, self.now, 1.8, 1.5), 0.25)
+        self.feel('alpha', probes.RelativeReading(probes.CONTENDED, self.now, 1.8, 1.5), 0.25)
         told = self.told('host', 'show', 'alpha')
         self.assertIn('contended; each VM counts as 1.28 times as slow', told)
         self.assertIn('memory: 1.80 times as long as undisturbed, at least 1.50', told)
@@ -180,7 +180,7 @@ class Hosts(osc.OscCase):
 class HostTypes(osc.OscCase):
 
     def test_list(self):
-        self.view = base.cloud(self.now, learnt={'synthetic': queues.Learnt(
+        self.view = base.cloud(self.now, learnt={'synthetic': queues.LearnedParameters(
             1.4, 2.0, 0.2, 30.0, 0.125, 0.2, 0.32)})
         text = self.told('host', 'type', 'list')
         self.assertRegex(

@@ -18,7 +18,6 @@ import pathlib
 import unittest
 
 from tests.unit.osc import base as osc
-from tracon_watcher.api import authority
 from tracon_watcher.api import policies
 from tracon_watcher.osc import plugin
 
@@ -48,7 +47,7 @@ class EntryPoints(unittest.TestCase):
     def test_of_oslo_policy(self):
         self.assertEqual({'tracon': policies.list_rules},
                          self.entry_points('oslo.policy.policies'))
-        self.assertEqual({'tracon': authority.get_enforcer},
+        self.assertEqual({'tracon': policies.get_enforcer},
                          self.entry_points('oslo.policy.enforcer'))
 
     def test_every_command_says_what_it_does(self):

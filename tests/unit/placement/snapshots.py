@@ -21,12 +21,12 @@ import numpy as np
 from tests import synthetic
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
 from tracon_watcher.placement import snapshot
 
 TIMES = (0.0, 60.0, 61.5, 120.25)
-_LEARNT = (queues.UNCHECKED, queues.Learnt(1.4, 2.0, 0.15, 40.0, 0.05, 0.2, 0.8))
+_LEARNT = (queues.UNCHECKED, queues.LearnedParameters(1.4, 2.0, 0.15, 40.0, 0.05, 0.2, 0.8))
 
 
 def same(test, expected, found):
@@ -79,12 +79,13 @@ def built(draw, identity=(3, 7)):
         draw(strategies.sampled_from([None, cluster.LOCAL, 'pool', 'other pool'])),
         draw(strategies.sampled_from(TIMES)),
         draw(strategies.sampled_from([None, 2, 64]))) for name, vms in residents.items()]
-    history = {key: newcomer.Profile(np.full(4, draw(strategies.sampled_from([1.0, 2.5]))),
-                                     np.zeros(4), draw(strategies.integers(1, 2)),
-                                     key or 'all VMs',
-                                     own_wait=draw(strategies.sampled_from([0.0, 0.5])),
-                                     storage_wait=draw(strategies.sampled_from(
-                                         [math.nan, 0.5])))
+    history = {key: newcomer_profiles.Profile(np.full(4,
+                                                      draw(strategies.sampled_from([1.0, 2.5]))),
+                                              np.zeros(4), draw(strategies.integers(1, 2)),
+                                              key or 'all VMs',
+                                              own_wait=draw(strategies.sampled_from([0.0, 0.5])),
+                                              storage_wait=draw(
+                                                  strategies.sampled_from([math.nan, 0.5])))
                for key in draw(strategies.sets(strategies.sampled_from(['', 'small', 'p|f|i'])))}
     state = cluster.build(hosts, history, identity[1], draw(strategies.sampled_from(TIMES)))
     return snapshot.Snapshot(state, draw(strategies.sampled_from([60.0, 900.0])), identity[0],

@@ -25,14 +25,15 @@ from tracon_watcher import characteristics
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
-from tracon_watcher.placement import storage
+from tracon_watcher.placement import storage_backends
 
 STORAGE = (cluster.LOCAL, 'pool')
 SETTINGS = assessment.Settings(pools={'pool': queues.Pool(0.001, 8.0)})
-#: What one round of the law leaves of an exponent, which leads from the state without a newcomer
-#: to the one with it: rounds end at 1e-4 of a slowdown, whatever part of its time a VM works.
+#: What one round of the law leaves of a log response, which leads from the state without a
+#: newcomer to the one with it: rounds end at 1e-4 of a slowdown, whatever part of its time a VM
+#: works.
 ROUNDING = 0.01
 #: How far what is assessed is from what is predicted again: the round leaves up to a quarter of
 #: the rise of residents, and a twentieth of a slowdown, which is more where a VM works for a part
@@ -56,21 +57,21 @@ def told(hosts):
 def by_hand(state, profile, host, backend=None):
     """Judge one host the slow way: put the newcomer there and predict all VMs again.
 
-    Its storage is the host's own where none is given. Returns its exponents, the score, and by
-    how much the exponent of the resident hit worst rises beyond what its limit allows.
+    Its storage is the host's own where none is given. Returns its log responses, the score, and by
+    how much the log response of the resident hit worst rises beyond what its limit allows.
     """
     after = state.with_residents([(host, 'newcomer', profile, limits.NONE)],
                                  {'newcomer': backend} if backend else None)
     place = after.resident_index['newcomer']
-    before, found = judge(state), judge(after).exponents()
-    rise = np.delete(found, place, axis=1) - before.exponents()
-    with np.errstate(divide='ignore'):
-        limit = np.stack([np.log(state.max_slowdown), -np.log(state.min_iops_ratio)])
-    allowance = np.where(
-        before.breaches_by_response(), SETTINGS.least_rise,
-        queues.allowed(limit, SETTINGS.confidence, queues.SPREAD) - before.exponents())
-    excess = np.nan_to_num(rise - allowance, nan=-np.inf).max(initial=-np.inf)
-    return found[:, place], np.nansum(found[:, place]) + np.nansum(rise), excess
+    before, found = judge(state), judge(after).log_responses()
+    rise = np.delete(found, place, axis=1) - before.log_responses()
+    # What contention adds counts with its own uncertainty: test_contention has the bounds.
+    room = np.full(rise.shape, np.inf)
+    room[:, before.law.residents] = (
+        before.law.allowed(SETTINGS.confidence) - before.law.log_response)
+    allowance = np.where(before.breaches_by_response(), SETTINGS.least_rise, room)
+    overshoot = np.nan_to_num(rise - allowance, nan=-np.inf).max(initial=-np.inf)
+    return found[:, place], np.nansum(found[:, place]) + np.nansum(rise), overshoot
 
 
 class AssessmentProperties(unittest.TestCase):
@@ -78,22 +79,22 @@ class AssessmentProperties(unittest.TestCase):
     def compare(self, state, profile, verdict, backend=None):
         """Compare what is assessed with what is predicted again."""
         for host in range(len(state.hosts)):
-            own, score, excess = by_hand(state, profile, host, backend)
-            np.testing.assert_allclose(verdict.exponent[0, host], own[0], atol=CLOSE)
+            own, score, overshoot = by_hand(state, profile, host, backend)
+            np.testing.assert_allclose(verdict.log_response[0, host], own[0], atol=CLOSE)
             does_io = profile.mean[:2].sum() >= characteristics.MINIMUM_IOPS
-            self.assertEqual(does_io, not np.isnan(verdict.exponent[1, host]))
+            self.assertEqual(does_io, not np.isnan(verdict.log_response[1, host]))
             if does_io:
-                np.testing.assert_allclose(verdict.exponent[1, host], own[1], atol=CLOSE)
+                np.testing.assert_allclose(verdict.log_response[1, host], own[1], atol=CLOSE)
             self.assertAlmostEqual(score, verdict.score[host], delta=CLOSE + PART * score)
-            if abs(excess) > CLOSE + PART * score:
-                self.assertEqual(excess > 0, bool(verdict.refused[host]))
+            if abs(overshoot) > CLOSE + PART * score:
+                self.assertEqual(overshoot > 0, bool(verdict.refused[host]))
 
     @hypothesis.given(synthetic.hosts(storage=STORAGE), synthetic.profiles(),
                       strategies.sampled_from((0.0, 0.1, 0.9)), strategies.floats(0.0, 0.9))
     @hypothesis.settings(deadline=None, max_examples=25)
     def test_it_equals_predicting_again(self, hosts, vm, own_wait, storage_wait):
         state = told(hosts)
-        profile = newcomer.own(vm, own_wait, storage_wait=storage_wait)
+        profile = newcomer_profiles.own(vm, own_wait, storage_wait=storage_wait)
         self.compare(state, profile, judge(state).assess(profile))
 
     @hypothesis.given(synthetic.hosts(storage=STORAGE), synthetic.profiles(),
@@ -102,10 +103,10 @@ class AssessmentProperties(unittest.TestCase):
     def test_one_on_a_volume_is_judged_as_the_next_snapshot_shows_it(self, hosts, vm,
                                                                      storage_wait):
         state = told(hosts)
-        profile = newcomer.own(vm, storage_wait=storage_wait).set_apart()
+        profile = newcomer_profiles.own(vm, storage_wait=storage_wait).set_apart()
         verdict = judge(state).assess(profile)
         self.compare(state, profile, verdict, 'volume')
-        self.assertFalse(verdict.elsewhere.any())
+        self.assertFalse(verdict.remote.any())
 
     @hypothesis.given(synthetic.hosts(storage=STORAGE), strategies.data())
     @hypothesis.settings(deadline=None, max_examples=25)
@@ -117,7 +118,7 @@ class AssessmentProperties(unittest.TestCase):
         row = data.draw(strategies.sampled_from(list(rows)))
         assessor = judge(state)
         verdict = assessor.assess(state.resident_profile(row), pool=domain)
-        before = assessor.exponents()
+        before = assessor.log_responses()
         # Also on hosts whose own storage is another one.
         for host in np.flatnonzero(state.cores >= state.vcpus[row]):
             if host == state.host[row]:
@@ -126,13 +127,13 @@ class AssessmentProperties(unittest.TestCase):
             there = np.flatnonzero(after.host == host)
             old = before[:, [state.resident_index[after.uuids[place]] for place in there]]
             old[:, [after.uuids[place] == state.uuids[row] for place in there]] = 0.0
-            score = np.nansum(judge(after).exponents()[:, there] - old)
+            score = np.nansum(judge(after).log_responses()[:, there] - old)
             self.assertAlmostEqual(score, verdict.score[host], delta=CLOSE + PART * score)
 
     @hypothesis.given(synthetic.hosts(storage=STORAGE))
     @hypothesis.settings(deadline=None, max_examples=25)
     def test_idle_vm_changes_nothing(self, hosts):
-        verdict = judge(cluster.build(hosts)).assess(newcomer.own(np.zeros(4)))
+        verdict = judge(cluster.build(hosts)).assess(newcomer_profiles.own(np.zeros(4)))
         self.assertFalse(verdict.refused.any())
         np.testing.assert_allclose(verdict.slowdown, 1.0, rtol=1e-6)
         np.testing.assert_allclose(verdict.score, 0.0, atol=ROUNDING)
@@ -143,7 +144,7 @@ class AssessmentProperties(unittest.TestCase):
         for backend in STORAGE:
             state = cluster.build([cluster.Host('empty', (), synthetic.HOST_TYPE, backend,
                                                 cores=4)])
-            verdict = judge(state).assess(newcomer.own(
+            verdict = judge(state).assess(newcomer_profiles.own(
                 vm, vcpus=vcpus, storage_wait=storage_wait), limits.Limits(1.0, 1.0))
             self.assertEqual(1.0, verdict.slowdown[0])
             if vm[:2].sum() >= characteristics.MINIMUM_IOPS:
@@ -159,22 +160,22 @@ class AssessmentProperties(unittest.TestCase):
     def test_order_of_hosts_does_not_matter(self, hosts, vm, random):
         shuffled = list(hosts)
         random.shuffle(shuffled)
-        one = judge(cluster.build(hosts)).assess(newcomer.own(vm))
-        other = judge(cluster.build(shuffled)).assess(newcomer.own(vm))
+        one = judge(cluster.build(hosts)).assess(newcomer_profiles.own(vm))
+        other = judge(cluster.build(shuffled)).assess(newcomer_profiles.own(vm))
         place = [other.cluster.host_index[host.name] for host in hosts]
         np.testing.assert_allclose(one.score, other.score[place], atol=1e-3)
-        clear = np.abs(one.excess) > 1e-3
+        clear = np.abs(one.overshoot) > 1e-3
         np.testing.assert_array_equal(one.refused[clear], other.refused[place][clear])
 
     @hypothesis.given(synthetic.hosts(), synthetic.profiles())
     @hypothesis.settings(deadline=None, max_examples=25)
     def test_one_host_alone_equals_the_batch(self, hosts, vm):
-        profile = newcomer.own(vm, storage_wait=0.2)
+        profile = newcomer_profiles.own(vm, storage_wait=0.2)
         batch = judge(told(hosts)).assess(profile)
         for index, host in enumerate(hosts):
             alone = judge(told([host])).assess(profile)
             self.assertAlmostEqual(batch.score[index], alone.score[0], delta=ROUNDING)
-            if abs(alone.excess[0]) > ROUNDING:
+            if abs(alone.overshoot[0]) > ROUNDING:
                 self.assertEqual(batch.refused[index], alone.refused[0])
 
     @hypothesis.given(synthetic.hosts(), synthetic.profiles(), strategies.integers(1, 4),
@@ -182,26 +183,26 @@ class AssessmentProperties(unittest.TestCase):
     @hypothesis.settings(deadline=None, max_examples=25)
     def test_no_vm_suffers_less_for_one_more_neighbour(self, hosts, vm, vcpus, storage_wait):
         state = told(hosts)
-        profile = newcomer.own(vm, vcpus=vcpus, storage_wait=storage_wait)
+        profile = newcomer_profiles.own(vm, vcpus=vcpus, storage_wait=storage_wait)
         verdict = judge(state).assess(profile)
-        self.assertTrue((verdict.exponent[0] >= 0).all())
-        self.assertTrue((verdict.score >= np.nansum(verdict.exponent, axis=0)).all())
-        before = judge(state).exponents()
+        self.assertTrue((verdict.log_response[0] >= 0).all())
+        self.assertTrue((verdict.score >= np.nansum(verdict.log_response, axis=0)).all())
+        before = judge(state).log_responses()
         # The same when it is predicted again.
         for host in np.flatnonzero(state.cores >= vcpus):
             after = judge(state.with_residents(
-                [(host, 'more', newcomer.own(vm, vcpus=vcpus, storage_wait=storage_wait),
+                [(host, 'more', newcomer_profiles.own(vm, vcpus=vcpus, storage_wait=storage_wait),
                   limits.NONE)]))
             rows = [after.cluster.resident_index[uuid] for uuid in state.uuids]
-            rise = np.nan_to_num(after.exponents()[:, rows] - before)
+            rise = np.nan_to_num(after.log_responses()[:, rows] - before)
             self.assertGreater(rise.min(initial=0.0), -1e-3)
 
     @hypothesis.given(synthetic.hosts(storage=STORAGE), synthetic.profiles())
     @hypothesis.settings(deadline=None, max_examples=25)
     def test_uncertain_newcomer_is_refused_no_more_often(self, hosts, vm):
         assessor = judge(cluster.build(hosts))
-        certain = assessor.assess(newcomer.own(vm), limits.Limits(1.5, 0.5))
-        vague = assessor.assess(newcomer.Profile(vm, vm * 0.7), limits.Limits(1.5, 0.5))
+        certain = assessor.assess(newcomer_profiles.own(vm), limits.Limits(1.5, 0.5))
+        vague = assessor.assess(newcomer_profiles.Profile(vm, vm * 0.7), limits.Limits(1.5, 0.5))
         self.assertFalse((vague.refused & ~certain.refused).any())
         np.testing.assert_allclose(vague.score, certain.score)
         self.assertTrue((vague.lower[0] <= certain.lower[0]).all())
@@ -213,7 +214,7 @@ class AssessmentProperties(unittest.TestCase):
     def test_a_refusal_names_a_vm_whose_bound_crosses_its_limit(self, hosts, vm, tolerated):
         state = cluster.build(hosts)
         own = limits.Limits(tolerated, 0.3)
-        verdict = judge(state).assess(newcomer.own(vm), own)
+        verdict = judge(state).assess(newcomer_profiles.own(vm), own)
         for host in np.flatnonzero(verdict.refused):
             for breach in (verdict.breach(host), *verdict.breaches(host)):
                 limit = own
@@ -236,7 +237,7 @@ class Unknown(unittest.TestCase):
     def assess(self, hosts, now=None, age=np.inf, vm=None, **settings):
         return judge(cluster.build(hosts), assessment.Settings(
             maximum_age=age, **settings)).assess(
-                vm or newcomer.own(self.VM), limits.Limits(1.01), now)
+                vm or newcomer_profiles.own(self.VM), limits.Limits(1.01), now)
 
     def resident(self, uuid, profile=VM, **more):
         return cluster.Resident(uuid, profile, limits.Limits(1.01), **more)
@@ -251,7 +252,7 @@ class Unknown(unittest.TestCase):
         self.assertEqual([status, assessment.Status.KNOWN], verdict.status.tolist())
         self.assertTrue(np.isnan(verdict.score[0]))
         self.assertEqual([False, True], verdict.refused.tolist())
-        self.assertTrue(np.isnan(verdict.exponent[:, 0]).all())
+        self.assertTrue(np.isnan(verdict.log_response[:, 0]).all())
         self.assertTrue(np.isnan(verdict.upper[:, 0]).all())
         self.assertFalse(np.isnan(verdict.score[1]))
 
@@ -271,8 +272,8 @@ class Unknown(unittest.TestCase):
     def test_a_type_of_which_measurements_have_drifted_away(self):
         host = dataclasses.replace(self.host(self.resident('a')), host_type='drifted')
         self.check_unknown(host, assessment.Status.DRIFTED, learnt={
-            'drifted': queues.Learnt(vm_hours=20.0, coverage=0.2),
-            synthetic.HOST_TYPE: queues.Learnt(vm_hours=20.0, coverage=0.7)})
+            'drifted': queues.LearnedParameters(vm_hours=20.0, coverage=0.2),
+            synthetic.HOST_TYPE: queues.LearnedParameters(vm_hours=20.0, coverage=0.7)})
 
     def test_stale(self):
         host = self.host(self.resident('a'), updated_at=100.0)
@@ -285,13 +286,13 @@ class Unknown(unittest.TestCase):
         self.check_unknown(ahead, assessment.Status.STALE, now=159.0, age=math.inf)
 
     def test_newcomer_of_whom_nothing_is_known(self):
-        verdict = self.assess([self.host(self.resident('a'))], vm=newcomer.UNKNOWN)
+        verdict = self.assess([self.host(self.resident('a'))], vm=newcomer_profiles.UNKNOWN)
         self.assertEqual([assessment.Status.UNKNOWN_PROFILE], verdict.status.tolist())
         self.assertTrue(np.isnan(verdict.score[0]))
         self.assertFalse(verdict.refused[0])
 
     def test_what_is_unknown_refuses_no_newcomer_on_other_hosts(self):
-        reader = newcomer.own(np.array([900.0, 0.0, 0.1, 0.0]))
+        reader = newcomer_profiles.own(np.array([900.0, 0.0, 0.1, 0.0]))
         victim = self.resident('victim', storage_wait=0.4)
         sound = cluster.Host('a', (victim,), 'one', 'pool', 200.0, 4)
         other = cluster.Host('b', (), synthetic.HOST_TYPE, 'pool', 200.0, 4)
@@ -300,7 +301,7 @@ class Unknown(unittest.TestCase):
             hosts = [dataclasses.replace(sound, **changes), other]
             verdict = judge(cluster.build(hosts), assessment.Settings(
                 maximum_age=60.0, pools={'pool': queues.Pool(0.002, 1.0)}, learnt={
-                    'drifted': queues.Learnt(vm_hours=20.0, coverage=0.1)})).assess(
+                    'drifted': queues.LearnedParameters(vm_hours=20.0, coverage=0.1)})).assess(
                         reader, now=200.0)
             self.assertEqual([refused, True], verdict.known.tolist())
             self.assertEqual(refused, bool(verdict.refused[1]), changes)
@@ -310,17 +311,17 @@ class Unknown(unittest.TestCase):
     def test_residents_of_hosts_that_are_unknown_have_no_exponents(self):
         state = cluster.build([self.host(self.resident('a'), self.resident('b'), cores=None)])
         assessor = judge(state)
-        self.assertTrue(np.isnan(assessor.exponents()).all())
+        self.assertTrue(np.isnan(assessor.log_responses()).all())
         self.assertFalse(assessor.breaches().any())
 
     def test_no_host_at_all_and_none_that_is_known(self):
         for hosts in ([], [self.host(self.resident('a'), cores=None)]):
             assessor = judge(cluster.build(hosts))
-            verdict = assessor.assess(newcomer.own(self.VM), limits.Limits(1.01, 0.9))
+            verdict = assessor.assess(newcomer_profiles.own(self.VM), limits.Limits(1.01, 0.9))
             self.assertEqual(len(hosts), len(verdict.score))
             self.assertFalse(verdict.known.any() or verdict.refused.any())
             self.assertTrue(np.isnan(verdict.upper).all())
-            self.assertEqual(2, len(assessor.exponents()))
+            self.assertEqual(2, len(assessor.log_responses()))
             self.assertFalse(assessor.breaches().any())
 
     def ranks(self, *hosts):
@@ -346,10 +347,10 @@ class Unknown(unittest.TestCase):
                                cluster.Host('unknown')])
         for index in range(2):
             self.assertEqual([0.0, 0.0], [verdict.lower[index, 0], verdict.upper[index, 0]])
-            self.assertLess(verdict.lower[index, 1], verdict.exponent[index, 1])
-            self.assertGreater(verdict.upper[index, 1], verdict.exponent[index, 1])
+            self.assertLess(verdict.lower[index, 1], verdict.log_response[index, 1])
+            self.assertGreater(verdict.upper[index, 1], verdict.log_response[index, 1])
             self.assertAlmostEqual(verdict.upper[index, 1], float(queues.bound(
-                verdict.exponent[index, 1:2], 0.8, queues.SPREAD)[0]))
+                verdict.log_response[index, 1:2], 0.8, queues.SPREAD)[0]))
         self.assertTrue(np.isnan(verdict.upper[:, 2]).all())
 
 
@@ -365,8 +366,8 @@ class Breaches(unittest.TestCase):
 
     def test_breach_names_vm_prediction_and_limit(self):
         state = cluster.build([self.host(self.victim(1.1))])
-        breach = judge(state).assess(newcomer.own(self.VM)).breach(0)
-        after = judge(state.with_resident(0, 'new', self.VM)).exponents()[0, :1]
+        breach = judge(state).assess(newcomer_profiles.own(self.VM)).breach(0)
+        after = judge(state.with_resident(0, 'new', self.VM)).log_responses()[0, :1]
         bound = math.exp(queues.bound(after, 0.2, queues.SPREAD)[0])
         self.assertEqual(('h', 'victim', 'slowdown'), (breach.host, breach.vm, breach.response))
         self.assertAlmostEqual(bound, breach.bound, delta=0.1 * (bound - 1))
@@ -376,7 +377,7 @@ class Breaches(unittest.TestCase):
         state = cluster.build([self.host(cluster.Resident('a', self.VM)),
                                self.host(name='free')])
         verdict = judge(state).assess(
-            newcomer.own(self.VM), [limits.Limits(1.1), limits.Limits(1.1)])
+            newcomer_profiles.own(self.VM), [limits.Limits(1.1), limits.Limits(1.1)])
         self.assertEqual([True, False], verdict.refused.tolist())
         self.assertEqual('newcomer', verdict.breach(0).vm)
         with self.assertRaisesRegex(ValueError, 'free is not refused'):
@@ -384,7 +385,7 @@ class Breaches(unittest.TestCase):
 
     def test_iops_ratio_limit(self):
         state = cluster.build([self.host(self.victim(min_iops_ratio=0.9))])
-        breach = judge(state).assess(newcomer.own(self.VM)).breach(0)
+        breach = judge(state).assess(newcomer_profiles.own(self.VM)).breach(0)
         self.assertEqual('iops_ratio', breach.response)
         self.assertLess(breach.bound, 0.9)
         self.assertAlmostEqual(0.9, breach.limit)
@@ -394,13 +395,13 @@ class Breaches(unittest.TestCase):
         for margin in (0.05, 0.0):
             assessor = judge(state, assessment.Settings(margin=margin))
             self.assertEqual([True, False], assessor.breaches().tolist())
-            self.assertFalse(assessor.assess(newcomer.own(self.VM * 0.0)).refused[0])
-            self.assertFalse(assessor.assess(newcomer.own(self.VM * 0.001)).refused[0])
-            self.assertTrue(assessor.assess(newcomer.own(self.VM)).refused[0])
+            self.assertFalse(assessor.assess(newcomer_profiles.own(self.VM * 0.0)).refused[0])
+            self.assertFalse(assessor.assess(newcomer_profiles.own(self.VM * 0.001)).refused[0])
+            self.assertTrue(assessor.assess(newcomer_profiles.own(self.VM)).refused[0])
 
     def pooled(self, state):
         return judge(state, assessment.Settings(pools={'pool': queues.Pool(0.001, 1.0)})).assess(
-            newcomer.own(self.READER))
+            newcomer_profiles.own(self.READER))
 
     def test_pool_neighbour_on_another_host(self):
         resident = cluster.Resident('victim', self.READER, limits.Limits(1.2), storage_wait=0.5)
@@ -415,10 +416,10 @@ class Breaches(unittest.TestCase):
             self.host(cluster.Resident(f'on-{name}', self.READER / 9, limits.Limits(limit),
                                        storage_wait=0.5), name=name, storage='pool', cores=16)
             for name, limit in (('a', 1.3), ('b', 1.4), ('c', 9.0))]))
-        elsewhere = verdict.excess_elsewhere
-        self.assertEqual(elsewhere[1], elsewhere[2])            # on-a, on both
-        self.assertGreater(elsewhere[0], 0)                     # on-b; on-a is a neighbour
-        self.assertLess(elsewhere[0], elsewhere[1])
+        remote = verdict.remote_overshoot
+        self.assertEqual(remote[1], remote[2])            # on-a, on both
+        self.assertGreater(remote[0], 0)                     # on-b; on-a is a neighbour
+        self.assertLess(remote[0], remote[1])
         self.assertEqual('on-a', verdict.breach(2).vm)
 
     def test_exponents_are_nan_where_unknown_or_undefined(self):
@@ -426,7 +427,7 @@ class Breaches(unittest.TestCase):
             self.host(cluster.Resident('busy', self.VM),
                       cluster.Resident('calc', self.VM * [0, 0, 1, 1])),
             cluster.Host('u', (cluster.Resident('lost', self.VM),))])
-        slow, ratio = judge(state).exponents()
+        slow, ratio = judge(state).log_responses()
         self.assertEqual([False, False, True], np.isnan(slow).tolist())
         self.assertEqual([False, True, True], np.isnan(ratio).tolist())
 
@@ -474,9 +475,9 @@ class MovedState(unittest.TestCase):
         self.assertEqual([1, 0], part.host_io_domain.tolist())
         self.assertEqual([2, -1], part.io_domain.tolist())
         row = state.resident_index['volume']
-        self.assertEqual('pool', state.io_domains[storage.pool_of(state, row)])
-        self.assertEqual(2, storage.pool_of(state, row, part))
-        self.assertEqual(-1, storage.pool_of(state, row, state.restricted([0])))
+        self.assertEqual('pool', state.io_domains[storage_backends.pool_of(state, row)])
+        self.assertEqual(2, storage_backends.pool_of(state, row, part))
+        self.assertEqual(-1, storage_backends.pool_of(state, row, state.restricted([0])))
 
     def test_a_disk_of_its_own_comes_along_and_a_volume_stays(self):
         vm = np.array([100.0, 10.0, 0.2, 0.1])
@@ -496,13 +497,13 @@ class MovedState(unittest.TestCase):
         vm = np.array([100.0, 10.0, 0.2, 0.1])
         state = cluster.build([cluster.Host(name, (cluster.Resident(name, vm),)) for name in 'ab'])
         one = state.with_resident(1, 'x', vm).with_resident(0, 'y', vm).with_resident(1, 'z', vm)
-        came = [(host, name, newcomer.own(vm), limits.NONE)
+        came = [(host, name, newcomer_profiles.own(vm), limits.NONE)
                 for host, name in ((1, 'x'), (0, 'y'), (1, 'z'))]
-        elsewhere = state.with_residents(
+        remote = state.with_residents(
             came, {'x': 'ceph', 'y': cluster.UNKNOWN})
         self.assertEqual(['local:a', None, 'local:b', 'ceph', 'local:b'], [
-            None if domain < 0 else elsewhere.io_domains[domain]
-            for domain in elsewhere.io_domain])
+            None if domain < 0 else remote.io_domains[domain]
+            for domain in remote.io_domain])
         all_ = state.with_residents(came)
         self.assertEqual(('a', 'y', 'b', 'x', 'z'), all_.uuids)
         self.assertEqual(one.uuids, all_.uuids)

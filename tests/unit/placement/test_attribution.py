@@ -23,7 +23,6 @@ from tests import synthetic
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import attribution
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import culprits
 from tracon_watcher.placement import queues
 from tracon_watcher import tie_breaking
 
@@ -50,11 +49,11 @@ def judge(state):
 
 def without_each(state):
     """Predict all VMs without each one the slow way: (n, n, 2) harm of who leaves, to whom."""
-    now = judge(state).exponents()
+    now = judge(state).log_responses()
     n = len(state.uuids)
     harm = np.zeros((n, n, 2))
     for row, uuid in enumerate(state.uuids):
-        left = judge(state.moved({uuid: None})).exponents()
+        left = judge(state.moved({uuid: None})).log_responses()
         harm[row, np.arange(n) != row] = (now[:, np.arange(n) != row] - left).T
     return harm
 
@@ -106,7 +105,7 @@ class Shares(unittest.TestCase):
             self.assertTrue((found.share >= 0).all())
             self.assertTrue(0 <= found.joint <= 1)
             whole = found.share.sum() + found.joint
-            if found.exponent[0] > 1e-6:
+            if found.log_response[0] > 1e-6:
                 self.assertAlmostEqual(1.0, whole, places=9)
             self.assertLessEqual(whole, 1 + 1e-9)
             harm = found.influence.harm[0]
@@ -122,7 +121,7 @@ class Shares(unittest.TestCase):
         row = assessor.cluster.resident_index['idle']
         harm = attribution.victims(assessor, row).harm
         np.testing.assert_allclose(np.nan_to_num(harm), 0.0, atol=1e-3)
-        found = culprits.find(assessor)
+        found = attribution.find_culprits(assessor)
         self.assertEqual(0.0, found.harm[row])
         self.assertNotIn(row, found.culprit)
 
@@ -155,7 +154,7 @@ class Shares(unittest.TestCase):
 class Unknown(unittest.TestCase):
 
     def check_unknown(self, assessor, rows):
-        found_at_once = culprits.find(assessor)
+        found_at_once = attribution.find_culprits(assessor)
         for row in rows:
             found = attribution.attribute(assessor, row)
             self.assertFalse(found.known)
@@ -167,13 +166,13 @@ class Unknown(unittest.TestCase):
         assessor = judge(cluster.build([host('a', VM, VM, cores=None)]))
         self.check_unknown(assessor, (0, 1))
         self.assertEqual(0, len(attribution.victims(assessor, 0).rows))
-        empty = culprits.find(judge(cluster.build([])))
+        empty = attribution.find_culprits(judge(cluster.build([])))
         self.assertEqual((0, 0, 0), (len(empty.culprit), len(empty.share), len(empty.harm)))
 
     def test_neighbour_without_a_profile(self):
         assessor = judge(cluster.build([host('a', VM, None), host('b', VM, VM)]))
         self.check_unknown(assessor, (0, 1))
-        found_at_once = culprits.find(assessor)
+        found_at_once = attribution.find_culprits(assessor)
         self.assertEqual([-1, -1, 3, 2], found_at_once.culprit.tolist())
         self.assertEqual([True, True, False, False], np.isnan(found_at_once.harm).tolist())
 
@@ -183,7 +182,8 @@ class Unknown(unittest.TestCase):
         found = attribution.attribute(assessor, 0)
         self.assertTrue(np.isnan(found.influence.harm[1]).all())
         self.assertAlmostEqual(found.influence.harm[0, 0], found.influence.total[0])
-        self.assertAlmostEqual(found.influence.total[0], culprits.find(assessor).harm[1])
+        self.assertAlmostEqual(found.influence.total[0],
+                               attribution.find_culprits(assessor).harm[1])
 
     def test_what_one_of_an_unknown_host_does_on_a_pool(self):
         state = cluster.build([host('a', VM, storage='pool', storage_wait=0.25),
@@ -201,7 +201,7 @@ class AllAtOnce(unittest.TestCase):
 
     def find(self, *hosts):
         state = cluster.build(hosts)
-        found = culprits.find(judge(state))
+        found = attribution.find_culprits(judge(state))
         names = [None if row < 0 else state.uuids[row] for row in found.culprit]
         return dict(zip(state.uuids, names)), found
 
@@ -211,7 +211,7 @@ class AllAtOnce(unittest.TestCase):
         state = told(hosts)
         assessor = judge(state)
         # What a probe feels beside them is no VM's.
-        found, suffered = culprits.find(assessor), np.nan_to_num(
+        found, suffered = attribution.find_culprits(assessor), np.nan_to_num(
             assessor.law.by_neighbours).sum(axis=0)
         self.assertTrue(((found.share >= 0) & (found.share <= 1)).all())
         self.assertTrue((found.harm >= 0).all())
@@ -306,7 +306,7 @@ class AllAtOnce(unittest.TestCase):
             f'h{place}', *rng.uniform(0.05, 0.5, (3, 4)) * synthetic.CAPACITY, storage='pool',
             storage_wait=0.3) for place in range(6)])
         assessor = judge(state)
-        found = culprits.find(assessor)
+        found = attribution.find_culprits(assessor)
         exact = [attribution.victims(assessor, row).total.sum()
                  for row in range(len(state.uuids))]
         # A VM that leaves ends more than its part where queues are long.

@@ -19,10 +19,10 @@ import unittest
 import numpy as np
 
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import attribution
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import culprits
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 
 VM = np.array([0.0, 0.0, 0.4, 0.1])
 READER = np.array([100.0, 0.0, 0.1, 0.1])
@@ -45,15 +45,15 @@ class ContentionTest(unittest.TestCase):
         self.law = self.assessor.law
 
     def test_residents_are_slower_by_it(self):
-        slow, ratio = self.assessor.exponents()
+        slow, ratio = self.assessor.log_responses()
         np.testing.assert_allclose(FELT[0], slow[2:] - slow[:2])
         self.assertAlmostEqual(FELT[2], ratio[3] - ratio[1])
         self.assertTrue(np.isnan(ratio[[0, 2]]).all())
 
     def test_so_would_a_newcomer_be(self):
-        found = self.assessor.assess(newcomer.own(READER, storage_wait=0.3))
+        found = self.assessor.assess(newcomer_profiles.own(READER, storage_wait=0.3))
         np.testing.assert_allclose([FELT[0], FELT[2]],
-                                   found.exponent[:, 1] - found.exponent[:, 0])
+                                   found.log_response[:, 1] - found.log_response[:, 0])
         # It hurts others as much on either, so that the quiet host is better by its own part.
         self.assertAlmostEqual(FELT[0] + FELT[2], found.score[1] - found.score[0], places=6)
 
@@ -70,7 +70,7 @@ class ContentionTest(unittest.TestCase):
     def test_it_makes_a_breach_and_the_quiet_host_ends_it(self):
         assessor = assessment.Assessor(state(tolerance=limits.Limits(1.3)))
         self.assertEqual([False, False, True, True], assessor.breaches().tolist())
-        found = assessor.assess(newcomer.own(VM), limits.Limits(1.3))
+        found = assessor.assess(newcomer_profiles.own(VM), limits.Limits(1.3))
         self.assertEqual([False, True], found.refused.tolist())
 
     def test_one_that_may_be_nothing_makes_none(self):
@@ -81,13 +81,15 @@ class ContentionTest(unittest.TestCase):
     def test_an_idle_vm_suffers_nothing(self):
         idle = np.zeros(4)
         found = assessment.Assessor(self.assessor.cluster.with_resident(1, 'idle', idle))
-        self.assertAlmostEqual(0.0, found.exponents()[0, -1])
+        self.assertAlmostEqual(0.0, found.log_responses()[0, -1])
         self.assertAlmostEqual(0.0, found.law.bound(0.9)[0, -1])
-        self.assertAlmostEqual(0.0, self.assessor.assess(newcomer.own(idle)).exponent[0, 1])
+        self.assertAlmostEqual(0.0,
+                               self.assessor.assess(
+                                   newcomer_profiles.own(idle)).log_response[0, 1])
 
     def test_no_neighbour_is_blamed_for_it(self):
-        bare = culprits.find(assessment.Assessor(state(None)))
-        found = culprits.find(self.assessor)
+        bare = attribution.find_culprits(assessment.Assessor(state(None)))
+        found = attribution.find_culprits(self.assessor)
         np.testing.assert_allclose(bare.harm, found.harm)
         np.testing.assert_allclose(bare.share, found.share)
 
@@ -95,7 +97,8 @@ class ContentionTest(unittest.TestCase):
         bare = assessment.Assessor(state(None))
         zero = assessment.Assessor(state(cluster.NO_CONTENTION))
         self.assertIsNone(bare.cluster.contention)
-        np.testing.assert_array_equal(bare.exponents(), zero.exponents())
+        np.testing.assert_array_equal(bare.log_responses(), zero.log_responses())
         np.testing.assert_array_equal(bare.law.bound(0.2), zero.law.bound(0.2))
         first = dataclasses.replace(self.assessor.cluster, contention=None)
-        np.testing.assert_array_equal(bare.exponents(), assessment.Assessor(first).exponents())
+        np.testing.assert_array_equal(bare.log_responses(),
+                                      assessment.Assessor(first).log_responses())

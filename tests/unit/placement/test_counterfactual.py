@@ -24,13 +24,12 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import counterfactual
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
-from tracon_watcher.placement import verdict
 from tracon_watcher import tie_breaking
 
 STORAGE = (cluster.LOCAL, 'pool')
-SETTINGS = assessment.Settings(learnt={synthetic.HOST_TYPE: queues.Learnt(disk=0.5)},
+SETTINGS = assessment.Settings(learnt={synthetic.HOST_TYPE: queues.LearnedParameters(disk=0.5)},
                                pools={'pool': queues.Pool(0.001, 8.0)})
 #: Rounds of the law end where the hosts solved together move no more, each by less than 1e-4.
 ROUNDING = 0.02
@@ -55,7 +54,7 @@ def relaxed(state, needed):
     own = {}
     slow, ratio = state.max_slowdown.copy(), state.min_iops_ratio.copy()
     for one in needed:
-        if one.vm == verdict.NEWCOMER:
+        if one.vm == assessment.NEWCOMER:
             own['max_slowdown' if one.response == 'slowdown' else 'min_iops_ratio'] = one.needed
         else:
             (slow if one.response == 'slowdown' else ratio)[
@@ -71,9 +70,9 @@ class AgainstTheWholeCluster(unittest.TestCase):
     def test_limits_and_absences(self, hosts, vm, tolerated, doubt):
         state = told(hosts)
         own = limits.Limits(tolerated, 0.3)
-        profile = newcomer.Profile(vm, vm * doubt, storage_wait=0.2)
+        profile = newcomer_profiles.Profile(vm, vm * doubt, storage_wait=0.2)
         assessor = judge(state)
-        trials = counterfactual.Trials(assessor, profile, lambda host: own)
+        trials = counterfactual.CounterfactualSearch(assessor, profile, lambda host: own)
         truth = assessor.assess(profile, own)
         for host in range(len(hosts)):
             found = trials.of(host)
@@ -88,7 +87,7 @@ class AgainstTheWholeCluster(unittest.TestCase):
         if found.refused:
             changed, mine = relaxed(state, found.limits)
             self.assertLess(judge(changed).assess(
-                profile, dataclasses.replace(own, **mine)).excess[host], ROUNDING)
+                profile, dataclasses.replace(own, **mine)).overshoot[host], ROUNDING)
             # It passes just so.
             needed = {(one.vm, one.response): one.needed for one in found.limits}
             for breach in truth.breaches(host):
@@ -110,7 +109,7 @@ class AgainstTheWholeCluster(unittest.TestCase):
             truth = judge(state.moved({one.vm: None})).assess(profile, own)
             if not found.refused:
                 self.assertIsNone(one.passes)
-            elif abs(truth.excess[host]) > ROUNDING:
+            elif abs(truth.overshoot[host]) > ROUNDING:
                 self.assertEqual(not truth.refused[host], one.passes)
             if one.vm in here and not any(name == 'pool' for name in state.io_domains):
                 self.assertAlmostEqual(one.relief, found.score - truth.score[host],
@@ -129,19 +128,21 @@ class OfOneThatIsThereAlready(unittest.TestCase):
         self.assessor = judge(self.state)
 
     def test_it_is_no_neighbour_of_itself(self):
-        trials = counterfactual.Trials(self.assessor, newcomer.own(VM), lambda host: limits.NONE,
-                                       'mover')
+        trials = counterfactual.CounterfactualSearch(self.assessor, newcomer_profiles.own(VM),
+                                                     lambda host: limits.NONE,
+                                                     'mover')
         found = trials.of(0)
         self.assertEqual(['left'], [one.vm for one in found.absences])
         part = self.state.restricted([0]).moved({'mover': None})
-        truth = judge(part).assess(newcomer.own(VM))
+        truth = judge(part).assess(newcomer_profiles.own(VM))
         self.assertAlmostEqual(truth.score[0], found.score)
 
     def test_on_its_pool_it_is_felt_already(self):
-        trials = counterfactual.Trials(self.assessor, newcomer.own(VM), lambda host: limits.NONE,
-                                       'mover')
+        trials = counterfactual.CounterfactualSearch(self.assessor, newcomer_profiles.own(VM),
+                                                     lambda host: limits.NONE,
+                                                     'mover')
         found = trials.of(1)
-        truth = self.assessor.assess(newcomer.own(VM), pool=self.state.io_domain[0])
+        truth = self.assessor.assess(newcomer_profiles.own(VM), pool=self.state.io_domain[0])
         self.assertAlmostEqual(truth.score[1], found.score)
         self.assertTrue(found.refused)
         self.assertEqual(['other'], [one.vm for one in found.limits])
@@ -156,17 +157,18 @@ class OnAPool(unittest.TestCase):
                 for place, rate in enumerate((0.5, 2.0))] for name in 'ab']
         state = cluster.build([cluster.Host(name, tuple(of), synthetic.HOST_TYPE, 'pool',
                                             cores=16) for name, of in zip('ab', vms)])
-        profile, own = newcomer.own(reader, storage_wait=0.5), limits.Limits(1.05)
+        profile, own = newcomer_profiles.own(reader, storage_wait=0.5), limits.Limits(1.05)
         settings = assessment.Settings(pools={'pool': queues.Pool(0.001, 2.0)})
-        found = counterfactual.Trials(judge(state, settings), profile, lambda host: own).of(0)
+        found = counterfactual.CounterfactualSearch(judge(state, settings), profile,
+                                                    lambda host: own).of(0)
         self.assertTrue(found.refused)
         self.assertEqual({'a0': False, 'a1': False},
                          {one.vm: one.passes for one in found.absences})
         for one in found.absences:
             left = judge(state.moved({one.vm: None}), settings).assess(profile)
             here = judge(state, settings).assess(profile)
-            self.assertAlmostEqual(one.relief, (here.score - here.elsewhere
-                                                - left.score + left.elsewhere)[0], places=3)
+            self.assertAlmostEqual(one.relief, (here.score - here.remote
+                                                - left.score + left.remote)[0], places=3)
             self.assertGreater(one.relief, 0.01)
 
 
@@ -184,31 +186,32 @@ class OnOtherStorageThanItsHosts(unittest.TestCase):
         self.assessor = judge(self.state)
 
     def trials(self, profile, vm=None):
-        return counterfactual.Trials(self.assessor, profile, lambda host: limits.NONE, vm)
+        return counterfactual.CounterfactualSearch(self.assessor, profile,
+                                                   lambda host: limits.NONE, vm)
 
     def shown(self, state, uuid):
-        return judge(state).exponents()[0][state.resident_index[uuid]]
+        return judge(state).log_responses()[0][state.resident_index[uuid]]
 
     def test_where_it_is_it_is_judged_as_the_state_shows_it(self):
-        everywhere = self.trials(newcomer.own(VM), 'mover').everywhere
+        everywhere = self.trials(newcomer_profiles.own(VM), 'mover').everywhere
         for host in range(3):
             self.assertAlmostEqual(
                 self.shown(self.state.moved({'mover': 'abc'[host]}), 'mover'),
-                everywhere.exponent[0, host])
+                everywhere.log_response[0, host])
 
     def test_alone_a_host_is_judged_as_among_all(self):
-        trials = self.trials(newcomer.own(VM), 'mover')
+        trials = self.trials(newcomer_profiles.own(VM), 'mover')
         for host, neighbour in ((1, 'other'), (2, 'user')):
             without = judge(self.state.moved({neighbour: None})).assess(
-                newcomer.own(VM), pool=self.state.io_domains.index('pool'))
+                newcomer_profiles.own(VM), pool=self.state.io_domains.index('pool'))
             absent, = trials.of(host).absences
             self.assertAlmostEqual(trials.everywhere.score[host] - without.score[host],
                                    absent.relief)
 
     def test_what_a_volume_does_to_residents(self):
-        effect, = self.trials(newcomer.own(VM).set_apart()).effects(1)
+        effect, = self.trials(newcomer_profiles.own(VM).set_apart()).effects(1)
         volume, disk = (self.state.with_residents(
-            [(1, 'x', newcomer.own(VM), limits.NONE)], {'x': 'volume'} if apart else None)
+            [(1, 'x', newcomer_profiles.own(VM), limits.NONE)], {'x': 'volume'} if apart else None)
             for apart in (True, False))
         self.assertAlmostEqual(self.shown(volume, 'other'), effect.after[0])
         self.assertLess(effect.after[0], self.shown(disk, 'other') - 0.01)
@@ -226,8 +229,8 @@ class Bounds(unittest.TestCase):
         self.assessor = judge(self.state)
 
     def trials(self, **options):
-        return counterfactual.Trials(self.assessor, newcomer.own(VM),
-                                     lambda host: limits.Limits(1.01), **options)
+        return counterfactual.CounterfactualSearch(self.assessor, newcomer_profiles.own(VM),
+                                                   lambda host: limits.Limits(1.01), **options)
 
     def test_unknown_stays_unknown(self):
         self.assertIsNone(self.trials().of(1))

@@ -14,7 +14,7 @@
 
 import unittest
 
-from tracon_watcher.placement import cpu_shares
+from tracon_watcher.placement import limits
 
 
 class TestWeight(unittest.TestCase):
@@ -26,8 +26,8 @@ class TestWeight(unittest.TestCase):
                 ({'hw:cpu_policy': 'dedicated'}, 0.0), ({'resources:PCPU': '4'}, 0.0),
                 ({'hw:cpu_policy': 'shared'}, 1.0),
                 ({'hw:cpu_policy': 'mixed', 'quota:cpu_shares': '200'}, 2.0)):
-            self.assertEqual(expected, cpu_shares.weight(specs), specs)
+            self.assertEqual(expected, limits.cpu_weight(specs), specs)
 
     def test_what_is_no_number_is_not_stated(self):
         for text in ('', 'many', 'nan', 'inf', '0', '-5', None):
-            self.assertEqual(1.0, cpu_shares.weight({'quota:cpu_shares': text}), text)
+            self.assertEqual(1.0, limits.cpu_weight({'quota:cpu_shares': text}), text)

@@ -25,11 +25,10 @@ from tests.unit.placement import snapshots
 from tracon_watcher import errors
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import delta
-from tracon_watcher.placement import lines as lines_module
-from tracon_watcher.placement import newcomer
-from tracon_watcher.placement import patch
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
 from tracon_watcher.placement import snapshot
+from tracon_watcher.placement import snapshot_lines
 
 VM = np.array([100.0, 50.0, 0.4, 0.1])
 
@@ -40,7 +39,8 @@ def state(identity=(3, 7), hosts=('a', 'b', 'c'), vms=2, at=1000.0, **changes):
         [cluster.Host(name, tuple(cluster.Resident(
             f'{name}-{index}', changes.get(f'{name}{index}', VM)) for index in range(vms)),
             synthetic.HOST_TYPE, updated_at=at, cores=4) for name in hosts],
-        {newcomer.ALL: newcomer.Profile(VM, np.zeros(4), 3, 'all VMs')}, identity[1], at)
+        {newcomer_profiles.ALL: newcomer_profiles.Profile(VM, np.zeros(4), 3, 'all VMs')},
+        identity[1], at)
     return snapshots.whole(snapshot.Snapshot(built, 300.0, identity[0]))
 
 
@@ -96,7 +96,7 @@ class TestDelta(unittest.TestCase):
         self.assertEqual(['a', 'aa', 'b', 'c'], contents(old, middle)[0]['order'])
 
     def test_what_is_learnt_is_always_in_it(self):
-        known = {'learnt': {synthetic.HOST_TYPE: queues.Learnt(1.5, vm_hours=20.0)},
+        known = {'learnt': {synthetic.HOST_TYPE: queues.LearnedParameters(1.5, vm_hours=20.0)},
                  'pools': {'ceph': queues.Pool(0.004)}}
         old, new = (dataclasses.replace(state(identity), **known)
                     for identity in ((3, 7), (3, 8)))
@@ -116,12 +116,12 @@ class TestDelta(unittest.TestCase):
 
     def test_what_a_later_release_adds_is_passed_over(self):
         old, new = state(), dataclasses.replace(
-            state((3, 8), b1=2 * VM), learnt={synthetic.HOST_TYPE: queues.Learnt(1.5)})
+            state((3, 8), b1=2 * VM), learnt={synthetic.HOST_TYPE: queues.LearnedParameters(1.5)})
         lines = contents(old, new)
         for part in (lines[0], lines[0]['learnt'][synthetic.HOST_TYPE], lines[1],
                      lines[1]['vms'][0]):
             part['weather'] = 'fine'
-        found = delta.apply(old, lines_module.sealed([*lines, {'weather': 'fine'}]), 'it')
+        found = delta.apply(old, snapshot_lines.sealed([*lines, {'weather': 'fine'}]), 'it')
         snapshots.same(self, new, found)
         self.assertEqual(1.5, found.learnt[synthetic.HOST_TYPE].gain)
 
@@ -157,23 +157,23 @@ class TestDelta(unittest.TestCase):
 class TestPatch(unittest.TestCase):
 
     def test_order(self):
-        found = patch.patched(state().cluster, cluster.build([cluster.Host('d')]), {'b'},
+        found = delta.patched(state().cluster, cluster.build([cluster.Host('d')]), {'b'},
                               ['d', 'c', 'a'])
         self.assertEqual(('d', 'c', 'a'), found.hosts)
         self.assertEqual(('c-0', 'c-1', 'a-0', 'a-1'), found.uuids)
         self.assertEqual([1, 1, 2, 2], found.host.tolist())
         for order in (['a', 'c'], ['a', 'c', 'c'], ['a', 'b', 'c', 'd']):
             with self.assertRaisesRegex(ValueError, 'order names'):
-                patch.patched(state().cluster, cluster.build([cluster.Host('d')]), {'b'}, order)
+                delta.patched(state().cluster, cluster.build([cluster.Host('d')]), {'b'}, order)
 
     def test_storage_that_no_vm_uses_any_more_is_forgotten(self):
-        found = patch.patched(state().cluster, cluster.build([
+        found = delta.patched(state().cluster, cluster.build([
             cluster.Host('a', (cluster.Resident('x', VM, io_domain='pool'),), io_domain=None)]))
         self.assertEqual(('local:b', 'local:c', 'pool'), found.io_domains)
         self.assertEqual([-1, 0, 1], found.host_io_domain.tolist())
         self.assertEqual([2, 0, 0, 1, 1], found.io_domain.tolist())
 
     def test_ranges(self):
-        found = patch.ranges(np.array([5, 0, 9]), np.array([2, 0, 3]))
+        found = delta.ranges(np.array([5, 0, 9]), np.array([2, 0, 3]))
         self.assertEqual([5, 6, 9, 10, 11], found.tolist())
-        self.assertEqual(0, len(patch.ranges(np.array([], dtype=int), np.array([], dtype=int))))
+        self.assertEqual(0, len(delta.ranges(np.array([], dtype=int), np.array([], dtype=int))))

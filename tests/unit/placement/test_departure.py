@@ -19,8 +19,8 @@ import numpy as np
 
 from tests import synthetic
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import attribution
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import departure
 from tracon_watcher.placement import queues
 
 SETTINGS = assessment.Settings(pools={'pool': queues.Pool(0.002, 4.0)})
@@ -35,17 +35,18 @@ class TestDepartures(unittest.TestCase):
     def check(self, hosts, target):
         state = cluster.build(hosts)
         before = judge(state)
-        found = departure.departures(before, 0)
+        found = attribution.leave_one_out(before, 0)
         self.assertEqual(state.uuids[:len(found.uuids)], found.uuids)
-        breached, exponents = before.breaches_by_response(), np.nan_to_num(before.exponents())
+        breached, log_responses = before.breaches_by_response(
+            ), np.nan_to_num(before.log_responses())
         mine = np.flatnonzero(state.host == 0)
         for place, uuid in enumerate(found.uuids):
             state_after = state.moved({uuid: target})
             after = judge(state_after)
             rows = [state_after.uuids.index(state.uuids[row]) for row in mine]
-            left = np.nan_to_num(after.exponents()[:, rows])
+            left = np.nan_to_num(after.log_responses()[:, rows])
             left[:, place] = 0.0
-            expected = exponents[:, mine].sum() - left.sum()
+            expected = log_responses[:, mine].sum() - left.sum()
             # Who stays does what the linearizer says.
             self.assertAlmostEqual(expected, found.relief[place], delta=0.05 + 0.1 * expected)
             still = after.breaches_by_response()[:, rows]
@@ -84,7 +85,7 @@ class TestDepartures(unittest.TestCase):
         state = cluster.build([cluster.Host('a', (cluster.Resident('x', vm),
                                                   cluster.Resident('y', vm))),
                                cluster.Host('b')])
-        found = departure.departures(judge(state), 0)
+        found = attribution.leave_one_out(judge(state), 0)
         self.assertEqual((('x', 'y'), [0.0, 0.0], [0, 0]),
                          (found.uuids, found.relief.tolist(), found.ended.tolist()))
-        self.assertEqual((), departure.departures(judge(state), 1).uuids)
+        self.assertEqual((), attribution.leave_one_out(judge(state), 1).uuids)

@@ -22,7 +22,6 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import explanation
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import wording
 
 VM = np.array([300.0, 50.0, 0.5, 0.2])
 IDLE = VM / 10
@@ -84,11 +83,11 @@ class OfNow(unittest.TestCase):
         self.assertEqual('hog', busy['most']['vm'])
         self.assertTrue(busy['most']['ahead_without'])
         self.assertTrue(0.9 < busy['most']['share'] <= 1)
-        text = wording.why(busy, {'hog': 'batch-7'}.get)
+        text = explanation.why(busy, {'hog': 'batch-7'}.get)
         self.assertIn(f'{busy["behind"]:.3f} more than on the chosen host', text)
         self.assertIn('batch-7 accounts for', text)
         self.assertIn('would be ahead', text)
-        self.assertEqual('', wording.what_would_differ(busy))
+        self.assertEqual('', explanation.what_would_differ(busy))
 
     def test_why_it_is_refused_and_what_would_differ(self):
         strict = self.hosts['strict']
@@ -100,8 +99,8 @@ class OfNow(unittest.TestCase):
         self.assertTrue(passing['judged_again'])
         self.assertEqual(['touchy'], passing['without'])
         self.assertAlmostEqual(strict['worst']['bound'], passing['limits'][0]['needed'], places=6)
-        self.assertIn('refused: the slowdown of touchy would be at least', wording.why(strict))
-        text = wording.what_would_differ(strict)
+        self.assertIn('refused: the slowdown of touchy would be at least', explanation.why(strict))
+        text = explanation.what_would_differ(strict)
         self.assertIn('slowdown limit of touchy at', text)
         self.assertIn('without touchy', text)
         # The limit that is named, rounded as it is, lets it pass.
@@ -113,7 +112,7 @@ class OfNow(unittest.TestCase):
         for name in ('score', 'slowdown', 'iops_ratio', 'worst', 'behind', 'would_pass', 'most'):
             self.assertIsNone(strange[name], name)
         self.assertEqual('unknown_cores', strange['status'])
-        self.assertIn('not known how many cores', wording.why(strange))
+        self.assertIn('not known how many cores', explanation.why(strange))
 
     def test_own_limits_stand_in_the_way_too(self):
         state = self.assessor.cluster
@@ -122,7 +121,7 @@ class OfNow(unittest.TestCase):
         busy = {one['host']: one for one in found['hosts']}['busy']
         self.assertTrue(busy['refused'])
         self.assertEqual('newcomer', busy['worst']['vm'])
-        self.assertIn('limit of the VM itself at', wording.what_would_differ(busy))
+        self.assertIn('limit of the VM itself at', explanation.what_would_differ(busy))
 
     def test_vm_that_is_not_there(self):
         self.assertRaises(KeyError, explanation.of_now, self.assessor, 'missing')
@@ -160,7 +159,7 @@ class Recorded(unittest.TestCase):
             self.assertIsNone(self.host(found, 'busy')['most'])
             self.assertGreater(self.host(found, 'busy')['behind'], 0)
             self.assertIn('as far as was recorded',
-                          wording.what_would_differ(self.host(found, 'strict')))
+                          explanation.what_would_differ(self.host(found, 'strict')))
 
     def test_host_that_was_judged_otherwise_is_left_as_recorded(self):
         self.host(self.decision, 'busy')['score'] += 0.5
@@ -175,7 +174,7 @@ class Recorded(unittest.TestCase):
         found = explanation.explain(self.decision, self.assessor, (3, 7))
         strict = self.host(found, 'strict')
         self.assertEqual(['touchy'], strict['would_pass']['without'])
-        self.assertIn('though the slowdown of touchy', wording.why(strict))
+        self.assertIn('though the slowdown of touchy', explanation.why(strict))
 
     def test_documents_that_miss_things(self):
         for decision in ({}, {'hosts': None}, {'hosts': ['x', {}]}, {'newcomer': 'x'},
@@ -190,5 +189,5 @@ class Recorded(unittest.TestCase):
             decision.setdefault('snapshot', [3, 7])
             found = explanation.explain(decision, self.assessor, (3, 7))
             for host in found['hosts']:
-                wording.why(host)
-                wording.what_would_differ(host)
+                explanation.why(host)
+                explanation.what_would_differ(host)

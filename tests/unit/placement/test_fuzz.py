@@ -27,11 +27,11 @@ from tests.unit.placement import test_delta
 from tests.unit.placement import test_snapshot
 from tracon_watcher import errors
 from tracon_watcher.placement import delta
-from tracon_watcher.placement import lines as lines_module
 from tracon_watcher.placement import queues
 from tracon_watcher.placement import snapshot
+from tracon_watcher.placement import snapshot_lines
 
-LEARNT = {synthetic.HOST_TYPE: queues.Learnt(1.5, vm_hours=20.0, coverage=0.6)}
+LEARNT = {synthetic.HOST_TYPE: queues.LearnedParameters(1.5, vm_hours=20.0, coverage=0.6)}
 POOLS = {'pool': queues.Pool(0.004)}
 #: What may stand in place of anything.
 ODD = strategies.one_of(
@@ -107,7 +107,7 @@ class Fuzzed:
             changed = list(contents)
             changed[number] = replaced(contents[number], path, data.draw(ODD))
             try:
-                lines = list(lines_module.sealed(changed))
+                lines = list(snapshot_lines.sealed(changed))
             except ValueError:
                 return
             self.refused_or_sound(lines)
@@ -119,7 +119,7 @@ class Fuzzed:
         @hypothesis.given(strategies.lists(strategies.sampled_from(contents), max_size=8))
         @hypothesis.settings(deadline=None, max_examples=150)
         def check(chosen):
-            self.refused_or_sound(list(lines_module.sealed(chosen)))
+            self.refused_or_sound(list(snapshot_lines.sealed(chosen)))
         check()
 
     def test_nested_until_the_stack_ends(self):

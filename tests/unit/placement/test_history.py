@@ -16,8 +16,7 @@ import unittest
 
 import numpy as np
 
-from tracon_watcher.placement import history
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 
 
 def kinds(rng, count):
@@ -35,8 +34,8 @@ class TestHistory(unittest.TestCase):
         self.kinds = kinds(rng, 60)
 
     def test_of_exact_profiles_it_is_what_newcomers_learn(self):
-        found = history.learn(self.mean, np.zeros((60, 4)), self.kinds)
-        expected = newcomer.learn(self.mean, self.kinds)
+        found = newcomer_profiles.learn_profiles(self.mean, np.zeros((60, 4)), self.kinds)
+        expected = newcomer_profiles.learn(self.mean, self.kinds)
         self.assertEqual(set(expected), set(found))
         for key, profile in expected.items():
             np.testing.assert_allclose(profile.mean, found[key].mean)
@@ -45,20 +44,23 @@ class TestHistory(unittest.TestCase):
                              (found[key].count, found[key].source))
 
     def test_what_varies_within_vms_varies_in_newcomers(self):
-        exact = history.learn(self.mean, np.zeros((60, 4)), self.kinds)
-        vague = history.learn(self.mean, np.full((60, 4), 3.0), self.kinds)
+        exact = newcomer_profiles.learn_profiles(self.mean, np.zeros((60, 4)), self.kinds)
+        vague = newcomer_profiles.learn_profiles(self.mean, np.full((60, 4), 3.0), self.kinds)
         for key, profile in exact.items():
             np.testing.assert_allclose(profile.mean, vague[key].mean)
             np.testing.assert_allclose(np.hypot(profile.deviation, 3.0), vague[key].deviation)
 
     def test_rare_kinds_can_be_left_to_their_flavor(self):
-        found = history.learn(self.mean, np.zeros((60, 4)), self.kinds, least=5)
+        found = newcomer_profiles.learn_profiles(self.mean, np.zeros((60, 4)), self.kinds, least=5)
         self.assertTrue(all(profile.count >= 5 for key, profile in found.items() if '|' in key))
-        self.assertLessEqual({'f0', 'f1', 'f2', newcomer.ALL}, set(found))
-        self.assertEqual(1, len(history.learn(self.mean[:1], self.mean[:1] * 0, [('p', 'f', 'i')],
-                                              least=9).keys() - {'f'}))
+        self.assertLessEqual({'f0', 'f1', 'f2', newcomer_profiles.ALL}, set(found))
+        self.assertEqual(1, len(newcomer_profiles.learn_profiles(self.mean[:1], self.mean[:1] * 0,
+                                                                 [('p', 'f', 'i')],
+                                                                 least=9).keys() - {'f'}))
 
     def test_of_nothing_known_there_is_none(self):
-        self.assertEqual({}, history.learn(np.full((2, 4), np.nan), np.zeros((2, 4)),
-                                           [('p', 'f', 'i')] * 2))
-        self.assertEqual({}, history.learn(np.zeros((0, 4)), np.zeros((0, 4)), []))
+        self.assertEqual({}, newcomer_profiles.learn_profiles(np.full((2, 4), np.nan),
+                                                              np.zeros((2, 4)),
+                                                              [('p', 'f', 'i')] * 2))
+        self.assertEqual({},
+                         newcomer_profiles.learn_profiles(np.zeros((0, 4)), np.zeros((0, 4)), []))

@@ -18,9 +18,8 @@ from tests import synthetic
 from tracon_watcher import assignment
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import constraints
-from tracon_watcher.placement import jointly
-from tracon_watcher.placement import occupancy
+from tracon_watcher.placement import joint_assignment
+from tracon_watcher.placement import placement_constraints
 from tracon_watcher.placement import queues
 
 
@@ -40,15 +39,16 @@ class TestJointly(unittest.TestCase):
             cluster.Host('h3', (cluster.Resident('busy', cpu / 2),), synthetic.HOST_TYPE,
                          cores=1)])
         judge = assessment.Assessor(state, assessment.Settings(
-            learnt={synthetic.HOST_TYPE: queues.Learnt(disk=1.0)}))
-        room = occupancy.Occupancy(state, constraints.Constraints(), 0.0)
+            learnt={synthetic.HOST_TYPE: queues.LearnedParameters(disk=1.0)}))
+        room = placement_constraints.Occupancy(state, placement_constraints.Constraints(), 0.0)
         left = {(first, second): float(np.nansum(assessment.Assessor(
-            state.moved({'cpu': first, 'disk': second}), judge.settings).exponents()))
+            state.moved({'cpu': first, 'disk': second}), judge.settings).log_responses()))
             for first, second in (('h2', 'h3'), ('h3', 'h2'))}
         first, second = min(left, key=left.get)
         self.assertGreater(max(left.values()), 1.05 * min(left.values()))
         for order in (('disk', 'cpu'), ('cpu', 'disk')):
-            found = jointly.destinations(judge, room, order, assignment.least_cost, 0.07, 0.0)
+            found = joint_assignment.destinations(judge, room, order, assignment.least_cost, 0.07,
+                                                  0.0)
             self.assertEqual({'cpu': int(first[1]), 'disk': int(second[1])}, dict(found))
 
     def test_no_way_is_none(self):

@@ -19,8 +19,8 @@ import numpy as np
 
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
+from tracon_watcher.placement import current_interference
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import own_wait
 
 LOOP = np.array([0.0, 0.0, 1.0, 0.0])
 
@@ -36,39 +36,45 @@ class TestFelt(unittest.TestCase):
 
     def test_a_quota_of_30_percent_beside_three_loops(self):
         # A fourth of a core is left of 0.3 of one.
-        self.assertAlmostEqual(1.22, math.exp(own_wait.felt(np.log([1.9]), 0.68)[0]))
+        self.assertAlmostEqual(1.22, math.exp(current_interference.beyond_own_wait(np.log([1.9]),
+                                                                                   0.68)[0]))
 
     def test_what_fits_into_the_waiting_is_not_felt(self):
-        self.assertEqual([0.0, 0.0], own_wait.felt(np.log([1.5, 1.0]), 0.6).tolist())
+        self.assertEqual([0.0, 0.0],
+                         current_interference.beyond_own_wait(np.log([1.5, 1.0]), 0.6).tolist())
 
     def test_one_without_a_limit_feels_all(self):
-        exponents = np.array([0.1, 2.0, np.nan])
-        np.testing.assert_array_equal(exponents, own_wait.felt(exponents, 0.0))
+        log_responses = np.array([0.1, 2.0, np.nan])
+        np.testing.assert_array_equal(log_responses,
+                                      current_interference.beyond_own_wait(log_responses, 0.0))
 
     def test_unknown_stays_unknown(self):
-        self.assertTrue(np.isnan(own_wait.felt(np.array([np.nan]), np.array([0.5]))[0]))
+        self.assertTrue(np.isnan(current_interference.beyond_own_wait(np.array([np.nan]),
+                                                                      np.array([0.5]))[0]))
 
     def test_each_by_its_own(self):
         np.testing.assert_allclose(
             [math.log(2), math.log(1.5), 0.0],
-            own_wait.felt(np.full(3, math.log(2)), np.array([0.0, 0.5, 1.0])))
+            current_interference.beyond_own_wait(np.full(3, math.log(2)),
+                                                 np.array([0.0, 0.5, 1.0])))
 
 
 class TestPredicted(unittest.TestCase):
 
-    def exponents(self, waits, tolerance=limits.NONE):
+    def log_responses(self, waits, tolerance=limits.NONE):
         return assessment.Assessor(cluster.build([host(waits, tolerance)]))
 
     def test_of_a_resident(self):
-        free, limited = (math.exp(self.exponents(waits).exponents()[0][0]) for waits in (0.0, 0.2))
+        free, limited = (
+            math.exp(self.log_responses(waits).log_responses()[0][0]) for waits in (0.0, 0.2))
         self.assertGreater(free, 1.3)
         # Of all of its time, of which it works for three tenths.
         self.assertAlmostEqual(free - 0.2 / 0.3, limited)
 
     def test_a_limit_that_only_a_free_one_would_breach(self):
         tolerance = limits.Limits(1.1)
-        self.assertTrue(self.exponents(0.0, tolerance).breaches()[0])
-        self.assertFalse(self.exponents(0.7, tolerance).breaches()[0])
+        self.assertTrue(self.log_responses(0.0, tolerance).breaches()[0])
+        self.assertFalse(self.log_responses(0.7, tolerance).breaches()[0])
 
     def test_a_newcomer_is_let_in_beside_one_that_does_not_feel_it(self):
         for waits, refused in ((0.0, True), (0.95, False)):

@@ -25,11 +25,11 @@ from tracon_watcher import assignment
 from tracon_watcher import errors
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import constraints
-from tracon_watcher.placement.constraints import Against
 from tracon_watcher.placement import limits
+from tracon_watcher.placement import placement_constraints
+from tracon_watcher.placement.placement_constraints import Against
 from tracon_watcher.placement import plan
-from tracon_watcher.placement import planning
+from tracon_watcher.placement import planner
 
 NOW = 1000.0
 FREE = plan.Parameters(min_gain=0.02, migration_cost=0.0, max_migrations=4)
@@ -59,7 +59,7 @@ def hosts(*residents, storage=cluster.LOCAL):
 
 def harm(state):
     """Predict all VMs from nothing but who is where."""
-    return float(np.nansum(assessment.Assessor(state).exponents()))
+    return float(np.nansum(assessment.Assessor(state).log_responses()))
 
 
 @strategies.composite
@@ -70,17 +70,18 @@ def situations(draw, drawn=CLUSTERS):
     some = strategies.sets(strategies.sampled_from(uuids), max_size=4) if uuids else (
         strategies.just(set()))
     groups = draw(strategies.lists(strategies.tuples(
-        strategies.sampled_from(constraints.Policy), some, strategies.integers(1, 2)),
+        strategies.sampled_from(placement_constraints.GroupPolicy), some,
+        strategies.integers(1, 2)),
         max_size=3))
     room = strategies.tuples(*[strategies.integers(0, 3)] * 3)
     zones = strategies.sampled_from(('north', 'south'))
-    return state, constraints.Constraints(
+    return state, placement_constraints.Constraints(
         immovable={uuid: 'drawn' for uuid in draw(some)},
         closed={name: 'drawn' for name in draw(strategies.sets(
             strategies.sampled_from(state.hosts), max_size=1))},
         needs={uuid: (1, 1, 1) for uuid in uuids},
         free={name: draw(room) for name in state.hosts},
-        groups=tuple(constraints.Group(f'g{place}', policy, frozenset(members), most)
+        groups=tuple(placement_constraints.Group(f'g{place}', policy, frozenset(members), most)
                      for place, (policy, members, most) in enumerate(groups)),
         zones={name: draw(zones) for name in state.hosts},
         bound_to_zone={uuid: draw(zones) for uuid in draw(some)},
@@ -93,9 +94,9 @@ def broken(group, where):
     for uuid in group.members:
         if uuid in where:
             counts[where[uuid]] = counts.get(where[uuid], 0) + 1
-    if group.policy is constraints.Policy.AFFINITY:
+    if group.policy is placement_constraints.GroupPolicy.AFFINITY:
         return max(len(counts) - 1, 0)
-    if group.policy is constraints.Policy.ANTI_AFFINITY:
+    if group.policy is placement_constraints.GroupPolicy.ANTI_AFFINITY:
         return sum(max(count - group.maximum_per_host, 0) for count in counts.values())
     return 0
 
@@ -147,13 +148,13 @@ class PromisesTestCase(unittest.TestCase):
     @hypothesis.given(situations())
     def test_every_intermediate_state_keeps_every_promise(self, situation):
         state, rules = situation
-        self.walk(state, rules, planning.plan_moves(assess(state), rules, FREE, NOW))
+        self.walk(state, rules, planner.plan_moves(assess(state), rules, FREE, NOW))
 
     @FEW
     @hypothesis.given(situations())
     def test_so_it_does_with_destinations_chosen_together(self, situation):
         state, rules = situation
-        alone, together = (planning.plan_moves(assess(state), rules, FREE, NOW, assign)
+        alone, together = (planner.plan_moves(assess(state), rules, FREE, NOW, assign)
                            for assign in (None, assignment.least_cost))
         self.walk(state, rules, together)
         self.assertLessEqual(together.after.harm, alone.after.harm + SOLVED)
@@ -165,14 +166,14 @@ class PromisesTestCase(unittest.TestCase):
     @hypothesis.given(situations(POOLED))
     def test_so_it_does_on_pools_of_storage_that_hosts_share(self, situation):
         state, rules = situation
-        self.walk(state, rules, planning.plan_moves(assess(state), rules, FREE, NOW))
+        self.walk(state, rules, planner.plan_moves(assess(state), rules, FREE, NOW))
 
     @FEW
     @hypothesis.given(POOLED, strategies.randoms())
     def test_the_order_of_hosts_does_not_matter(self, drawn, random):
         shuffled = list(drawn)
         random.shuffle(shuffled)
-        plans = [planning.plan_moves(assess(cluster.build(each)), parameters=FREE, now=NOW)
+        plans = [planner.plan_moves(assess(cluster.build(each)), parameters=FREE, now=NOW)
                  for each in (drawn, shuffled)]
         self.assertEqual(*([(move.uuid, move.destination) for move in made.moves]
                            for made in plans))
@@ -190,7 +191,7 @@ class PromisesTestCase(unittest.TestCase):
              'pool', 1),
             ([(writer, limits.NONE), (idle, limits.NONE), (other, some)],
              'pool', 1)]])
-        plans = {tuple((move.uuid, move.destination) for move in planning.plan_moves(
+        plans = {tuple((move.uuid, move.destination) for move in planner.plan_moves(
             assess(cluster.build(list(order))), parameters=FREE, now=NOW).moves)
             for order in itertools.permutations(drawn)}
         self.assertEqual(1, len(plans), plans)
@@ -200,7 +201,7 @@ class PromisesTestCase(unittest.TestCase):
     def test_without_constraints_the_first_move_is_the_best_there_is(self, drawn):
         state = cluster.build(drawn)
         old = assess(state)
-        made = planning.plan_moves(old, parameters=FREE, now=NOW)
+        made = planner.plan_moves(old, parameters=FREE, now=NOW)
         best = (0, 0.0)
         breached = int(old.breaches().sum())
         for uuid in state.uuids:
@@ -226,7 +227,7 @@ class PromisesTestCase(unittest.TestCase):
     @hypothesis.given(situations())
     def test_moves_that_wait_for_none_can_be_made_in_any_order(self, situation):
         state, rules = situation
-        made = planning.plan_moves(assess(state), rules, FREE, NOW)
+        made = planner.plan_moves(assess(state), rules, FREE, NOW)
         for place, move in enumerate(made.moves):
             for earlier in range(place):
                 other = made.moves[earlier]
@@ -244,7 +245,7 @@ class PlanTestCase(unittest.TestCase):
                      [resident('other', 0.3)], [], storage=storage)
 
     def test_the_move_that_ends_the_breach(self):
-        made = planning.plan_moves(assess(self.crowded()), now=NOW)
+        made = planner.plan_moves(assess(self.crowded()), now=NOW)
         self.assertEqual(1, len(made.moves))
         move = made.moves[0]
         self.assertEqual(('h0', 'h2', 1, ('victim',)),
@@ -262,7 +263,7 @@ class PlanTestCase(unittest.TestCase):
             cluster.Host('h0', (resident('a', 0.5), resident('b', 0.5)), synthetic.HOST_TYPE,
                          'pool', NOW, 1),
             cluster.Host('h1', (), synthetic.HOST_TYPE, cluster.LOCAL, NOW, 1)])
-        made = planning.plan_moves(assess(state), parameters=EXPLAINED, now=NOW)
+        made = planner.plan_moves(assess(state), parameters=EXPLAINED, now=NOW)
         self.assertEqual((), made.moves)
         (left,) = made.remainders
         self.assertEqual({(Against.STORAGE, 'h1')},
@@ -271,20 +272,20 @@ class PlanTestCase(unittest.TestCase):
     def test_no_beneficial_migration_is_an_answer(self):
         full = hosts([resident('a', 0.4), resident('b', 0.4)],
                      [resident('c', 0.4), resident('d', 0.4)])
-        made = planning.plan_moves(assess(full), now=NOW)
+        made = planner.plan_moves(assess(full), now=NOW)
         self.assertEqual((), made.moves)
         self.assertIn('no beneficial migration', made.reason)
         self.assertEqual(made.before, made.after)
 
     def test_a_cost_that_is_not_earned(self):
         state = self.crowded()
-        gain = planning.plan_moves(assess(state), now=NOW).moves[0].gain
+        gain = planner.plan_moves(assess(state), now=NOW).moves[0].gain
         dear = plan.Parameters(migration_cost=gain)
-        self.assertEqual((), planning.plan_moves(assess(state), parameters=dear, now=NOW).moves)
+        self.assertEqual((), planner.plan_moves(assess(state), parameters=dear, now=NOW).moves)
 
     def test_one_that_cannot_move_does_not_spoil_the_plan(self):
-        rules = constraints.Constraints(immovable={'culprit': 'is pinned'})
-        made = planning.plan_moves(assess(self.crowded()), rules, EXPLAINED, now=NOW)
+        rules = placement_constraints.Constraints(immovable={'culprit': 'is pinned'})
+        made = planner.plan_moves(assess(self.crowded()), rules, EXPLAINED, now=NOW)
         self.assertEqual([('victim', 'h2')],
                          [(move.uuid, move.destination) for move in made.moves])
         self.assertEqual((), made.remainders)
@@ -292,31 +293,33 @@ class PlanTestCase(unittest.TestCase):
     def test_unknown_hosts_are_neither_source_nor_destination(self):
         unknown = dataclasses.replace(
             self.crowded(), cores=np.array([1.0, 1.0, np.nan]))
-        made = planning.plan_moves(assess(unknown), now=NOW)
+        made = planner.plan_moves(assess(unknown), now=NOW)
         self.assertNotIn('h2', {move.destination for move in made.moves})
         stale = dataclasses.replace(self.crowded(), updated_at=np.array([0.0, NOW, NOW]))
-        made = planning.plan_moves(assess(stale, maximum_age=60), now=NOW)
+        made = planner.plan_moves(assess(stale, maximum_age=60), now=NOW)
         self.assertEqual((), made.moves)
         self.assertEqual(1, made.before.vms)
-        gone = planning.plan_moves(assess(stale, maximum_age=60), now=2 * NOW)
+        gone = planner.plan_moves(assess(stale, maximum_age=60), now=2 * NOW)
         self.assertIn('nothing is known', gone.reason)
 
     def test_a_soft_group_is_made_worse_only_to_end_a_breach(self):
         for tolerance, expected in ((self.TOLERANT, 1), (limits.NONE, 0)):
             with self.subTest(expected=expected):
                 state = hosts([resident('a', 0.1, tolerance), resident('b', 0.5)], [])
-                soft = constraints.Group('soft', constraints.Policy.SOFT_AFFINITY,
-                                         frozenset(('a', 'b')))
-                made = planning.plan_moves(
-                    assess(state), constraints.Constraints(groups=(soft,)), now=NOW)
+                soft = placement_constraints.Group('soft',
+                                                   placement_constraints.GroupPolicy.SOFT_AFFINITY,
+                                                   frozenset(('a', 'b')))
+                made = planner.plan_moves(
+                    assess(state), placement_constraints.Constraints(groups=(soft,)), now=NOW)
                 self.assertEqual(expected, len(made.moves))
 
     def test_members_of_an_affinity_group_elsewhere_hold_one_back(self):
-        for elsewhere, expected in ((0, 1), (1, 0)):
-            group = constraints.Group('g', constraints.Policy.AFFINITY,
-                                      frozenset(('victim', 'far')), elsewhere=elsewhere)
-            rules = constraints.Constraints(immovable={'culprit': 'stays'}, groups=(group,))
-            made = planning.plan_moves(assess(self.crowded()), rules, now=NOW)
+        for outside, expected in ((0, 1), (1, 0)):
+            group = placement_constraints.Group('g', placement_constraints.GroupPolicy.AFFINITY,
+                                                frozenset(('victim', 'far')), outside=outside)
+            rules = placement_constraints.Constraints(immovable={'culprit': 'stays'},
+                                                      groups=(group,))
+            made = planner.plan_moves(assess(self.crowded()), rules, now=NOW)
             self.assertEqual(expected, len(made.moves))
 
     def test_parameters_out_of_range(self):

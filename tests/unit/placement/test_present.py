@@ -18,8 +18,8 @@ import numpy as np
 
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
+from tracon_watcher.placement import current_interference
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import present
 
 VM = np.array([300.0, 50.0, 0.5, 0.2])
 QUIET = np.array([1.0, 1.0, 0.5, 0.2])
@@ -32,18 +32,18 @@ def look(*hosts, now=None, age=np.inf):
             for row, profile in enumerate(profiles)), cores=1, updated_at=100.0)
         for place, profiles in enumerate(hosts)])
     assessor = assessment.Assessor(state, assessment.Settings(maximum_age=age))
-    return present.look(assessor, now)
+    return current_interference.current_interference(assessor, now)
 
 
 class Look(unittest.TestCase):
 
     def test_bounds_hold_what_is_expected(self):
         found = look([VM, VM], [VM], [QUIET, VM])
-        self.assertTrue((found.lower[0, :2] < found.exponent[0, :2]).all())
-        self.assertTrue((found.upper[0, :2] > found.exponent[0, :2]).all())
+        self.assertTrue((found.lower[0, :2] < found.log_response[0, :2]).all())
+        self.assertTrue((found.upper[0, :2] > found.log_response[0, :2]).all())
         # Alone is exactly alone.
         self.assertEqual([0.0] * 4, [*found.upper[:, 2], *found.lower[:, 2]])
-        self.assertTrue(np.isnan(found.exponent[1, 3]))
+        self.assertTrue(np.isnan(found.log_response[1, 3]))
         self.assertTrue(np.isnan(found.upper[1, 3]))
         self.assertEqual([True, True, False], found.breached[0, :3].tolist())
         self.assertFalse(found.breached[1, 3])
@@ -63,7 +63,7 @@ class Agreement(unittest.TestCase):
 
     def test_ranges_that_meet(self):
         found = look([VM, VM], [VM, VM], [VM, VM], [VM, None])
-        expected = np.exp(found.exponent[0])
+        expected = np.exp(found.log_response[0])
         low, high = np.exp(found.lower[0]), np.exp(found.upper[0])
         observed = expected.copy()
         observed[1] = high[1] * 1.09          # within ten per cent of error
@@ -72,7 +72,9 @@ class Agreement(unittest.TestCase):
         observed[4] = np.nan
         observed[6] = 2.0
         self.assertEqual(
-            [present.Agreement.AGREE, present.Agreement.AGREE, present.Agreement.MORE,
-             present.Agreement.LESS, present.Agreement.UNKNOWN, present.Agreement.AGREE,
-             present.Agreement.UNKNOWN, present.Agreement.UNKNOWN],
-            present.agreement(found, observed, 0.1).tolist())
+            [current_interference.Agreement.AGREE, current_interference.Agreement.AGREE,
+             current_interference.Agreement.MORE,
+             current_interference.Agreement.LESS, current_interference.Agreement.UNKNOWN,
+             current_interference.Agreement.AGREE,
+             current_interference.Agreement.UNKNOWN, current_interference.Agreement.UNKNOWN],
+            current_interference.agreement(found, observed, 0.1).tolist())

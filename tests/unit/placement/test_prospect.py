@@ -19,14 +19,12 @@ from hypothesis import strategies
 import numpy as np
 
 from tests import synthetic
-from tracon_watcher.placement import arrival
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import attribution
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import departure
 from tracon_watcher.placement import plan
-from tracon_watcher.placement import prospect
-from tracon_watcher.placement import storage
-from tracon_watcher.placement import trial
+from tracon_watcher.placement import plan_state
+from tracon_watcher.placement import storage_backends
 
 PARAMETERS = plan.Parameters()
 #: Rounds of the law end where the hosts solved together move no more, each by less than 1e-4.
@@ -43,7 +41,7 @@ def journeys(draw):
     moves = []
     for uuid in draw(strategies.permutations(state.uuids))[:6]:
         row = state.resident_index[uuid]
-        reachable = np.flatnonzero(storage.reachable(state, row))
+        reachable = np.flatnonzero(storage_backends.reachable(state, row))
         open_to_it = [int(host) for host in reachable if host != state.host[row]]
         if open_to_it:
             moves.append((uuid, draw(strategies.sampled_from(open_to_it))))
@@ -59,7 +57,7 @@ class ProspectTestCase(unittest.TestCase):
 
     def check_journey(self, journey):
         state, moves = journey
-        found = prospect.Prospect(assessment.Assessor(state), PARAMETERS, 0.0)
+        found = plan_state.PlanState(assessment.Assessor(state), PARAMETERS, 0.0)
         everywhere = np.ones(len(state.hosts), dtype=bool)
         for uuid, destination in [(None, None), *moves]:
             if uuid is not None:
@@ -79,7 +77,7 @@ class ProspectTestCase(unittest.TestCase):
 
     def check_hosts(self, found, fresh):
         for host in range(len(fresh.cluster.hosts)):
-            expected, shown = departure.departures(fresh, host), found.departures(host)
+            expected, shown = attribution.leave_one_out(fresh, host), found.departures(host)
             place = {uuid: index for index, uuid in enumerate(shown.uuids)}
             order = [place[uuid] for uuid in expected.uuids]
             self.assertEqual(len(shown.uuids), len(order))
@@ -91,19 +89,19 @@ class ProspectTestCase(unittest.TestCase):
         for row, uuid in enumerate(state.uuids):
             own = int(state.host[row])
             self.assertEqual(own, found.host(uuid))
-            reachable = storage.reachable(state, row)
+            reachable = storage_backends.reachable(state, row)
             reachable[own] = False
             np.testing.assert_allclose(
                 found.arrivals(uuid)[reachable],
-                arrival.arrivals(fresh, state, row, 0.0)[reachable], atol=ROUNDING)
+                plan_state.arrivals(fresh, state, row, 0.0)[reachable], atol=ROUNDING)
             for destination in np.flatnonzero(reachable)[:1]:
-                expected = trial.attempt(assessment.Assessor(
+                expected = plan_state.evaluate(assessment.Assessor(
                     state.restricted([own, int(destination)])), uuid,
                     PARAMETERS.migration_cost)
                 shown = found.attempt(uuid, int(destination))
-                self.assertEqual(isinstance(expected, trial.Trial),
-                                 isinstance(shown, trial.Trial))
-                if isinstance(shown, trial.Trial):
+                self.assertEqual(isinstance(expected, plan_state.MoveEvaluation),
+                                 isinstance(shown, plan_state.MoveEvaluation))
+                if isinstance(shown, plan_state.MoveEvaluation):
                     self.assertAlmostEqual(expected.cautious_gain, shown.cautious_gain,
                                            delta=ROUNDING)
                     self.assertEqual(expected.move.ended, shown.move.ended)
@@ -112,7 +110,7 @@ class ProspectTestCase(unittest.TestCase):
         state = cluster.build([cluster.Host(f'h{host}', tuple(
             cluster.Resident(f'vm-{host}-{row}', 0.2 * synthetic.CAPACITY) for row in range(3)),
             synthetic.HOST_TYPE, cores=1) for host in range(30)])
-        found = prospect.Prospect(assessment.Assessor(state), PARAMETERS, 0.0)
+        found = plan_state.PlanState(assessment.Assessor(state), PARAMETERS, 0.0)
         kept = found.departures(7)
         asked = found.arrivals('vm-7-0').copy()
         found.move('vm-3-0', 4)

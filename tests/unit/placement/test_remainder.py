@@ -20,11 +20,11 @@ import numpy as np
 from tests import synthetic
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import constraints
-from tracon_watcher.placement.constraints import Against
 from tracon_watcher.placement import limits
+from tracon_watcher.placement import placement_constraints
+from tracon_watcher.placement.placement_constraints import Against
 from tracon_watcher.placement import plan
-from tracon_watcher.placement import planning
+from tracon_watcher.placement import planner
 
 NOW = 1000.0
 STRICT = limits.Limits(max_slowdown=1.3)
@@ -42,8 +42,9 @@ def state(*residents, storage=('pool', 'pool', 'pool')):
         for place, vms in enumerate((crowd, *residents))])
 
 
-def left(found, rules=constraints.Constraints(), parameters=plan.Parameters(), **settings):
-    made = planning.plan_moves(
+def left(found, rules=placement_constraints.Constraints(), parameters=plan.Parameters(),
+         **settings):
+    made = planner.plan_moves(
         assessment.Assessor(found, assessment.Settings(**settings)), rules,
         dataclasses.replace(parameters, explained=20), NOW)
     return made, {one.host: one for one in made.remainders}
@@ -81,7 +82,7 @@ class TestRemainders(unittest.TestCase):
                     Against.GROUP, 'would leave its affinity group g'))):
             tied = {**rules, 'immovable': {'victim': 'is locked', **rules.get('immovable', {})}}
             with self.subTest(rules):
-                _made, found = left(state([]), constraints.Constraints(**tied))
+                _made, found = left(state([]), placement_constraints.Constraints(**tied))
                 against, why = expected
                 self.assertEqual({against: (None, 0, why)}, obstacles(found['h0']))
 
@@ -90,14 +91,15 @@ class TestRemainders(unittest.TestCase):
                       storage=('pool', 'pool', 'pool', 'pool', 'pool', 'another'))
         cores = found.cores.copy()
         cores[4] = np.nan
-        rules = constraints.Constraints(
+        rules = placement_constraints.Constraints(
             immovable={'victim': 'is locked'}, closed={'h1': 'it is disabled'},
             needs=dict.fromkeys(('victim', 'culprit', 'other'), (1, 1, 1)),
             free={f'h{place}': (0 if place == 2 else 9,) * 3 for place in range(6)},
             zones={f'h{place}': 'north' for place in range(6)},
             bound_to_zone={'culprit': 'north'},
-            groups=(constraints.Group('g', constraints.Policy.ANTI_AFFINITY,
-                                      frozenset(('culprit', 'other'))),))
+            groups=(placement_constraints.Group('g',
+                                                placement_constraints.GroupPolicy.ANTI_AFFINITY,
+                                                frozenset(('culprit', 'other'))),))
         _made, remainders = left(dataclasses.replace(found, cores=cores), rules)
         self.assertEqual({
             Against.CLOSED: ('h1', 1, 'takes no VM: it is disabled'),
@@ -113,7 +115,7 @@ class TestRemainders(unittest.TestCase):
 
     def test_a_limit_that_would_be_crossed_there(self):
         strict = [resident('strict', 0.5, limits.Limits(max_slowdown=1.05))]
-        _made, found = left(state(strict, strict_again()), constraints.Constraints(
+        _made, found = left(state(strict, strict_again()), placement_constraints.Constraints(
             immovable={'victim': 'is locked', 'strict': 'is locked', 'strict-2': 'is locked'}))
         _destination, hosts, why = obstacles(found['h0'])[Against.LIMIT]
         self.assertEqual(2, hosts)
@@ -142,7 +144,8 @@ class TestRemainders(unittest.TestCase):
 
     def test_while_nothing_may_move_it_is_told_what_else_would(self):
         crowd = state([])
-        made, found = left(crowd, constraints.Constraints(immovable={'victim': 'is locked'}),
+        made, found = left(crowd,
+                           placement_constraints.Constraints(immovable={'victim': 'is locked'}),
                            plan.Parameters(standstill='blackout window "x" until noon'))
         self.assertEqual(((), made.before, 'no migration: blackout window "x" until noon'),
                          (made.moves, made.after, made.reason))
@@ -156,9 +159,10 @@ class TestRemainders(unittest.TestCase):
         harmed = cluster.build([
             cluster.Host('h0', tuple(crowd), synthetic.HOST_TYPE, 'pool', NOW, 1),
             cluster.Host('h1', (resident('other', 0.01),), synthetic.HOST_TYPE, 'pool', NOW, 1)])
-        soft = constraints.Group('g', constraints.Policy.SOFT_ANTI_AFFINITY,
-                                 frozenset(('culprit', 'other')))
-        _made, found = left(harmed, constraints.Constraints(
+        soft = placement_constraints.Group('g',
+                                           placement_constraints.GroupPolicy.SOFT_ANTI_AFFINITY,
+                                           frozenset(('culprit', 'other')))
+        _made, found = left(harmed, placement_constraints.Constraints(
             immovable={'quiet': 'is locked'}, groups=(soft,)),
             plan.Parameters(min_gain=0.01, migration_cost=0.0))
         self.assertIn('soft server group', obstacles(found['h0'])[Against.GROUP][2])
@@ -174,14 +178,15 @@ class TestRemainders(unittest.TestCase):
                 [resident(f'v{place}', 0.1, STRICT if place == 29 else limits.NONE)]
                 + [resident(f'c{place}-{one}', 0.5) for one in range(1 + place % 2)]),
                 synthetic.HOST_TYPE, 'pool', NOW, 1) for place in range(30)])
-        made, _found = left(many, constraints.Constraints(
+        made, _found = left(many, placement_constraints.Constraints(
             immovable=dict.fromkeys(many.uuids, 'is locked')))
         self.assertEqual((20, 'h29', 'h01'), (
             len(made.remainders), made.remainders[0].host, made.remainders[1].host))
 
 
 def storage_rules():
-    return constraints.Constraints(immovable={'victim': 'is locked', 'culprit': 'is locked'})
+    return placement_constraints.Constraints(immovable={'victim': 'is locked',
+                                                        'culprit': 'is locked'})
 
 
 def strict_again():
@@ -189,4 +194,5 @@ def strict_again():
 
 
 def group(policy):
-    return constraints.Group('g', constraints.Policy(policy), frozenset(('victim', 'culprit')))
+    return placement_constraints.Group('g', placement_constraints.GroupPolicy(policy),
+                                       frozenset(('victim', 'culprit')))

@@ -21,7 +21,7 @@ from tests import synthetic
 from tracon_watcher.characteristics import IO
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
 
 HOSTS, VMS = 1000, 20
@@ -53,7 +53,7 @@ class SilentTestCase(unittest.TestCase):
         rate = demands[:, IO].sum(axis=1)
         np.testing.assert_allclose([rate[1:].sum() + rate[1:].mean()], state.request_rate)
         found = assessment.Assessor(state).assess(
-            newcomer.Profile(np.array(demands[5]), np.zeros(4), 3, 'a kind'))
+            newcomer_profiles.Profile(np.array(demands[5]), np.zeros(4), 3, 'a kind'))
         self.assertEqual(HOSTS - 1, found.known.sum())
 
     def test_a_tenth_is_borne_and_more_is_not(self):
@@ -71,7 +71,7 @@ class SilentTestCase(unittest.TestCase):
             judged = assessment.Assessor(
                 dataclasses.replace(state, storage_wait=waits), assessment.Settings(
                     pools={'ceph': queues.Pool(2.0 / demands[:, IO].sum(), 1.0)}))
-            suffered = judged.exponents()[0]
+            suffered = judged.log_responses()[0]
             self.assertEqual(felt, bool((suffered[hosts * VMS:] > 0.1).all()))
             self.assertEqual(not felt, bool((suffered[hosts * VMS:] < 0.01).all()))
 

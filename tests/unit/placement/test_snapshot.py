@@ -28,10 +28,10 @@ from tests.unit.placement import snapshots
 from tracon_watcher import errors
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import lines as lines_module
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
 from tracon_watcher.placement import snapshot
+from tracon_watcher.placement import snapshot_lines
 
 VM = np.array([100.0, 50.0, 0.4, 0.1])
 
@@ -43,7 +43,8 @@ def small_state():
         [cluster.Host('a', (victim, new), synthetic.HOST_TYPE, updated_at=1000.0),
          cluster.Host('b', (cluster.Resident('far', VM, io_domain='pool'),), None, None,
                       cores=16)],
-        newcomer.learn(np.stack([VM, 2 * VM]), [('p', 'f', 'i'), ('q', 'f', 'i')]), 7, 1234.5)
+        newcomer_profiles.learn(np.stack([VM, 2 * VM]), [('p', 'f', 'i'), ('q', 'f', 'i')]), 7,
+        1234.5)
 
 
 class Written(unittest.TestCase):
@@ -87,14 +88,14 @@ class Written(unittest.TestCase):
                      'max_slowdown', 'min_iops_ratio'):
             np.testing.assert_array_equal(getattr(self.state, name), getattr(read.cluster, name))
         self.assertEqual(set(self.state.history), set(read.cluster.history))
-        kept = newcomer.expected(read.cluster.history, 'p', 'f', 'i')
+        kept = newcomer_profiles.expected(read.cluster.history, 'p', 'f', 'i')
         np.testing.assert_array_equal(VM, kept.mean)
 
     def test_epoch_and_what_was_learnt(self):
         read = snapshot.read(self.path)
         self.assertEqual((0, {}, {'pool': queues.Pool(0.004)}),
                          (read.epoch, read.learnt, read.pools))
-        learnt = {synthetic.HOST_TYPE: queues.Learnt(1.2, vm_hours=30.0, coverage=0.7)}
+        learnt = {synthetic.HOST_TYPE: queues.LearnedParameters(1.2, vm_hours=30.0, coverage=0.7)}
         read = snapshots.whole(snapshot.Snapshot(self.state, 300.0, 4, learnt))
         self.assertEqual(((4, 7), learnt, {}), (read.identity, read.learnt, read.pools))
 
@@ -169,7 +170,7 @@ class Written(unittest.TestCase):
                 (-2, lambda content: content.update(weather='fine'))):
             with self.subTest(line=line):
                 self.write()
-                lines = lines_module.sealed(
+                lines = snapshot_lines.sealed(
                     json.loads(one) for one in self.edited(line, change)[:-1])
                 self.path.write_text(''.join(lines))
                 found = snapshot.read(self.path)
@@ -216,7 +217,7 @@ class Written(unittest.TestCase):
 
     def test_twice_the_same_vm(self):
         lines = [json.loads(line.replace('"far"', '"new"')) for line in self.lines()[:-1]]
-        self.refused(lines_module.sealed(lines), 'VM new occurs twice')
+        self.refused(snapshot_lines.sealed(lines), 'VM new occurs twice')
 
     @hypothesis.given(snapshots.built())
     @hypothesis.settings(deadline=None)

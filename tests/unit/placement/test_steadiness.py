@@ -33,10 +33,10 @@ from tracon_watcher import assignment
 from tracon_watcher.characteristics import NAMES
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import constraints
 from tracon_watcher.placement import limits
+from tracon_watcher.placement import placement_constraints
 from tracon_watcher.placement import plan
-from tracon_watcher.placement import planning
+from tracon_watcher.placement import planner
 
 HOST_TYPES = ('same-core-raw-disk', 'shared-slow-device')
 #: As the strategy's, see tests.watcher.test_plugins.
@@ -68,7 +68,7 @@ def measured(host_type):
 def rules(state, slots, cooldown_until=None):
     """Return constraints that give each host so many slots."""
     taken = np.bincount(state.host, minlength=len(state.hosts))
-    return constraints.Constraints(
+    return placement_constraints.Constraints(
         needs=dict.fromkeys(state.uuids, (1.0, 0.0, 0.0)),
         free={name: (float(slots - count), 0.0, 0.0)
               for name, count in zip(state.hosts, taken)},
@@ -77,9 +77,9 @@ def rules(state, slots, cooldown_until=None):
 
 def audit(state, slots=4, cooldown_until=None, now=0.0):
     """Make a plan."""
-    return planning.plan_moves(assessment.Assessor(state),
-                               rules(state, slots, cooldown_until), PARAMETERS, now,
-                               assignment.least_cost)
+    return planner.plan_moves(assessment.Assessor(state),
+                              rules(state, slots, cooldown_until), PARAMETERS, now,
+                              assignment.least_cost)
 
 
 class NoiseTestCase(unittest.TestCase):
@@ -107,7 +107,7 @@ class BalancedTestCase(unittest.TestCase):
                 for name in ('blastn', 'dedup', 'web')), host_type, cores=1)
                 for host in range(self.hosts)])
             rng = np.random.default_rng(7)
-            self.assertGreater(assessment.Assessor(state).exponents()[0].min(),
+            self.assertGreater(assessment.Assessor(state).log_responses()[0].min(),
                                0.1, 'they do slow each other down')
             for _audit in range(self.audits):
                 drawn = ratios[rng.integers(len(ratios), size=len(state.uuids))]
@@ -145,7 +145,7 @@ class Journey:
             rows = [first[uuid] for uuid in self.state.uuids]
             noisy = dataclasses.replace(
                 self.state, profiles=(truth * seen.mean(axis=0))[rows])
-            found = planning.plan_moves(
+            found = planner.plan_moves(
                 assessment.Assessor(noisy),
                 rules(self.state, 4, cooldown), parameters, now, assignment.least_cost)
             for move in found.moves:

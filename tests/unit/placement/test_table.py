@@ -18,7 +18,7 @@ import numpy as np
 
 from tracon_watcher import csv_table
 from tracon_watcher import errors
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import table
 
 HEADING = ('host,host_type,storage,uuid,read_requests_per_second,write_requests_per_second,'
@@ -42,7 +42,7 @@ class Read(unittest.TestCase):
         self.assertTrue(np.isnan(state.profiles[1]).all())
         self.assertEqual([1.5, np.inf], state.max_slowdown.tolist())
         self.assertEqual([50.0, 50.0], state.updated_at.tolist())
-        self.assertEqual(1, newcomer.expected(state.history, 'any', 'small', 'any').count)
+        self.assertEqual(1, newcomer_profiles.expected(state.history, 'any', 'small', 'any').count)
 
     def test_cores_and_vcpus(self):
         heading = f'{HEADING},cores,vcpus,storage_wait'

@@ -17,15 +17,15 @@ import unittest
 import numpy as np
 
 from tests import synthetic
+from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
-from tracon_watcher.placement import newcomer
-from tracon_watcher.placement import verdict
+from tracon_watcher.placement import newcomer_profiles
 
 
-def found(response, row, excess):
+def found(response, row, overshoot):
     """A breach on the first host."""
-    return verdict.Found(response, np.array([0]), np.array([row]), np.array([excess]),
-                         np.array([1.0]), np.array([0.5]))
+    return assessment.BreachTable(response, np.array([0]), np.array([row]), np.array([overshoot]),
+                                  np.array([1.0]), np.array([0.5]))
 
 
 class TestWorst(unittest.TestCase):
@@ -35,8 +35,8 @@ class TestWorst(unittest.TestCase):
         state = cluster.build([cluster.Host('h', (cluster.Resident('a', np.ones(4)),
                                                   cluster.Resident('b', np.ones(4))),
                                             synthetic.HOST_TYPE)])
-        self.judged = verdict.Assessment.unknown(state, np.zeros(1, dtype=np.intp),
-                                                 newcomer.own(np.ones(4)))
+        self.judged = assessment.Assessment.unknown(state, np.zeros(1, dtype=np.intp),
+                                                    newcomer_profiles.own(np.ones(4)))
 
     def test_of_equals_the_first_is_named_and_counted(self):
         for first, second in ((0.5, 0.5), (0.5, 0.5 + 1e-13), (0.5 + 1e-13, 0.5)):

@@ -22,7 +22,6 @@ from unittest import mock
 from tests.unit.probe import test_generator
 from tracon_lab import simulated_sensor as simulated
 from tracon_watcher import errors
-from tracon_watcher.probe import baselines
 from tracon_watcher.probe import controller
 from tracon_watcher.probe import detection
 from tracon_watcher.probe import generator
@@ -31,7 +30,7 @@ from tracon_watcher.probe import phases
 SECRET = test_generator.SECRET
 MEMORY = phases.Setting(100.0, 0.1, 20_000)
 #: A traversal takes two milliseconds.
-BASELINES = {('small', 'memory'): baselines.Baseline(
+BASELINES = {('small', 'memory'): detection.SensorBaseline(
     'small', 'memory', MEMORY, 0.002, 0.0001, 0.0, 5, 0.0)}
 
 
@@ -48,8 +47,9 @@ class ControllerTest(unittest.IsolatedAsyncioTestCase):
         self.addCleanup(self.sensor.stop)
 
     def controller(self, interval=100.0, **more):
-        one = controller.Controller(self.client, SECRET, lambda: self.sensors, BASELINES, interval,
-                                    deadline=0.5, seed=1, **more)
+        one = controller.ManagementController(self.client, SECRET, lambda: self.sensors, BASELINES,
+                                              interval,
+                                              deadline=0.5, seed=1, **more)
         one.follow()
         # Here the tests read, at times of theirs.
         for task in one._tasks.values():
@@ -114,8 +114,9 @@ class ControllerTest(unittest.IsolatedAsyncioTestCase):
         self.assertIn('tracon probe baseline', found['reason'])
 
     async def test_all_phases_are_read_again_and_again(self):
-        one = controller.Controller(self.client, SECRET, lambda: self.sensors, BASELINES, 0.3,
-                                    seed=1)
+        one = controller.ManagementController(self.client, SECRET, lambda: self.sensors, BASELINES,
+                                              0.3,
+                                              seed=1)
         task = asyncio.create_task(one.run())
         try:
             for _ in range(200):
@@ -143,9 +144,10 @@ class ControllerTest(unittest.IsolatedAsyncioTestCase):
             running -= 1
         self.sensors = {str(index): controller.Sensor(str(index), 'small', f'127.0.0.1:{index}')
                         for index in range(20)}
-        with mock.patch.object(controller.Controller, 'take', take):
-            one = controller.Controller(self.client, SECRET, lambda: self.sensors, BASELINES,
-                                        0.05, seed=1, at_once=3)
+        with mock.patch.object(controller.ManagementController, 'take', take):
+            one = controller.ManagementController(self.client, SECRET, lambda: self.sensors,
+                                                  BASELINES,
+                                                  0.05, seed=1, at_once=3)
             task = asyncio.create_task(one.run())
             await asyncio.sleep(0.5)
             task.cancel()
@@ -159,9 +161,10 @@ class ControllerTest(unittest.IsolatedAsyncioTestCase):
                 (asyncio.get_running_loop().time(), phase.name))
         self.sensors = {str(index): controller.Sensor(str(index), 'small', f'127.0.0.1:{index}')
                         for index in range(10)}
-        with mock.patch.object(controller.Controller, 'take', take):
-            one = controller.Controller(self.client, SECRET, lambda: self.sensors, BASELINES,
-                                        0.2, seed=1)
+        with mock.patch.object(controller.ManagementController, 'take', take):
+            one = controller.ManagementController(self.client, SECRET, lambda: self.sensors,
+                                                  BASELINES,
+                                                  0.2, seed=1)
             task = asyncio.create_task(one.run())
             await asyncio.sleep(1.5)
             task.cancel()

@@ -39,15 +39,14 @@ from openstack.placement.v1 import resource_provider
 from openstack.placement.v1 import resource_provider_inventory as inventory
 import requests
 
-from tracon_watcher.cmd import probe_deploy
-from tracon_watcher.decision_engine import rules
+from tracon_watcher.cmd import probe
+from tracon_watcher.decision_engine import constraints_builder
 from tracon_watcher.engine import state
 from tracon_watcher import errors
 from tracon_watcher.probe import answers
 from tracon_watcher.probe import controller
 from tracon_watcher.probe import deployment
-from tracon_watcher.probe import guest_image
-from tracon_watcher.probe import sensor_image
+from tracon_watcher.probe import images
 
 OURS = 'service-project'
 
@@ -285,7 +284,8 @@ class DeploymentTestCase(unittest.TestCase):
         """Deploy, and return state and reason by host."""
         wishes = {'network': 'probes', 'generators': ('198.51.100.7/32',), 'secret': b'\7' * 32,
                   **wishes}
-        made = deployment.Deployment(self.cloud, deployment.Wishes(**wishes), self.build)
+        made = deployment.Deployment(self.cloud, deployment.DeploymentOptions(**wishes),
+                                     self.build)
         reported = {}
         self.rows = made.deploy(reported.__setitem__)
         self.assertEqual({host: 1.0 for host in made.hosts}, reported)
@@ -551,10 +551,10 @@ class TestCommands(DeploymentTestCase):
         super().setUp()
         self.app = mock.Mock()
         self.output, self.secret = self.folder / 'sensors.json', self.folder / 'secret'
-        self.enterContext(mock.patch.object(probe_deploy, 'connect', autospec=True,
+        self.enterContext(mock.patch.object(probe, 'connect', autospec=True,
                                             return_value=self.cloud))
         self.image = self.enterContext(mock.patch.object(
-            sensor_image, 'build', autospec=True, return_value=sensor_image.SensorImage(
+            images, 'build', autospec=True, return_value=images.SensorImage(
                 *(self.folder / name for name in ('kernel', 'initramfs', 'disk')))))
 
     def run_it(self, command, *arguments):
@@ -568,7 +568,7 @@ class TestCommands(DeploymentTestCase):
         return status, rows
 
     def deploy_it(self, *arguments):
-        return self.run_it(probe_deploy.Deploy, '--network', 'probes', '--generator',
+        return self.run_it(probe.Deploy, '--network', 'probes', '--generator',
                            '198.51.100.7', '--secret-file', str(self.secret), *arguments)
 
     def test_deploy_and_remove(self):
@@ -580,12 +580,12 @@ class TestCommands(DeploymentTestCase):
         self.assertIn(f'secret={secret.hex()}',
                       base64.b64decode(self.cloud.requests[0]['user_data']).decode())
         disk = self.cloud.images[self.cloud.requests[0]['image_id']]
-        self.assertEqual(f'{guest_image.COMMAND_LINE} {sensor_image.OPTIONS}',
+        self.assertEqual(f'{images.COMMAND_LINE} {images.OPTIONS}',
                          disk.os_command_line)
-        self.assertEqual(sensor_image.MEMORY_MIB, self.cloud.flavors[0].ram)
+        self.assertEqual(images.MEMORY_MIB, self.cloud.flavors[0].ram)
         self.assertEqual(0, self.deploy_it()[0])
         self.assertEqual(secret, answers.read_secret(self.secret))
-        status, rows = self.run_it(probe_deploy.Remove, '--all')
+        status, rows = self.run_it(probe.Remove, '--all')
         self.assertEqual((0, ('a', 'tracon-probe-a', '192.0.2.10:8640', 'removed', '')),
                          (status, rows[0]))
         self.assertEqual({}, controller.load(self.output))
@@ -615,6 +615,6 @@ class TestCommands(DeploymentTestCase):
 class TestNames(unittest.TestCase):
 
     def test_others_know_sensors_by_the_same_names(self):
-        self.assertEqual(rules.PROBE, deployment.MARK)
+        self.assertEqual(constraints_builder.PROBE, deployment.MARK)
         self.assertEqual((state.PROBE_FLAVOR, state.HOST_TYPE),
                          (deployment.NAME, deployment.HOST_TYPE))

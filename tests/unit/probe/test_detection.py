@@ -21,7 +21,6 @@ import unittest
 import numpy as np
 
 from tracon_watcher import errors
-from tracon_watcher.probe import baselines
 from tracon_watcher.probe import detection
 from tracon_watcher.probe import phases
 from tracon_watcher.probe import readings
@@ -41,15 +40,16 @@ def quiet(count=10, seed=1):
             for index, one in enumerate(random.normal(0.5, 0.005, count))]
 
 
-FLAGGED, CALM = detection.Felt(1.5, 1.3, 1.7), detection.Felt(1.0, 0.9, 1.1)
+FLAGGED, CALM = detection.RelativeReading(1.5, 1.3, 1.7), detection.RelativeReading(1.0, 0.9, 1.1)
 
 
 class DetectorTest(unittest.TestCase):
 
     def states(self, *sequence):
         one = detection.Detector()
-        return [(one.update(item) if isinstance(item, detection.Felt) else one.lose(item)).value[0]
-                for item in sequence]
+        return [(one.update(
+            item) if isinstance(item, detection.RelativeReading) else one.lose(item)).value[0]
+            for item in sequence]
 
     def test_two_in_a_row(self):
         self.assertEqual(list('uqqqqcccq'), self.states(
@@ -76,7 +76,7 @@ class DetectorTest(unittest.TestCase):
 class CompareTest(unittest.TestCase):
 
     def setUp(self):
-        self.baseline = baselines.learn('small', quiet())
+        self.baseline = detection.learn('small', quiet())
 
     def test_a_ratio_with_an_interval(self):
         felt = detection.compare(reading(0.75, 0.01), self.baseline)
@@ -107,7 +107,7 @@ class BaselineTest(unittest.TestCase):
         for count in (5, 100):
             flagged = alarms = total = 0
             for seed in range(200):
-                base = baselines.learn('small', quiet(count, seed))
+                base = detection.learn('small', quiet(count, seed))
                 for one in quiet(10, 1000 + seed):
                     total += 1
                     flagged += one.mean > base.mean + base.reach
@@ -117,21 +117,21 @@ class BaselineTest(unittest.TestCase):
 
     def test_too_few_readings(self):
         with self.assertRaises(errors.NotEnoughData):
-            baselines.learn('small', quiet(4))
+            detection.learn('small', quiet(4))
 
     def test_it_is_stored(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / 'baselines.json'
-            one = baselines.learn('small', quiet())
-            baselines.save({('small', 'memory'): one}, path)
-            self.assertEqual({('small', 'memory'): one}, baselines.load(path))
+            one = detection.learn('small', quiet())
+            detection.save({('small', 'memory'): one}, path)
+            self.assertEqual({('small', 'memory'): one}, detection.load(path))
 
     def test_what_is_no_document_is_refused_by_field(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / 'baselines.json'
             with self.assertRaisesRegex(errors.InvalidDocument, 'cannot be read'):
-                baselines.load(path)
-            baselines.save({('small', 'memory'): baselines.learn('small', quiet())}, path)
+                detection.load(path)
+            detection.save({('small', 'memory'): detection.learn('small', quiet())}, path)
             good = json.loads(path.read_text())
             for field, value in (('phase', 'network'), ('mean', 0), ('mean', 'x'), ('half', -1),
                                  ('rate', 0), ('amount', 0), ('readings', 1), ('other', 1)):
@@ -139,12 +139,12 @@ class BaselineTest(unittest.TestCase):
                 content['baselines'][0][field] = value
                 (bad := pathlib.Path(folder) / 'bad.json').write_text(json.dumps(content))
                 with self.assertRaisesRegex(errors.InvalidDocument, field):
-                    baselines.load(bad)
+                    detection.load(bad)
             content = json.loads(path.read_text())
             content['baselines'][0]['mean'] *= 2
             bad.write_text(json.dumps(content))
             with self.assertRaisesRegex(errors.InvalidDocument, 'checksum'):
-                baselines.load(bad)
+                detection.load(bad)
             bad.write_text(json.dumps(good | {'baselines': good['baselines'] * 2}))
             with self.assertRaisesRegex(errors.InvalidDocument, 'has two'):
-                baselines.load(bad)
+                detection.load(bad)

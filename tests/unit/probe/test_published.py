@@ -22,7 +22,6 @@ import tempfile
 import unittest
 
 from tracon_watcher import errors
-from tracon_watcher.probe import baselines
 from tracon_watcher.probe import detection
 from tracon_watcher.probe import phases
 from tracon_watcher.probe import readings
@@ -36,8 +35,9 @@ LONG_TRAVERSAL = phases.Setting(1.0, 1200.0, 5_000_000)
 
 def baseline(phase, setting, mean, half):
     """Return a baseline in milliseconds, of which no more than an interval is published."""
-    return baselines.Baseline('AMD Shanghai', phase, setting, mean * 1e-3, half * 1e-3, 0.0, 5,
-                              0.0)
+    return detection.SensorBaseline('AMD Shanghai', phase, setting, mean * 1e-3, half * 1e-3, 0.0,
+                                    5,
+                                    0.0)
 
 
 # 3.7 ± 0.1 ms is that of c = 24; with c = 16 the sensor alone takes 3.8 ms.

@@ -34,8 +34,8 @@ def document():
     capacities = [capacity.by_depth([1, 2, 4], [100.0, 133.0, 150.0])] * 300
     found = network.effects(
         network.Hosts(rng.choice([2.0, 16.0, 64.0], 300), gain=rng.uniform(0.5, 2.0, 300)), vms,
-        network.Uses(np.arange(3000), host, (1.0 - vms.used) * rng.random(3000),
-                     capacity.table(capacities)))
+        network.Usage(np.arange(3000), host, (1.0 - vms.used) * rng.random(3000),
+                      capacity.table(capacities)))
     return {name: [value.hex() for value in values.tolist()]
             for name, values in dataclasses.asdict(found).items()}
 

@@ -106,13 +106,13 @@ class PropertyTest(unittest.TestCase):
         host = np.sort(rng.integers(0, 900, 4500))
         vms = network.VMs(host, rng.choice([1, 2, 4], 4500), rng.random(4500))
         cores = rng.choice([2.0, 4.0, 16.0], 900)
-        uses = network.Uses(np.arange(4500), host, (1.0 - vms.used) * 0.5,
-                            capacity.table([capacity.servers(1)] * 900))
+        uses = network.Usage(np.arange(4500), host, (1.0 - vms.used) * 0.5,
+                             capacity.table([capacity.servers(1)] * 900))
         whole = network.effects(network.Hosts(cores), vms, uses)
         some = np.flatnonzero(host >= 800)
         last = network.effects(
             network.Hosts(cores), network.VMs(host[some], vms.vcpus[some], vms.used[some]),
-            network.Uses(np.arange(len(some)), host[some], uses.used[some], uses.capacities))
+            network.Usage(np.arange(len(some)), host[some], uses.used[some], uses.capacities))
         np.testing.assert_allclose(whole.slowdown[some], last.slowdown, rtol=1e-3)
         np.testing.assert_allclose(whole.resource_stretch[some], last.resource_stretch, rtol=1e-3)
 
@@ -189,7 +189,7 @@ class NewcomerTest(unittest.TestCase):
         self.hosts = network.Hosts(np.array([2.0, 4.0, 8.0]))
         self.vms = network.VMs(np.array([0, 0, 2, 2]), np.array([1, 2, 8, 4]),
                                np.array([0.5, 0.6, 0.7, 0.8]), np.array([1.0, 1.0, 2.0, 1.0]))
-        self.uses = network.Uses(
+        self.uses = network.Usage(
             np.array([0, 1, 2]), np.array([0, 0, 1]), np.array([0.4, 0.3, 0.2]),
             capacity.table([capacity.servers(1), capacity.servers(2), capacity.servers(1)]))
 
@@ -201,15 +201,15 @@ class NewcomerTest(unittest.TestCase):
         there = network.effects(self.hosts, network.VMs(
             np.array([0, 0, 0, 2, 2]), np.array([1, 2, 2, 8, 4]),
             np.array([0.5, 0.6, 0.7, 0.7, 0.8]), np.array([1.0, 1.0, 1.0, 2.0, 1.0])),
-            network.Uses(np.array([0, 1, 3, 2]), np.array([0, 0, 1, 0]),
-                         np.array([0.4, 0.3, 0.2, 0.25]), self.uses.capacities)).slowdown
+            network.Usage(np.array([0, 1, 3, 2]), np.array([0, 0, 1, 0]),
+                          np.array([0.4, 0.3, 0.2, 0.25]), self.uses.capacities)).slowdown
         self.assertGreater(there[2], 1.2)
         np.testing.assert_allclose([own[0], *others[:2]], [there[2], there[0], there[1]],
                                    rtol=1e-3)
 
     def test_residents_are_worked_out_where_they_are_wanted(self):
         host = np.repeat(np.arange(3000), 2)
-        prepared = network.Prepared(network.Hosts(np.ones(3000)), network.VMs(
+        prepared = network.SolvedNetwork(network.Hosts(np.ones(3000)), network.VMs(
             host, np.ones(6000, dtype=int), np.full(6000, 0.6)))
         newcomer = network.Newcomer(2, 0.5)
         own, others = prepared.with_newcomer(newcomer)
@@ -226,7 +226,7 @@ class NewcomerTest(unittest.TestCase):
 
     def test_a_disk_counts_by_the_requests_that_a_newcomer_sends(self):
         vms = network.VMs(np.zeros(2, dtype=int), np.ones(2, dtype=int), np.full(2, 0.1))
-        prepared = network.Prepared(network.Hosts(np.array([64.0])), vms, network.Uses(
+        prepared = network.SolvedNetwork(network.Hosts(np.array([64.0])), vms, network.Usage(
             np.arange(2), np.zeros(2, dtype=int), np.full(2, 0.3),
             capacity.table([capacity.servers(4)])))
         place = np.array([[0]])
@@ -241,7 +241,7 @@ class NewcomerTest(unittest.TestCase):
             host = np.repeat(np.arange(3), [int(load * 3), int(load * 12), int(load * 40)])
             vms = network.VMs(host, rng.choice([1, 2], len(host)), rng.beta(1, 2, len(host)))
             hosts = network.Hosts(np.array([1.0, 4.0, 16.0]))
-            prepared = network.Prepared(hosts, vms)
+            prepared = network.SolvedNetwork(hosts, vms)
             for newcomer in (network.Newcomer(1, 0.5), network.Newcomer(4, 0.9)):
                 for one, other in zip(prepared.with_newcomer(newcomer),
                                       network.with_newcomer(hosts, vms, newcomer)):
@@ -254,7 +254,7 @@ class NewcomerTest(unittest.TestCase):
             shares = rng.uniform(0.02, 4.0 / count, count)
             vms = network.VMs(np.zeros(count - 1, dtype=int), np.ones(count - 1, dtype=int),
                               np.full(count - 1, 0.01))
-            prepared = network.Prepared(network.Hosts(np.array([64.0])), vms, network.Uses(
+            prepared = network.SolvedNetwork(network.Hosts(np.array([64.0])), vms, network.Usage(
                 np.arange(count - 1), np.zeros(count - 1, dtype=int), shares[:-1],
                 capacity.table([capacity.servers(servers)])))
             own, others = prepared.with_newcomer(network.Newcomer(
@@ -270,7 +270,8 @@ class NewcomerTest(unittest.TestCase):
             network.Newcomer(4, 0.9))
         np.testing.assert_allclose(own, 1.0, rtol=1e-12)
         self.assertEqual(0, len(others))
-        own = network.Prepared(self.hosts, self.vms).with_newcomer(network.Newcomer(4, 0.9))[0]
+        own = network.SolvedNetwork(self.hosts,
+                                    self.vms).with_newcomer(network.Newcomer(4, 0.9))[0]
         self.assertEqual([False, True, False], (own < 1.0 + 1e-12).tolist())
 
     def test_one_that_weighs_more_than_all_is_served_like_a_resident_of_that_weight(self):
@@ -287,7 +288,7 @@ class NewcomerTest(unittest.TestCase):
             self.assertAlmostEqual(1.0, own[0] / solved, delta=0.02, msg=(cores, weight, heavier))
 
     def test_without_the_only_one(self):
-        prepared = network.Prepared(self.hosts, self.vms, self.uses)
+        prepared = network.SolvedNetwork(self.hosts, self.vms, self.uses)
         found = prepared.without(0)
         # Its own vCPUs wait at the disk for each other, nearly as often as before.
         np.testing.assert_allclose(found, 1.0, atol=0.05)
@@ -301,11 +302,11 @@ class NewcomerTest(unittest.TestCase):
             used = np.clip(used * rng.uniform(0.6, 2.0) * cores / (vcpus * used).sum(), 0.005,
                            0.95)
             on = np.flatnonzero(rng.random(count) < 0.4)
-            uses = network.Uses(on, np.zeros(len(on), dtype=int),
-                                (1.0 - used[on]) * rng.uniform(0.2, 0.8, len(on)),
-                                *capacity.disks(np.array([2.0])))
+            uses = network.Usage(on, np.zeros(len(on), dtype=int),
+                                 (1.0 - used[on]) * rng.uniform(0.2, 0.8, len(on)),
+                                 *capacity.disks(np.array([2.0])))
             hosts = network.Hosts(np.array([float(cores)]))
-            prepared = network.Prepared(hosts, network.VMs(
+            prepared = network.SolvedNetwork(hosts, network.VMs(
                 np.zeros(count, dtype=int), vcpus, used), uses)
             found = prepared.without(0)
             for one in rng.choice(count, min(count, 5), replace=False):
@@ -328,8 +329,8 @@ class ResourceTest(unittest.TestCase):
 
     def two(self, capacity_, **more):
         """Return the effects on two VMs that use a disk for half of their time."""
-        uses = network.Uses(np.array([0, 1]), np.array([0, 0]), np.array([0.5, 0.5]),
-                            capacity.table([capacity_]), **more)
+        uses = network.Usage(np.array([0, 1]), np.array([0, 0]), np.array([0.5, 0.5]),
+                             capacity.table([capacity_]), **more)
         return network_of(2, [(1, 0.2, 1.0), (1, 0.2, 1.0)], uses)
 
     def test_one_disk_is_as_one_core(self):

@@ -16,7 +16,7 @@ import pathlib
 import tempfile
 import unittest
 
-from tracon_watcher.telemetry import cpu_quota
+from tracon_watcher.telemetry import host_counters
 
 UUID, OTHER = 'e5a3c1d2-0000-4000-8000-000000000001', 'e5a3c1d2-0000-4000-8000-000000000002'
 DOMAIN = (UUID, 7, 'instance-00000001')
@@ -33,7 +33,7 @@ class ThrottledTimesTestCase(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
-        self.times = cpu_quota.ThrottledTimes(self.root)
+        self.times = host_counters.ThrottledTimes(self.root)
 
     def write(self, path, text):
         target = self.root / path

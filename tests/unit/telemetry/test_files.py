@@ -145,6 +145,6 @@ class TestDocumentation(unittest.TestCase):
         text = (TOP / 'doc/source/admin/telemetry.rst').read_text()
         for meter in meters.METERS:
             self.assertIn(f'``{meter.name}``', text)
-        fields = text[text.index('What is read of a VM'):text.index('The connection is one')]
+        fields = text[text.index('What is read of a VM'):text.index('The connection is read-only')]
         listed = fields.partition('::')[2].replace(',', ' ').split()
         self.assertEqual(sorted(domain_stats.FIELDS), sorted(listed))

@@ -22,15 +22,13 @@ import numpy as np
 from tests.unit.telemetry import http_server
 from tests.unit.telemetry.http_server import Answer
 from tracon_watcher.telemetry import gnocchi
-from tracon_watcher.telemetry import gnocchi_resources
 from tracon_watcher.telemetry import meters
-from tracon_watcher.telemetry import pages
-from tracon_watcher.telemetry import readings
 from tracon_watcher.telemetry import rest
+from tracon_watcher.telemetry import samples
 
-PATIENT = rest.Patience(seconds=120.0, connecting=120.0, attempts=2, pause=0.0)
+PATIENT = rest.Timeouts(seconds=120.0, connecting=120.0, attempts=2, pause=0.0)
 # For those who are not answered; a test machine may be busy.
-IMPATIENT = rest.Patience(seconds=0.2, connecting=0.2, attempts=2, pause=0.0)
+IMPATIENT = rest.Timeouts(seconds=0.2, connecting=0.2, attempts=2, pause=0.0)
 START = 1_800_000_000
 CLOCK, GUEST = meters.CLOCK.name, meters.CPU_GUEST.name
 BUSY = meters.HOST_BUSY.name
@@ -240,7 +238,7 @@ class TestGnocchiReader(unittest.TestCase):
                 (lambda request: Answer(b'', 302, {'Location': 'http://elsewhere/'}), 'sent on')):
             self.gnocchi.spoil = spoil
             reader = self.reader(IMPATIENT if said == 'timed out' else PATIENT)
-            with self.assertRaisesRegex(readings.TelemetryUnavailable, said) as caught:
+            with self.assertRaisesRegex(samples.TelemetryUnavailable, said) as caught:
                 self.read(reader)
             self.assertIn(self.server.url, str(caught.exception))
 
@@ -423,7 +421,7 @@ class TestGnocchiReader(unittest.TestCase):
 class TestPages(unittest.TestCase):
 
     def test_an_ill_service_makes_no_resource_a_suspect(self):
-        paged = pages.Pages(2)
+        paged = rest.Pages(2)
         wanted = paged.split('abcdefgh')
         self.assertEqual([['a', 'b'], ['c', 'd'], ['e', 'f'], ['g', 'h']], wanted)
         paged.learn(wanted[:2], wanted[2:])
@@ -441,7 +439,7 @@ class TestPages(unittest.TestCase):
         self.assertEqual([['a', 'b'], ['g', 'h']], paged.split('abgh'))
 
     def test_those_that_were_not_asked_for_come_first(self):
-        paged = pages.Pages(2)
+        paged = rest.Pages(2)
         wanted = paged.split('abcdef')
         paged.learn(wanted[:1], [], wanted[1:])
         self.assertEqual([['c', 'd'], ['e', 'f'], ['a', 'b']], paged.split('abcdef'))
@@ -449,7 +447,7 @@ class TestPages(unittest.TestCase):
         self.assertEqual(wanted, paged.split('abcdef'))
 
     def test_one_page_alone_that_is_always_refused_is_split_once(self):
-        paged = pages.Pages(100)
+        paged = rest.Pages(100)
         resources = [str(number) for number in range(100)]
         for _round in range(5):
             paged.learn([], paged.split(resources))
@@ -463,7 +461,7 @@ class TestResourceList(unittest.TestCase):
                      'revision_start': stamp(START)}], [], Answer(b'', 400)]
         with http_server.serving(lambda request: answers.pop(0)) as server:
             service = rest.Service(rest.plain(server.url), 'Gnocchi', PATIENT)
-            listed = gnocchi_resources.ResourceList(service, 'instance', 1, 10.0)
+            listed = gnocchi.ResourceList(service, 'instance', 1, 10.0)
             self.assertTrue(listed.refresh(0.0))
             answers[:] = [[{'id': 'b', 'original_resource_id': 'b', 'ended_at': None,
                             'revision_start': stamp(START)}], Answer(b'', 400)]
@@ -484,7 +482,7 @@ class TestResourceList(unittest.TestCase):
             cloud.add(number)
         with http_server.serving(cloud) as server:
             service = rest.Service(rest.plain(server.url), 'Gnocchi', PATIENT)
-            listed = gnocchi_resources.ResourceList(service, 'instance', 1, 100.0)
+            listed = gnocchi.ResourceList(service, 'instance', 1, 100.0)
             # Without the first one nothing could be read.
             self.assertTrue(listed.refresh(0.0))
             self.assertEqual(25, len(listed.names))

@@ -17,7 +17,7 @@ import unittest
 
 from tests.unit.telemetry import replay
 from tracon_lab.testbed import observation
-from tracon_watcher.telemetry import host_totals
+from tracon_watcher.telemetry import host_counters
 from tracon_watcher.telemetry import meters
 
 DISKS = (meters.HOST_READ_REQUESTS, meters.HOST_READ_TIME, meters.HOST_WRITE_REQUESTS,
@@ -46,7 +46,7 @@ class Tree(unittest.TestCase):
                 (self.root / 'sys/block' / name / 'slaves' / slave).mkdir()
 
     def read(self):
-        return host_totals.read(self.root, 100, lambda: 42)
+        return host_counters.read(self.root, 100, lambda: 42)
 
 
 class TestRecorded(Tree):
@@ -54,7 +54,7 @@ class TestRecorded(Tree):
     def moments(self):
         for moment in replay.read('host.json')['moments']:
             self.write(moment['stat'], moment['diskstats'], moment['block'])
-            yield moment, host_totals.read(self.root, 100, lambda: moment['clock'])
+            yield moment, host_counters.read(self.root, 100, lambda: moment['clock'])
 
     def test_all_meters_and_none_falls(self):
         (_first, before), (_second, after) = self.moments()
@@ -134,6 +134,6 @@ class TestSynthetic(Tree):
     def test_this_host(self):
         if not os.path.exists('/proc/stat'):
             self.skipTest('needs Linux')
-        first, second = host_totals.read(), host_totals.read()
+        first, second = host_counters.read(), host_counters.read()
         self.assertGreater(first[meters.HOST_BUSY.name], 0)
         self.assertGreater(second[meters.HOST_CLOCK.name], first[meters.HOST_CLOCK.name])

@@ -23,8 +23,8 @@ from ceilometer.polling import plugin_base
 
 from tests.unit.telemetry import test_ceilometer
 from tracon_watcher.probe import controller
+from tracon_watcher.telemetry import ceilometer
 from tracon_watcher.telemetry import meters
-from tracon_watcher.telemetry import probes
 
 AT = 1795339800.5
 
@@ -37,7 +37,7 @@ def phase(state='quiet', ratio=1.02, low=0.9, at=AT):
 
 def states(**of_compute_1):
     """Return an answer of tracon-probe."""
-    return {'schema': probes.SCHEMA, 'at': AT, 'sensors': [
+    return {'schema': ceilometer.SCHEMA, 'at': AT, 'sensors': [
         {'host': 'compute-1', 'host_type': 'small', 'address': '192.0.2.1:8640',
          'phases': of_compute_1}]}
 
@@ -65,7 +65,7 @@ class ProbePollsterTest(unittest.TestCase):
         self.addCleanup(self.server.server_close)
         self.addCleanup(self.server.shutdown)
         self.url = f'http://127.0.0.1:{self.server.server_port}/'
-        self.pollster = probes.ProbePollster(test_ceilometer.configuration())
+        self.pollster = ceilometer.ProbePollster(test_ceilometer.configuration())
 
     def poll(self, content, status=200):
         body = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -77,7 +77,7 @@ class ProbePollsterTest(unittest.TestCase):
         self.assertIsNone(self.pollster.default_discovery)
 
     def test_both_sides_speak_of_the_same(self):
-        self.assertEqual(controller.STATES, probes.SCHEMA)
+        self.assertEqual(controller.STATES, ceilometer.SCHEMA)
 
     def test_quiet_and_contended(self):
         found = self.poll(states(memory=phase('contended', 1.8, 1.5), storage=phase()))
@@ -106,12 +106,12 @@ class ProbePollsterTest(unittest.TestCase):
                 (states(memory=phase(ratio='x')), 200),
                 (states(memory=phase('contended', low=None)), 200)):
             with self.subTest(content):
-                self.pollster = probes.ProbePollster(test_ceilometer.configuration())
-                with self.assertLogs(probes.LOG.logger, 'WARNING') as logs:
+                self.pollster = ceilometer.ProbePollster(test_ceilometer.configuration())
+                with self.assertLogs(ceilometer.LOG.logger, 'WARNING') as logs:
                     self.assertEqual({}, self.poll(content, status))
                     self.poll(content, status)
                 self.assertEqual(1, len(logs.output))
-        with self.assertLogs(probes.LOG.logger, 'INFO') as logs:
+        with self.assertLogs(ceilometer.LOG.logger, 'INFO') as logs:
             self.poll(states(memory=phase()))
         self.assertIn('answers again', logs.output[0])
 
@@ -121,6 +121,6 @@ class ProbePollsterTest(unittest.TestCase):
         self.assertEqual(2, len(found))
 
     def test_an_agent_gets_no_numpy_from_it(self):
-        script = ('import sys\nfrom tracon_watcher.telemetry import probes\n'
+        script = ('import sys\nfrom tracon_watcher.telemetry import ceilometer\n'
                   'assert "numpy" not in sys.modules')
         subprocess.run([sys.executable, '-c', script], check=True)

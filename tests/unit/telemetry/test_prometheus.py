@@ -25,11 +25,11 @@ from tests.unit.telemetry import http_server
 from tests.unit.telemetry.http_server import Answer
 from tracon_watcher import errors
 from tracon_watcher.telemetry import prometheus
-from tracon_watcher.telemetry import readings
 from tracon_watcher.telemetry import rest
+from tracon_watcher.telemetry import samples
 
-PATIENT = rest.Patience(seconds=120.0, connecting=120.0, attempts=2, pause=0.0)
-IMPATIENT = rest.Patience(seconds=0.2, connecting=0.2, attempts=2, pause=0.0)
+PATIENT = rest.Timeouts(seconds=120.0, connecting=120.0, attempts=2, pause=0.0)
+IMPATIENT = rest.Timeouts(seconds=0.2, connecting=0.2, attempts=2, pause=0.0)
 START = 1_800_000_000
 METERS = ('tracon.clock', 'tracon.cpu.guest')
 NAMES = ('ceilometer_tracon_clock', 'ceilometer_tracon_cpu_guest')
@@ -209,7 +209,7 @@ class TestPrometheusReader(unittest.TestCase):
                 (Answer(b'', 302, {'Location': '/graph'}), 'sent on'),
                 (Answer({'versions': []}), "came {'versions'")):
             self.prometheus.spoil = lambda request, spoil=spoil: spoil
-            with self.assertRaisesRegex(readings.TelemetryUnavailable, said) as caught:
+            with self.assertRaisesRegex(samples.TelemetryUnavailable, said) as caught:
                 self.read(self.reader(IMPATIENT if said == 'timed out' else PATIENT))
             self.assertIn(f'{self.server.url}/api/v1/query', str(caught.exception))
 
@@ -240,7 +240,7 @@ class TestPrometheusReader(unittest.TestCase):
         self.prometheus.add('vm', NAMES[1])
         self.prometheus.spoil = lambda request: Answer(b'', 500) if request.query[
             'query'].startswith(NAMES[1]) else None
-        with self.assertRaises(readings.TelemetryUnavailable):
+        with self.assertRaises(samples.TelemetryUnavailable):
             self.read()
 
     def test_one_part_that_fails_costs_its_resources_alone(self):

@@ -24,11 +24,11 @@ from keystoneauth1 import token_endpoint
 
 from tests.unit.telemetry import http_server
 from tests.unit.telemetry.http_server import Answer
-from tracon_watcher.telemetry import readings
 from tracon_watcher.telemetry import rest
+from tracon_watcher.telemetry import samples
 
-PATIENT = rest.Patience(seconds=120.0, connecting=120.0, attempts=2, pause=0.0, largest=10000)
-IMPATIENT = rest.Patience(seconds=0.2, connecting=0.2, attempts=2, pause=0.0)
+PATIENT = rest.Timeouts(seconds=120.0, connecting=120.0, attempts=2, pause=0.0, largest=10000)
+IMPATIENT = rest.Timeouts(seconds=0.2, connecting=0.2, attempts=2, pause=0.0)
 
 
 class TestService(unittest.TestCase):
@@ -48,7 +48,7 @@ class TestService(unittest.TestCase):
         server = self.serve(answer)
         with self.assertRaises(rest.Unanswered) as caught:
             self.service(server.url, patience).ask('GET', 'v1/x')
-        self.assertIsInstance(caught.exception, readings.TelemetryUnavailable)
+        self.assertIsInstance(caught.exception, samples.TelemetryUnavailable)
         # Whatever it is, the URL is in it.
         self.assertIn(f'Gnocchi at {server.url}/v1/x: ', str(caught.exception))
         return caught.exception, len(server.requests)
@@ -112,7 +112,7 @@ class TestService(unittest.TestCase):
     def test_a_service_that_recovers_is_not_a_failure(self):
         answers = [Answer(b'', 500), Answer(b'[1, 2', cut=3), Answer(b'', reset=True), Answer([7])]
         server = self.serve(lambda request: answers.pop(0))
-        patience = rest.Patience(seconds=120, connecting=120, attempts=4, pause=1.0,
+        patience = rest.Timeouts(seconds=120, connecting=120, attempts=4, pause=1.0,
                                  longest_pause=2.0)
         self.assertEqual([7], self.service(server.url, patience).ask('GET', 'v1/x'))
         self.assertEqual(3, len(self.pauses))

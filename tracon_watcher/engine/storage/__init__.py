@@ -12,6 +12,6 @@
 
 """What the engine must not forget: SQLite by itself, MariaDB or PostgreSQL in operation.
 
-:class:`~tracon_watcher.engine.storage.storage.Storage` is the door. Records go in and come out as
-plain dataclasses; no row, session or error of the libraries underneath leaves this package.
+:class:`~tracon_watcher.engine.storage.repository.Storage` is its interface. Records go in and come
+out as plain dataclasses; no row, session or error of the libraries underneath leaves this package.
 """

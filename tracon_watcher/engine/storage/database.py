@@ -10,13 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Transactions: begun so that they hold, repeated where that helps, faults put into words.
-
-SQLite is kept in WAL mode, so that readers never wait and a process may be killed at any moment;
-with ``synchronous = FULL``, its default, a power failure does not take back what was committed,
-which the epochs of leaders need. A transaction that writes begins with ``BEGIN IMMEDIATE``: one
-that reads first and writes then would otherwise fail at once whenever another wrote in between.
-"""
+"""Database: its address, and transactions that are retried where that helps."""
 
 from __future__ import annotations
 
@@ -32,9 +26,54 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy import exc
 
-from tracon_watcher.engine.storage import address
-from tracon_watcher.engine.storage import errors
+from tracon_watcher.engine.storage import errors as storage_errors
+from tracon_watcher import errors
 from tracon_watcher import errors as shared
+
+#: Seconds in which a database must answer at all, and must have answered a statement. Without
+#: them an engine would wait for a database that is gone for as long as TCP does.
+_CONNECT, _STATEMENT = 10, 60
+#: Seconds after which the database takes back a transaction whose engine was stopped in the middle
+#: of it. Until then the lease stays locked, and no engine can take over.
+_IDLE = 15
+_EXPECTED = ('expected sqlite:////PATH, mysql+pymysql://USER:PASSWORD@HOST/NAME or '
+             'postgresql+psycopg2://USER:PASSWORD@HOST/NAME')
+_DRIVERS = {
+    'mysql+pymysql': {
+        'charset': 'utf8mb4', 'connect_timeout': _CONNECT, 'read_timeout': _STATEMENT,
+        'write_timeout': _STATEMENT,
+        # What stands in the comment MariaDB reads, and MySQL, which has nothing of the kind, not.
+        'init_command': 'SET SESSION wait_timeout = 600, innodb_lock_wait_timeout = 20 '
+                        f'/*M! , idle_write_transaction_timeout = {_IDLE} */'},
+    'postgresql+psycopg2': {
+        'connect_timeout': _CONNECT, 'tcp_user_timeout': _STATEMENT * 1000,
+        'options': f'-c statement_timeout={_STATEMENT}s '
+                   f'-c idle_in_transaction_session_timeout={_IDLE}s'}}
+
+
+def complete(connection: str) -> sa.URL:
+    """Return an address with time limits and character set, where it does not state them.
+
+    :param connection: as SQLAlchemy writes it
+    :raises tracon_watcher.errors.InvalidOption: when it is none, or of another database
+    """
+    try:
+        url = sa.make_url(connection)
+    except exc.ArgumentError:
+        # The text may contain a password.
+        raise errors.InvalidOption('[database] connection', '…', _EXPECTED) from None
+    name = url.drivername.replace('mariadb', 'mysql')
+    name = {'mysql': 'mysql+pymysql', 'postgresql': 'postgresql+psycopg2'}.get(name, name)
+    if name not in _DRIVERS and url.get_backend_name() != 'sqlite':
+        raise errors.InvalidOption('[database] connection', shown(url), _EXPECTED)
+    return url.set(drivername=name, query={
+        **{key: str(value) for key, value in _DRIVERS.get(name, {}).items()}, **url.query})
+
+
+def shown(url: sa.URL) -> str:
+    """Return the address as it may be logged: without the password and the parameters."""
+    return url.set(query={}).render_as_string(hide_password=True)
+
 
 T = TypeVar('T')
 Work = Callable[[sa.Connection], T]
@@ -60,8 +99,8 @@ class Database:
     """
 
     def __init__(self, connection: str, **options: Any) -> None:
-        self.url = address.complete(connection)
-        self.where = address.shown(self.url)
+        self.url = complete(connection)
+        self.where = shown(self.url)
         self._manager = enginefacade.transaction_context()
         self._manager.configure(**{
             **options, 'sqlite_fk': True,
@@ -79,7 +118,7 @@ class Database:
     def read(self, work: Work[T]) -> T:
         """Return what ``work`` finds.
 
-        :raises errors.StorageFailed: one of its kinds
+        :raises storage_errors.StorageFailed: one of its kinds
         """
         with self._translated(), self._manager.reader.using(_Context()) as session:
             return work(session.connection())
@@ -90,7 +129,7 @@ class Database:
         It is called again when another transaction came in between (a deadlock; a row that was
         not there a moment ago), so that it must do nothing but speak to the database.
 
-        :raises errors.StorageFailed: one of its kinds
+        :raises storage_errors.StorageFailed: one of its kinds
         """
         def attempt() -> T:
             with self._manager.writer.using(_Context()) as session:
@@ -143,15 +182,15 @@ class Database:
             if isinstance(inner, exc.OperationalError) and (
                     inner.statement is None or any(word in str(inner.orig) for word in _BUSY)):
                 raise self._unavailable(error) from error
-            raise errors.StorageFailed(
+            raise storage_errors.StorageFailed(
                 self.where, _why(error), 'see whether "tracon db check" finds the schema as it '
                 'should be, the disk has room and the user may write; then what the '
                 'database\'s own log says') from error
         except exc.TimeoutError as error:
             raise self._unavailable(error) from error
         except OSError as error:
-            # What the server or the network does comes as one of the driver's errors. This is
-            # its client's, which does not say which file it could not read.
+            # Faults of the server or the network come as errors of the driver. This one is of its
+            # client, which does not say which file it could not read.
             stated = ', '.join(f'{name}={value}' for name, value in sorted(self.url.query.items())
                                if name.startswith('ssl'))
             if not stated:
@@ -163,18 +202,18 @@ class Database:
             raise shared.InvalidOption('[database] connection', self.where,
                                        f'{error}; install the database\'s driver') from error
 
-    def _unavailable(self, error: BaseException) -> errors.StorageUnavailable:
+    def _unavailable(self, error: BaseException) -> storage_errors.StorageUnavailable:
         folder = os.path.dirname(os.path.abspath(str(self.url.database)))
         if self.missing and not os.path.isdir(folder):
-            return errors.StorageUnavailable(
+            return storage_errors.StorageUnavailable(
                 self.where, f'the folder {folder} is not there', 'make it, for the user whom the '
                 'engine runs as, or name another one in [database] connection of tracon.conf')
         if self.url.get_backend_name() == 'sqlite':
-            return errors.StorageUnavailable(
+            return storage_errors.StorageUnavailable(
                 self.where, _why(error), 'see whether this user may read and write the file and '
                 f'its folder {folder}, and the disk has room; [database] connection of '
                 'tracon.conf names it')
-        return errors.StorageUnavailable(
+        return storage_errors.StorageUnavailable(
             self.where, _why(error), 'see whether it runs, has room for one more connection, and '
             'lets this user in; [database] connection of tracon.conf names it')
 

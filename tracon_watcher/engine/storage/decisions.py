@@ -22,7 +22,6 @@ import sqlalchemy as sa
 
 from tracon_watcher import document as documents
 from tracon_watcher.engine.storage import database as databases
-from tracon_watcher.engine.storage import plain
 from tracon_watcher.engine.storage import tables
 from tracon_watcher import errors
 
@@ -64,12 +63,13 @@ class Decision:
         """
         fields = documents.Fields(_SOURCE, content)
         fields.string('schema', (SCHEMA,))
-        optional = {name: plain.word(fields, name, longest) if fields.has(name) else None
+        optional = {name: tables.word(fields, name, longest) if fields.has(name) else None
                     for name, longest in (('request', tables.ID), ('chosen', tables.NAME))}
         return cls(
-            plain.word(fields, 'id', tables.ID), optional['request'],
-            plain.word(fields, 'vm', tables.ID), fields.number('at', *_MOMENTS),
-            plain.word(fields, 'operation', tables.WORD), plain.word(fields, 'outcome', tables.ID),
+            tables.word(fields, 'id', tables.ID), optional['request'],
+            tables.word(fields, 'vm', tables.ID), fields.number('at', *_MOMENTS),
+            tables.word(fields, 'operation', tables.WORD),
+            tables.word(fields, 'outcome', tables.ID),
             optional['chosen'], content)
 
 
@@ -90,7 +90,7 @@ class Decisions:
         rows = {one.id: {
             'id': one.id, 'request': one.request, 'vm': one.vm, 'at': one.at,
             'operation': one.operation, 'outcome': one.outcome, 'chosen': one.chosen,
-            'settled_at': one.settled_at, 'document': plain.encode(one.document, _SOURCE)}
+            'settled_at': one.settled_at, 'document': tables.encode(one.document, _SOURCE)}
             for one in reversed(decisions)}
         ids = sorted(rows)
         return sum(self._database.write(
@@ -178,7 +178,7 @@ class Decisions:
 
         return [Decision(
             row.id, row.request, row.vm, row.at, row.operation, row.outcome, row.chosen,
-            plain.decode(row.document, f'decision {row.id}'), row.settled_at)
+            tables.decode(row.document, f'decision {row.id}'), row.settled_at)
             for row in self._database.read(work)]
 
 
@@ -199,12 +199,12 @@ def _settling(content: Any) -> _Settling:
     fields = documents.Fields('a settled decision', content)
     fields.string('schema', (SETTLED,))
     at = fields.number('at', *_MOMENTS)
-    chosen = plain.word(fields, 'chosen', tables.NAME) if fields.has('chosen') else None
+    chosen = tables.word(fields, 'chosen', tables.NAME) if fields.has('chosen') else None
     columns = tables.DECISIONS.c
     if fields.has('id'):
-        meant = columns.id == plain.word(fields, 'id', tables.ID)
+        meant = columns.id == tables.word(fields, 'id', tables.ID)
     else:
-        meant = sa.and_(columns.vm == plain.word(fields, 'vm', tables.ID), columns.at <= at)
+        meant = sa.and_(columns.vm == tables.word(fields, 'vm', tables.ID), columns.at <= at)
 
     def work(connection: sa.Connection) -> str | None:
         found = connection.scalar(sa.select(columns.id).where(meant).order_by(

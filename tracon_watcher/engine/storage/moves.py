@@ -10,22 +10,103 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Live migrations that were recommended: what was predicted of them, and what became of them."""
+"""Recommended migrations, and kinds of moves with their suspensions."""
 
 from __future__ import annotations
 
 import dataclasses
+import logging
 import math
 from typing import Any, Mapping, Sequence
 
 import sqlalchemy as sa
 
-from tracon_watcher.engine import cooldown
-from tracon_watcher.engine.storage import cooldowns
+from tracon_watcher.engine import sequential_test
 from tracon_watcher.engine.storage import database as databases
-from tracon_watcher.engine.storage import plain
+from tracon_watcher.engine.storage import lease
+from tracon_watcher.engine.storage import records
 from tracon_watcher.engine.storage import tables
 from tracon_watcher import errors
+from tracon_watcher.placement import cooldown
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Suspension:
+    """A kind of moves that is suspended.
+
+    :param until: seconds since the epoch
+    :param level: how often it was suspended in a row
+    """
+
+    kind: str
+    until: float
+    level: int
+
+
+class Kinds:
+    """The kinds of moves of which outcomes were measured."""
+
+    def __init__(self, database: databases.Database) -> None:
+        self._database = database
+
+    def standings(self) -> dict[str, sequential_test.Standing]:
+        """Return what is known, by kind."""
+        rows = self._database.read(
+            lambda connection: connection.execute(_select()).all())
+        return {row.kind: sequential_test.Standing(*row[1:]) for row in rows}
+
+    def suspended(self, now: float) -> list[Suspension]:
+        """Return the kinds that are suspended now, ordered by name.
+
+        :param now: seconds since the epoch
+        """
+        return [Suspension(kind, one.suspended_until, one.level)
+                for kind, one in sorted(self.standings().items()) if one.suspended(now)]
+
+    def resume(self, term: lease.Term, kind: str) -> bool:
+        """Forget what is known of a kind, as an operator wishes, and return whether anything was.
+
+        :raises errors.NoLongerLeader: when the term is over
+        """
+        def work(connection: sa.Connection) -> bool:
+            lease.fence(connection, term)
+            return bool(connection.execute(sa.delete(tables.KINDS).where(
+                tables.KINDS.c.kind == kind)).rowcount)
+
+        found = self._database.write(work)
+        if found:
+            LOG.warning('Moves of kind "%s" are no longer suspended: an operator wishes so', kind)
+        return found
+
+
+def note(connection: sa.Connection, kind: str, verdict: str, now: float,
+         backoff: sequential_test.SuspensionRule) -> Suspension | None:
+    """Take one more judged move down inside of a fenced transaction.
+
+    :return: the suspension that it leads to, None for none
+    """
+    row = connection.execute(_select().where(
+        tables.KINDS.c.kind == kind).with_for_update()).one_or_none()
+    before = sequential_test.Standing() if row is None else sequential_test.Standing(*row[1:])
+    after = sequential_test.follow(before, verdict, now, backoff)
+    values = dataclasses.asdict(after)
+    if row is None:
+        connection.execute(sa.insert(tables.KINDS).values(kind=kind, **values))
+    else:
+        connection.execute(sa.update(tables.KINDS).where(
+            tables.KINDS.c.kind == kind).values(**values))
+    if after.level > before.level:
+        return Suspension(kind, after.suspended_until, after.level)
+    return None
+
+
+def _select() -> sa.Select[tuple[str, float, int, int, int, float, float]]:
+    columns = tables.KINDS.c
+    return sa.select(columns.kind, columns.evidence, columns.measured, columns.helped,
+                     columns.level, columns.suspended_until, columns.suspended_at)
+
 
 RECOMMENDED, STARTED, SUCCEEDED, FAILED = STATES = (
     'recommended', 'started', 'succeeded', 'failed')
@@ -35,7 +116,7 @@ PAGE = 1000
 
 
 @dataclasses.dataclass(frozen=True)
-class Effect:
+class MoveEffect:
     """Slowdowns of a VM; NaN where unknown.
 
     :param before: predicted where it was, beside whom it was
@@ -50,7 +131,7 @@ class Effect:
 
 
 @dataclasses.dataclass(frozen=True)
-class Move:
+class MoveRecord:
     """One live migration.
 
     :param id: as the engine chose it
@@ -66,8 +147,8 @@ class Move:
 
     id: str
     kind: str
-    own: Effect
-    relieved: tuple[Effect, ...]
+    own: MoveEffect
+    relieved: tuple[MoveEffect, ...]
     source: str
     destination: str
     reason: str
@@ -80,7 +161,7 @@ class Move:
     changes: tuple[Mapping[str, Any], ...] = ()
 
     @property
-    def effects(self) -> tuple[Effect, ...]:
+    def effects(self) -> tuple[MoveEffect, ...]:
         """All VMs that are concerned, the one that moves first."""
         return (self.own, *self.relieved)
 
@@ -92,7 +173,7 @@ class Moves:
         self._database = database
         self._rule = rule
 
-    def add(self, moves: Sequence[Move]) -> int:
+    def add(self, moves: Sequence[MoveRecord]) -> int:
         """Store moves that are recommended, and return how many were new.
 
         :raises tracon_watcher.errors.InvalidDocument: when one of them cannot be stored; then none
@@ -119,7 +200,7 @@ class Moves:
         """
         values: dict[str, Any] = {'state': STARTED, 'started_at': at}
         if action is not None:
-            values['action'] = plain.checked(f'move {number}', 'action', action, tables.ID)
+            values['action'] = tables.checked(f'move {number}', 'action', action, tables.ID)
         return self._database.write(
             lambda connection: self._advance(connection, number, (RECOMMENDED,), values, at))
 
@@ -141,18 +222,19 @@ class Moves:
 
         return self._database.write(work)
 
-    def get(self, number: str) -> Move | None:
+    def get(self, number: str) -> MoveRecord | None:
         """Return a move by its id, None for none."""
         found = self._select(tables.MOVES.c.id == number, limit=1)
         return found[0] if found else None
 
-    def of_action(self, action: str) -> Move | None:
+    def of_action(self, action: str) -> MoveRecord | None:
         """Return the move that one of Watcher's actions carries out, None for none."""
         found = self._select(tables.MOVES.c.action == action, limit=1)
         return found[0] if found else None
 
     def find(self, *, vm: str | None = None, state: str | None = None, audit: str | None = None,
-             since: float = 0.0, before: Move | None = None, limit: int = 100) -> list[Move]:
+             since: float = 0.0, before: MoveRecord | None = None,
+             limit: int = 100) -> list[MoveRecord]:
         """Return the latest moves, newest first.
 
         :param since: seconds since the epoch at which they were decided on at the earliest
@@ -191,10 +273,10 @@ class Moves:
             started = connection.scalar(sa.select(columns.started_at).where(columns.id == number))
             assert vm is not None and started is not None
             # Its end is not another move.
-            cooldowns.note(connection, self._rule, vm, at if math.isnan(started) else started)
+            records.note(connection, self._rule, vm, at if math.isnan(started) else started)
         return bool(changed)
 
-    def _select(self, *conditions: sa.ColumnElement[bool], limit: int) -> list[Move]:
+    def _select(self, *conditions: sa.ColumnElement[bool], limit: int) -> list[MoveRecord]:
         columns = tables.MOVES.c
         statement = sa.select(tables.MOVES).where(*conditions).order_by(
             columns.decided_at.desc(), columns.id.desc()).limit(limit)
@@ -202,7 +284,7 @@ class Moves:
             lambda connection: connection.execute(statement).all())]
 
 
-def _row(move: Move) -> dict[str, Any]:
+def _row(move: MoveRecord) -> dict[str, Any]:
     source = f'move {move.id[:tables.ID]}'
     for name, value, longest in (
             ('id', move.id, tables.ID), ('kind', move.kind, tables.NAME),
@@ -210,7 +292,7 @@ def _row(move: Move) -> dict[str, Any]:
             ('destination', move.destination, tables.NAME), ('audit', move.audit, tables.ID),
             ('action', move.action, tables.ID)):
         if value is not None:
-            plain.checked(source, name, value, longest)
+            tables.checked(source, name, value, longest)
     if move.state not in STATES:
         raise errors.InvalidDocument(source, 'state', move.state,
                                      f'expected one of {", ".join(STATES)}')
@@ -219,20 +301,21 @@ def _row(move: Move) -> dict[str, Any]:
         'vm': move.own.vm, 'source': move.source, 'destination': move.destination,
         'slowdown_before': move.own.before, 'slowdown_after': move.own.after,
         'slowdown_observed': move.own.observed,
-        'relieved': plain.encode([dataclasses.asdict(one) for one in move.relieved], source),
-        'reason': plain.shortened(move.reason, tables.REASON), 'decided_at': move.decided_at,
+        'relieved': tables.encode([dataclasses.asdict(one) for one in move.relieved], source),
+        'reason': tables.shortened(move.reason, tables.REASON), 'decided_at': move.decided_at,
         'state': move.state, 'started_at': move.started_at, 'ended_at': move.ended_at,
-        'changes': plain.encode(list(move.changes), source) if move.changes else None}
+        'changes': tables.encode(list(move.changes), source) if move.changes else None}
 
 
-def _move(row: Any) -> Move:
+def _move(row: Any) -> MoveRecord:
     relieved = tuple(
-        Effect(one['vm'], *(math.nan if one[name] is None else one[name]
-                            for name in ('before', 'after', 'observed')))
-        for one in plain.decode(row.relieved, f'move {row.id}: relieved'))
-    return Move(
+        MoveEffect(one['vm'], *(math.nan if one[name] is None else one[name]
+                                for name in ('before', 'after', 'observed')))
+        for one in tables.decode(row.relieved, f'move {row.id}: relieved'))
+    return MoveRecord(
         row.id, row.kind,
-        Effect(row.vm, row.slowdown_before, row.slowdown_after, row.slowdown_observed), relieved,
+        MoveEffect(row.vm, row.slowdown_before, row.slowdown_after, row.slowdown_observed),
+        relieved,
         row.source, row.destination, row.reason, row.decided_at, row.audit, row.action, row.state,
         row.started_at, row.ended_at,
-        tuple(plain.decode(row.changes, f'move {row.id}: changes') if row.changes else ()))
+        tuple(tables.decode(row.changes, f'move {row.id}: changes') if row.changes else ()))

@@ -23,12 +23,10 @@ from typing import Any, Mapping, Sequence
 import numpy as np
 import sqlalchemy as sa
 
-from tracon_watcher.engine import outcomes as judgement
+from tracon_watcher.engine import sequential_test
 from tracon_watcher.engine.storage import database as databases
-from tracon_watcher.engine.storage import kinds
 from tracon_watcher.engine.storage import lease
 from tracon_watcher.engine.storage import moves
-from tracon_watcher.engine.storage import plain
 from tracon_watcher.engine.storage import tables
 
 LOG = logging.getLogger(__name__)
@@ -36,7 +34,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """One measurement of a move, done or due. Gains are in exponents; NaN where unknown.
+    """One measurement of a move, done or due. Gains are in log responses; NaN where unknown.
 
     :param delay: seconds after the move's end
     :param due_at: seconds since the epoch, as is ``measured_at``
@@ -44,7 +42,8 @@ class Outcome:
     :param measured: their gain: what was observed of them before, against what is now
     :param error: ``measured − predicted``
     :param slowdowns: as measured, by VM
-    :param verdict: one of :data:`tracon_watcher.engine.outcomes.VERDICTS`, None while it is due
+    :param verdict: one of :data:`tracon_watcher.engine.sequential_test.VERDICTS`, None until
+        it is known
     """
 
     id: int
@@ -62,12 +61,12 @@ class Outcome:
 class Outcomes:
     """The outcomes in a database.
 
-    :param cost: gain, in exponents, from which on a move helped: what a move costs
+    :param cost: gain, in log responses, from which on a move helped: what a move costs
     :param backoff: for how long kinds are suspended whose moves do not help
     """
 
     def __init__(self, database: databases.Database, cost: float,
-                 backoff: judgement.Backoff) -> None:
+                 backoff: sequential_test.SuspensionRule) -> None:
         self._database = database
         self._cost = cost
         self._backoff = backoff
@@ -104,10 +103,11 @@ class Outcomes:
             columns.due_at >= since, columns.delay == min(moves.DELAYS),
             columns.verdict.is_not(None)).group_by(columns.verdict)
         found = self._database.read(lambda connection: connection.execute(counted).all())
-        return dict.fromkeys(judgement.VERDICTS, 0) | {verdict: count for verdict, count in found}
+        return dict.fromkeys(sequential_test.VERDICTS,
+                             0) | {verdict: count for verdict, count in found}
 
-    def record(self, term: lease.Term, outcome: Outcome, move: moves.Move,
-               slowdowns: Mapping[str, float], now: float) -> kinds.Suspension | None:
+    def record(self, term: lease.Term, outcome: Outcome, move: moves.MoveRecord,
+               slowdowns: Mapping[str, float], now: float) -> moves.Suspension | None:
         """Take down what was measured, and judge the move by it, and its kind.
 
         It is unknown when it was measured later than twice its delay after the move, as happens
@@ -123,7 +123,7 @@ class Outcomes:
         seen = {one.vm: math.nan if late else slowdowns.get(one.vm, math.nan)
                 for one in move.effects}
 
-        def work(connection: sa.Connection) -> tuple[str | None, kinds.Suspension | None]:
+        def work(connection: sa.Connection) -> tuple[str | None, moves.Suspension | None]:
             lease.fence(connection, term)
             if _moved_on(connection, move):
                 seen[move.own.vm] = math.nan
@@ -131,17 +131,17 @@ class Outcomes:
             columns = tables.OUTCOMES.c
             fresh = connection.execute(sa.update(tables.OUTCOMES).where(
                 columns.id == outcome.id, columns.verdict.is_(None),
-            ).values(measured_at=now, slowdowns=plain.encode(seen, f'outcome {outcome.id}'),
+            ).values(measured_at=now, slowdowns=tables.encode(seen, f'outcome {outcome.id}'),
                      **values)).rowcount
             verdict = values['verdict']
             if not fresh:
                 return None, None
             earlier = connection.scalar(sa.select(sa.func.count()).where(
                 columns.move == move.id, columns.id != outcome.id,
-                columns.verdict.in_((judgement.HELPED, judgement.DID_NOT_HELP))))
-            if verdict == judgement.UNKNOWN or earlier:
+                columns.verdict.in_((sequential_test.HELPED, sequential_test.DID_NOT_HELP))))
+            if verdict == sequential_test.UNKNOWN or earlier:
                 return verdict, None
-            return verdict, kinds.note(connection, move.kind, verdict, now, self._backoff)
+            return verdict, moves.note(connection, move.kind, verdict, now, self._backoff)
 
         verdict, suspension = self._database.write(work)
         if verdict is not None:
@@ -155,15 +155,15 @@ class Outcomes:
                     timespec='seconds'), suspension.level)
         return suspension
 
-    def _judged(self, move: moves.Move, seen: Mapping[str, float]) -> dict[str, Any]:
+    def _judged(self, move: moves.MoveRecord, seen: Mapping[str, float]) -> dict[str, Any]:
         now = np.array([seen[one.vm] for one in move.effects])
         observed, before, after = np.array(
             [(one.observed, one.before, one.after) for one in move.effects]).T
-        measured = judgement.gain(observed, now)
+        measured = sequential_test.gain(observed, now)
         known = np.isfinite(observed) & np.isfinite(now)
-        predicted = judgement.gain(np.where(known, before, np.nan), after)
+        predicted = sequential_test.gain(np.where(known, before, np.nan), after)
         return {'predicted': predicted, 'measured': measured, 'error': measured - predicted,
-                'verdict': judgement.verdict(measured, self._cost)}
+                'verdict': sequential_test.verdict(measured, self._cost)}
 
     def _select(self, *conditions: sa.ColumnElement[bool], order: sa.ColumnElement[Any],
                 limit: int) -> list[Outcome]:
@@ -173,7 +173,7 @@ class Outcomes:
             lambda connection: connection.execute(statement).all())]
 
 
-def _moved_on(connection: sa.Connection, move: moves.Move) -> bool:
+def _moved_on(connection: sa.Connection, move: moves.MoveRecord) -> bool:
     """Say whether the VM was moved again after this move."""
     columns = tables.MOVES.c
     return bool(connection.scalar(sa.select(sa.func.count()).where(
@@ -182,7 +182,7 @@ def _moved_on(connection: sa.Connection, move: moves.Move) -> bool:
 
 
 def _outcome(row: Any) -> Outcome:
-    slowdowns = {vm: math.nan if value is None else value for vm, value in plain.decode(
+    slowdowns = {vm: math.nan if value is None else value for vm, value in tables.decode(
         row.slowdowns, f'outcome {row.id}: slowdowns').items()}
     return Outcome(row.id, row.move, row.delay, row.due_at, row.predicted, row.measured,
                    row.error, row.measured_at, slowdowns, row.verdict)

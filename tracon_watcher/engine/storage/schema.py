@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The schema: its revision, and bringing it to that of this release."""
+"""Schema: its revision, its upgrade and its inspection."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import contextlib
 import pathlib
 from typing import Iterator
 
+from alembic import autogenerate
 from alembic import command
 from alembic import config
 from alembic.runtime import migration
@@ -26,6 +27,7 @@ import sqlalchemy as sa
 
 from tracon_watcher.engine.storage import database as databases
 from tracon_watcher.engine.storage import errors
+from tracon_watcher.engine.storage import tables
 
 _MIGRATIONS = pathlib.Path(__file__).parent / 'migrations'
 # "tracon db", as a number, for PostgreSQL's locks.
@@ -121,3 +123,28 @@ def _alone(database: databases.Database) -> Iterator[None]:
             yield
         finally:
             connection.execute(sa.select(sa.func.release_lock(_LOCK_NAME)))
+
+
+def faults(database: databases.Database) -> list[str]:
+    """Return what is wrong, a line each; empty when nothing is.
+
+    Tables are compared with what this release expects; SQLite's file is checked as well.
+
+    :raises errors.StorageFailed: one of its kinds
+    """
+    return database.read(lambda connection: _differences(connection) + _damage(connection))
+
+
+def _differences(connection: sa.Connection) -> list[str]:
+    context = migration.MigrationContext.configure(connection, opts={
+        'compare_type': True, 'compare_server_default': True})
+    return [' '.join(str(one).split())
+            for one in autogenerate.compare_metadata(context, tables.METADATA)]
+
+
+def _damage(connection: sa.Connection) -> list[str]:
+    if connection.dialect.name != 'sqlite':
+        return []
+    found = [row[0] for row in connection.execute(sa.text('PRAGMA quick_check')) if row[0] != 'ok']
+    return found + [f'table {row[0]}, row {row[1]}: refers to a row of table {row[2]} that is '
+                    'not there' for row in connection.execute(sa.text('PRAGMA foreign_key_check'))]

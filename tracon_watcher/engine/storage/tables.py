@@ -10,15 +10,116 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""The tables as this release reads and writes them; ``migrations`` makes them."""
+"""Tables, column types, and the serialization of documents into columns."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import math
+from typing import Any, Mapping
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
 
-from tracon_watcher.engine.storage import types
+from tracon_watcher import document
+from tracon_watcher import errors
+
+#: Bytes of a document at most: a hundred times the largest there is, and far below what MariaDB
+#: takes in one statement as it is delivered.
+LONGEST = 4 * 2**20
+
+
+def encode(content: Any, source: str) -> str:
+    """Return a JSON text of ASCII alone; numbers that are not finite become null.
+
+    :raises tracon_watcher.errors.InvalidDocument: when it is none, or longer than :data:`LONGEST`
+    """
+    try:
+        text = json.dumps(_finite(content), allow_nan=False, separators=(',', ':'))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise errors.InvalidDocument(source, 'the document', str(error),
+                                     'expected what JSON can express') from None
+    if len(text) > LONGEST:
+        raise errors.InvalidDocument(source, 'the length', len(text),
+                                     f'expected at most {LONGEST} bytes')
+    return text
+
+
+def decode(text: str, source: str) -> Any:
+    """Return what a column holds.
+
+    :raises tracon_watcher.errors.InvalidDocument: when somebody else has written into it
+    """
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise errors.InvalidDocument(source, 'the text', text[-40:], f'no valid JSON ({error}); '
+                                     'somebody has edited the database') from None
+
+
+def word(fields: document.Fields, name: str, longest: int) -> str:
+    """Return a short text of a document.
+
+    :raises tracon_watcher.errors.InvalidDocument: when it is empty, too long or not printable
+    """
+    value = fields.string(name)
+    if not fits(value, longest):
+        fields.refuse(name, value, f'expected 1 to {longest} printable characters')
+    return value
+
+
+def fits(value: str, longest: int) -> bool:
+    """Say whether a short text can be stored: PostgreSQL takes no NUL, nor half a character."""
+    return 1 <= len(value) <= longest and value.isprintable()
+
+
+def checked(source: str, name: str, value: str, longest: int) -> str:
+    """Return a short text that is not part of a document.
+
+    :raises tracon_watcher.errors.InvalidDocument: when it is empty, too long or not printable
+    """
+    if not isinstance(value, str) or not fits(value, longest):
+        raise errors.InvalidDocument(source, name, value,
+                                     f'expected 1 to {longest} printable characters')
+    return value
+
+
+def shortened(value: str, longest: int) -> str:
+    """Return a text for people, made to fit."""
+    text = ''.join(one if one.isprintable() else ' ' for one in value) or '-'
+    return text if len(text) <= longest else text[:longest - 1] + '…'
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(one) for one in value]
+    return value
+
+
+class Unknown(sa.types.TypeDecorator[float]):
+    """A number that may be unknown: NaN here, NULL in the database.
+
+    Infinities, which MariaDB cannot hold, are no measurements either, and count as unknown.
+    """
+
+    impl = sa.Double
+    cache_ok = True
+
+    def process_bind_param(self, value: float | None, dialect: Any) -> float | None:
+        return float(value) if value is not None and math.isfinite(value) else None
+
+    def process_result_value(self, value: float | None, dialect: Any) -> float:
+        return math.nan if value is None else float(value)
+
+
+def long_text() -> sa.types.TypeEngine[str]:
+    """Return the type of documents: MariaDB's TEXT ends at 64 KiB."""
+    return sa.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql')
+
 
 NAME = 255
 #: Ids of VMs, requests, decisions and moves.
@@ -48,7 +149,7 @@ LEARNT = sa.Table(
     'learnt', METADATA,
     sa.Column('kind', sa.String(WORD), primary_key=True),
     sa.Column('name', sa.String(NAME), primary_key=True),
-    sa.Column('document', types.long_text(), nullable=False),
+    sa.Column('document', long_text(), nullable=False),
     sa.Column('updated_at', sa.Double, nullable=False),
     **_MYSQL)
 
@@ -61,8 +162,8 @@ DECISIONS = sa.Table(
     sa.Column('operation', sa.String(WORD), nullable=False),
     sa.Column('outcome', sa.String(ID), nullable=False),
     sa.Column('chosen', sa.String(NAME)),
-    sa.Column('settled_at', types.Unknown),
-    sa.Column('document', types.long_text(), nullable=False),
+    sa.Column('settled_at', Unknown),
+    sa.Column('document', long_text(), nullable=False),
     sa.Index(None, 'at', 'id'), sa.Index(None, 'vm', 'at'), sa.Index(None, 'request', 'at'),
     **_MYSQL)
 
@@ -71,7 +172,7 @@ AUDITS = sa.Table(
     'audits', METADATA,
     sa.Column('id', sa.String(ID), primary_key=True),
     sa.Column('at', sa.Double, nullable=False),
-    sa.Column('document', types.long_text(), nullable=False),
+    sa.Column('document', long_text(), nullable=False),
     sa.Index(None, 'at'),
     **_MYSQL)
 
@@ -84,16 +185,16 @@ MOVES = sa.Table(
     sa.Column('vm', sa.String(ID), nullable=False),
     sa.Column('source', sa.String(NAME), nullable=False),
     sa.Column('destination', sa.String(NAME), nullable=False),
-    sa.Column('slowdown_before', types.Unknown),
-    sa.Column('slowdown_after', types.Unknown),
-    sa.Column('slowdown_observed', types.Unknown),
-    sa.Column('relieved', types.long_text(), nullable=False),
+    sa.Column('slowdown_before', Unknown),
+    sa.Column('slowdown_after', Unknown),
+    sa.Column('slowdown_observed', Unknown),
+    sa.Column('relieved', long_text(), nullable=False),
     sa.Column('reason', sa.String(REASON), nullable=False),
     sa.Column('decided_at', sa.Double, nullable=False),
     sa.Column('state', sa.String(WORD), nullable=False),
-    sa.Column('started_at', types.Unknown),
-    sa.Column('ended_at', types.Unknown),
-    sa.Column('changes', types.long_text()),
+    sa.Column('started_at', Unknown),
+    sa.Column('ended_at', Unknown),
+    sa.Column('changes', long_text()),
     sa.Index(None, 'decided_at', 'id'), sa.Index(None, 'vm', 'decided_at'),
     sa.Index(None, 'action'),
     **_MYSQL)
@@ -105,11 +206,11 @@ OUTCOMES = sa.Table(
               nullable=False),
     sa.Column('delay', sa.Integer, nullable=False),
     sa.Column('due_at', sa.Double, nullable=False),
-    sa.Column('predicted', types.Unknown),
-    sa.Column('measured', types.Unknown),
-    sa.Column('error', types.Unknown),
-    sa.Column('measured_at', types.Unknown),
-    sa.Column('slowdowns', types.long_text(), nullable=False),
+    sa.Column('predicted', Unknown),
+    sa.Column('measured', Unknown),
+    sa.Column('error', Unknown),
+    sa.Column('measured_at', Unknown),
+    sa.Column('slowdowns', long_text(), nullable=False),
     sa.Column('verdict', sa.String(WORD)),
     sa.UniqueConstraint('move', 'delay'), sa.Index(None, 'verdict', 'due_at'),
     **_MYSQL)
@@ -131,8 +232,8 @@ KINDS = sa.Table(
     sa.Column('measured', sa.Integer, nullable=False),
     sa.Column('helped', sa.Integer, nullable=False),
     sa.Column('level', sa.Integer, nullable=False),
-    sa.Column('suspended_at', types.Unknown),
-    sa.Column('suspended_until', types.Unknown),
+    sa.Column('suspended_at', Unknown),
+    sa.Column('suspended_until', Unknown),
     **_MYSQL)
 
 COOLDOWNS = sa.Table(

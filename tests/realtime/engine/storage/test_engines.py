@@ -27,8 +27,8 @@ from tests.unit.engine.storage import base
 from tracon_watcher.engine import leadership
 from tracon_watcher.engine.storage import decisions
 from tracon_watcher.engine.storage import errors
-from tracon_watcher.engine.storage import inspection
-from tracon_watcher.engine.storage import storage
+from tracon_watcher.engine.storage import repository
+from tracon_watcher.engine.storage import schema
 from tracon_watcher.engine.storage import tables
 
 LEASE = 0.4
@@ -56,7 +56,7 @@ class Engine:
         os.close(self._listen)
         stop = threading.Event()
         signal.signal(signal.SIGUSR1, lambda _number, _frame: stop.set())
-        made = storage.Storage(self._case.connect())
+        made = repository.Storage(self._case.connect())
         leader = leadership.Leadership(made.lease, self.holder, LEASE)
         polled = -1.0
         while True:
@@ -194,7 +194,7 @@ class TestEngines(base.StorageCase):
 
     def check(self, told):
         """See that the database is consistent."""
-        self.assertEqual([], inspection.faults(self.database))
+        self.assertEqual([], schema.faults(self.database))
         sight = self.storage.lease.look()
         self.assertGreaterEqual((sight.epoch, sight.version), told[-1])
         for one in self.storage.decisions.find(limit=5):

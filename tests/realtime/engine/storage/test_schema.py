@@ -17,9 +17,8 @@ import random
 import time
 
 from tests.unit.engine.storage import base
-from tracon_watcher.engine.storage import inspection
+from tracon_watcher.engine.storage import repository
 from tracon_watcher.engine.storage import schema
-from tracon_watcher.engine.storage import storage
 
 
 class TestUpgrades(base.DatabaseCase):
@@ -35,5 +34,5 @@ class TestUpgrades(base.DatabaseCase):
             process.join()
         database = self.connect()
         schema.upgrade(database)
-        self.assertEqual([], inspection.faults(database))
-        self.assertEqual(0, storage.Storage(database).lease.look().epoch)
+        self.assertEqual([], schema.faults(database))
+        self.assertEqual(0, repository.Storage(database).lease.look().epoch)

@@ -27,8 +27,8 @@ from tracon_watcher.engine.storage import database
 from tracon_watcher.engine.storage import decisions
 from tracon_watcher.engine.storage import lease
 from tracon_watcher.engine.storage import moves
+from tracon_watcher.engine.storage import repository
 from tracon_watcher.engine.storage import schema
-from tracon_watcher.engine.storage import storage
 
 NOW = 1.8e9
 
@@ -76,7 +76,7 @@ class StorageCase(DatabaseCase):
         super().setUp()
         self.database = self.connect()
         schema.upgrade(self.database)
-        self.storage = storage.Storage(self.database)
+        self.storage = repository.Storage(self.database)
 
     def lead(self, holder='engine-1'):
         """Begin a new term."""
@@ -110,11 +110,11 @@ def settled(at, chosen='compute-1', **more):
 def move(number=None, vm='vm-1', kind='live_migration for CPU', decided_at=NOW, observed=2.0,
          **more):
     """Return a move that relieves one other VM."""
-    return moves.Move(**{
+    return moves.MoveRecord(**{
         'id': number or str(uuid.uuid4()), 'kind': kind,
-        'own': moves.Effect(vm, 2.0, 1.1, observed),
-        'relieved': (moves.Effect('vm-2', 1.8, 1.2, 1.9),
-                     moves.Effect('vm-3', 1.3, 1.0, math.nan)),
+        'own': moves.MoveEffect(vm, 2.0, 1.1, observed),
+        'relieved': (moves.MoveEffect('vm-2', 1.8, 1.2, 1.9),
+                     moves.MoveEffect('vm-3', 1.3, 1.0, math.nan)),
         'source': 'compute-1', 'destination': 'compute-2', 'reason': 'ends 1 breach',
         'decided_at': decided_at, **more})
 

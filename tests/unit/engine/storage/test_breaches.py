@@ -10,13 +10,12 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-
 import datetime
 from unittest import mock
 
 from tests.unit.engine.storage import base
-from tracon_watcher.engine.storage import breaches
 from tracon_watcher.engine.storage import errors
+from tracon_watcher.engine.storage import records
 
 NOVEMBER = datetime.datetime(2026, 11, 30, 23, 59, tzinfo=datetime.timezone.utc).timestamp()
 
@@ -39,7 +38,7 @@ class TestClock(base.StorageCase):
 
     def setUp(self):
         super().setUp()
-        self.clock = breaches.Clock(self.storage.breaches, 180.0)
+        self.clock = records.Clock(self.storage.breaches, 180.0)
 
     def seconds(self, *vms):
         return self.storage.breaches.seconds(vms, base.NOW)
@@ -65,7 +64,7 @@ class TestClock(base.StorageCase):
         self.clock.take(1, ['a'], base.NOW)
         away = errors.StorageUnavailable('sqlite://', 'away', 'wait')
         with mock.patch.object(self.storage.breaches, 'add', autospec=True, side_effect=away):
-            with self.assertLogs('tracon_watcher.engine.storage.breaches', 'WARNING'):
+            with self.assertLogs('tracon_watcher.engine.storage.records', 'WARNING'):
                 self.clock.take(1, ['a'], base.NOW + 60)
         self.clock.take(1, ['a'], base.NOW + 90)
         self.assertEqual({'a': 30.0}, self.seconds('a'))

@@ -13,7 +13,7 @@
 import multiprocessing
 
 from tests.unit.engine.storage import base
-from tracon_watcher.engine.storage import storage
+from tracon_watcher.engine.storage import repository
 
 
 class TestCooldowns(base.StorageCase):
@@ -21,7 +21,7 @@ class TestCooldowns(base.StorageCase):
     def test_survives_a_restart(self):
         self.storage.cooldowns.moved('vm-1', base.NOW)
         self.storage.close()
-        again = storage.Storage(self.connect())
+        again = repository.Storage(self.connect())
         self.assertEqual(3600, again.cooldowns.get('vm-1').remaining(base.NOW))
         self.assertEqual({'vm-1'}, set(again.cooldowns.running(base.NOW + 3599)))
         self.assertEqual({}, again.cooldowns.running(base.NOW + 3600))

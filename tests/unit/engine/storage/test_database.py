@@ -19,7 +19,7 @@ from oslo_db import exception as db_errors
 import sqlalchemy as sa
 
 from tests.unit.engine.storage import base
-from tracon_watcher.engine.storage import address
+from tracon_watcher.engine.storage import database
 from tracon_watcher.engine.storage import errors
 from tracon_watcher.engine.storage import schema
 from tracon_watcher.engine.storage import tables
@@ -200,15 +200,15 @@ class TestAddress(base.DatabaseCase):
         for text in ('oracle://scott:t1ger@host/x', 'my secret', '',
                      'mysql+nodriver://a:t1ger@b/c'):
             with self.subTest(text), self.assertRaises(shared.InvalidOption) as caught:
-                address.complete(text)
+                database.complete(text)
             self.assertNotIn('t1ger', str(caught.exception))
             self.assertNotIn('secret', str(caught.exception).replace('USER', ''))
 
     def test_what_is_stated_stays(self):
-        url = address.complete('mariadb://u:p@h/d?charset=utf8mb3&ssl_ca=/ca.pem')
+        url = database.complete('mariadb://u:p@h/d?charset=utf8mb3&ssl_ca=/ca.pem')
         self.assertEqual('mysql+pymysql', url.drivername)
         self.assertEqual(('utf8mb3', '/ca.pem', '10'),
                          tuple(url.query[name] for name in ('charset', 'ssl_ca',
                                                             'connect_timeout')))
-        self.assertEqual('mysql+pymysql://u:***@h/d', address.shown(url))
-        self.assertIn('statement_timeout', address.complete('postgresql://h/d').query['options'])
+        self.assertEqual('mysql+pymysql://u:***@h/d', database.shown(url))
+        self.assertIn('statement_timeout', database.complete('postgresql://h/d').query['options'])

@@ -17,7 +17,7 @@ from unittest import mock
 
 from tests.unit.engine.storage import base
 from tracon_watcher.engine.storage import decisions
-from tracon_watcher.engine.storage import plain
+from tracon_watcher.engine.storage import tables
 from tracon_watcher import errors
 
 
@@ -171,7 +171,7 @@ class TestDecisions(base.StorageCase):
                                        for turn in range(9000)])
         self.add(content)
         self.assertEqual(content, self.decisions.get(content['id']).document)
-        content = base.decision(hosts=['x' * plain.LONGEST])
+        content = base.decision(hosts=['x' * tables.LONGEST])
         with self.assertRaisesRegex(errors.InvalidDocument, 'the length'):
             self.add(base.decision(), content)
         self.assertEqual(1, len(self.decisions.find()))

@@ -17,11 +17,11 @@ import dataclasses
 import sqlalchemy as sa
 
 from tests.unit.engine.storage import base
-from tracon_watcher.engine.storage import storage
+from tracon_watcher.engine.storage import repository
 from tracon_watcher.engine.storage import tables
 from tracon_watcher.placement import queues
 
-KNOWN = queues.Learnt(1.1, 4.0, 0.2, 50.0, 0.1, 0.3, 0.75)
+KNOWN = queues.LearnedParameters(1.1, 4.0, 0.2, 50.0, 0.1, 0.3, 0.75)
 POOL = queues.Pool(0.004, 8.0)
 
 
@@ -34,7 +34,7 @@ class TestLearntValues(base.StorageCase):
         self.storage.learnt.save({'old': KNOWN}, {}, base.NOW - 300)
         self.storage.learnt.save({'': KNOWN, 'a': queues.UNCHECKED}, {'a': POOL}, base.NOW)
         self.storage.close()
-        learnt, pools, saved_at = storage.Storage(self.connect()).learnt.load()
+        learnt, pools, saved_at = repository.Storage(self.connect()).learnt.load()
         self.assertEqual({'', 'a'}, set(learnt))
         self.assertEqual(KNOWN, learnt[''])
         self.assertEqual(str(queues.UNCHECKED), str(learnt['a']))
@@ -48,7 +48,7 @@ class TestLearntValues(base.StorageCase):
             self.database.write(lambda connection, name=name, text=text: connection.execute(
                 sa.update(tables.LEARNT).where(tables.LEARNT.c.name == name).values(
                     document=text)))
-        with self.assertLogs('tracon_watcher.engine.storage.learnt', 'WARNING') as logs:
+        with self.assertLogs('tracon_watcher.engine.storage.records', 'WARNING') as logs:
             learnt, pools, _saved_at = self.storage.learnt.load()
         self.assertEqual((['c'], ['p']), (sorted(learnt), sorted(pools)))
         self.assertIn("'a'", logs.output[0])

@@ -13,7 +13,7 @@
 import math
 
 from tests.unit.engine.storage import base
-from tracon_watcher.engine import outcomes as judgement
+from tracon_watcher.engine import sequential_test
 from tracon_watcher.engine.storage import errors as storage_errors
 from tracon_watcher.engine.storage import moves
 
@@ -69,7 +69,8 @@ class TestOutcomes(OutcomesCase):
         self.assertAlmostEqual(math.log(2.0 / 1.25), found.measured)
         self.assertAlmostEqual(math.log(2.0 / 1.1 * 1.8 / 1.2), found.predicted)
         self.assertAlmostEqual(found.measured - found.predicted, found.error)
-        self.assertEqual((judgement.HELPED, base.NOW + 305), (found.verdict, found.measured_at))
+        self.assertEqual((sequential_test.HELPED, base.NOW + 305),
+                         (found.verdict, found.measured_at))
         self.assertEqual({move.own.vm: 1.25, 'vm-2': 1.9, 'vm-3': 1.0}, found.slowdowns)
         self.assertIsNone(self.outcomes.of_move(move.id)[1].verdict)
 
@@ -90,7 +91,7 @@ class TestOutcomes(OutcomesCase):
     def test_did_not_help(self):
         move = self.made()
         self.measure(move, base.NOW + 300, 1.9)
-        self.assertEqual(judgement.DID_NOT_HELP, self.outcomes.of_move(move.id)[0].verdict)
+        self.assertEqual(sequential_test.DID_NOT_HELP, self.outcomes.of_move(move.id)[0].verdict)
 
     def test_unknown_is_null_and_counts_for_nothing(self):
         for move, now, slowdowns in (
@@ -103,7 +104,7 @@ class TestOutcomes(OutcomesCase):
                 self.outcomes.record(self.term, self.outcomes.of_move(move.id)[0], move,
                                      slowdowns, now)
                 found = self.outcomes.of_move(move.id)[0]
-                self.assertEqual(judgement.UNKNOWN, found.verdict)
+                self.assertEqual(sequential_test.UNKNOWN, found.verdict)
                 self.assertTrue(math.isnan(found.measured) and math.isnan(found.error))
                 self.assertEqual(now, found.measured_at)
         nulls = self.database.read(lambda connection: connection.exec_driver_sql(
@@ -119,7 +120,7 @@ class TestOutcomes(OutcomesCase):
         self.outcomes.record(self.term, self.outcomes.of_move(move.id)[1], move,
                              {'vm-1': 1.0, 'vm-2': 1.9}, base.NOW + DAY)
         found = self.outcomes.of_move(move.id)[1]
-        self.assertEqual((0.0, judgement.DID_NOT_HELP), (found.measured, found.verdict))
+        self.assertEqual((0.0, sequential_test.DID_NOT_HELP), (found.measured, found.verdict))
         self.assertTrue(math.isnan(found.slowdowns['vm-1']))
 
     def test_recorded_once(self):
@@ -127,7 +128,7 @@ class TestOutcomes(OutcomesCase):
         outcome = self.outcomes.of_move(move.id)[0]
         self.measure(move, base.NOW + 300, 1.0)
         self.outcomes.record(self.term, outcome, move, {}, base.NOW + 310)
-        self.assertEqual((judgement.HELPED, base.NOW + 300), (
+        self.assertEqual((sequential_test.HELPED, base.NOW + 300), (
             self.outcomes.of_move(move.id)[0].verdict,
             self.outcomes.of_move(move.id)[0].measured_at))
         self.assertEqual(1, self.storage.kinds.standings()[KIND].measured)

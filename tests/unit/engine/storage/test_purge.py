@@ -16,11 +16,11 @@ import sqlalchemy as sa
 
 from tests.unit.engine.storage import base
 from tracon_watcher.engine.storage import decisions
-from tracon_watcher.engine.storage import purge
+from tracon_watcher.engine.storage import repository
 from tracon_watcher.engine.storage import tables
 
 DAY = 86400.0
-KEEP = purge.Keep(decisions=14, moves=30)
+KEEP = repository.Retention(decisions=14, moves=30)
 
 
 class TestPurge(base.StorageCase):
@@ -61,11 +61,11 @@ class TestPurge(base.StorageCase):
             return seen[-1]
 
         self.database.write = write
-        gone = purge.purge(self.database, KEEP, base.NOW, batch=10)
+        gone = repository.purge(self.database, KEEP, base.NOW, batch=10)
         self.assertEqual([45, [10, 10, 10, 10, 5]], [gone['decisions'], seen[:5]])
         self.add(*range(20, 65))
         with self.subTest('no more than it should in one go'):
-            gone = purge.purge(self.database, KEEP, base.NOW, batch=10, batches=2)
+            gone = repository.purge(self.database, KEEP, base.NOW, batch=10, batches=2)
             self.assertEqual(20, gone['decisions'])
             self.assertEqual(26, len(self.storage.decisions.find()))
 

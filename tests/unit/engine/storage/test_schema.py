@@ -18,9 +18,8 @@ import sqlalchemy as sa
 
 from tests.unit.engine.storage import base
 from tracon_watcher.engine.storage import errors
-from tracon_watcher.engine.storage import inspection
+from tracon_watcher.engine.storage import repository
 from tracon_watcher.engine.storage import schema
-from tracon_watcher.engine.storage import storage
 from tracon_watcher.engine.storage import tables
 
 
@@ -44,12 +43,12 @@ class TestSchema(base.DatabaseCase):
         self.assertEqual((None, schema.expected()), schema.upgrade(database))
         schema.check(database)
         self.assertEqual((schema.expected(), schema.expected()), schema.upgrade(database))
-        self.assertEqual(0, storage.Storage(database).lease.look().epoch)
+        self.assertEqual(0, repository.Storage(database).lease.look().epoch)
 
     def test_models_and_migrations_agree(self):
         database = self.connect()
         schema.upgrade(database)
-        self.assertEqual([], inspection.faults(database))
+        self.assertEqual([], schema.faults(database))
         with database.connection() as connection:
             found = set(sa.inspect(connection).get_table_names())
         self.assertEqual(set(tables.METADATA.tables) | {'alembic_version'}, found)
@@ -63,7 +62,7 @@ class TestSchema(base.DatabaseCase):
             drop = 'DROP INDEX ix_moves_action'
             connection.exec_driver_sql(
                 drop + ' ON moves' if connection.dialect.name == 'mysql' else drop)
-        found = '\n'.join(inspection.faults(database))
+        found = '\n'.join(schema.faults(database))
         for name in ('cooldowns', 'colour', 'ix_moves_action'):
             self.assertIn(name, found)
 
@@ -78,9 +77,9 @@ class TestSchema(base.DatabaseCase):
 
     def test_storage_opens_what_is_up_to_date_only(self):
         with self.assertRaises(errors.SchemaOutOfDate):
-            storage.Storage.open(self.address, max_retries=1)
+            repository.Storage.open(self.address, max_retries=1)
         schema.upgrade(self.connect())
-        opened = storage.Storage.open(self.address, max_retries=1)
+        opened = repository.Storage.open(self.address, max_retries=1)
         self.addCleanup(opened.close)
         self.assertEqual([], opened.decisions.find())
 
@@ -92,8 +91,8 @@ class TestSchema(base.DatabaseCase):
             tables.LEASES.create(connection)
             migration.MigrationContext.configure(connection)._ensure_version_table()
         schema.upgrade(database)
-        self.assertEqual([], inspection.faults(database))
-        self.assertEqual(0, storage.Storage(database).lease.look().epoch)
+        self.assertEqual([], schema.faults(database))
+        self.assertEqual(0, repository.Storage(database).lease.look().epoch)
 
     def test_two_upgrades_at_once(self):
         context = multiprocessing.get_context('fork')
@@ -107,8 +106,8 @@ class TestSchema(base.DatabaseCase):
             process.join()
         self.assertCountEqual([(None, schema.expected()), (schema.expected(),) * 2], found)
         database = self.connect()
-        self.assertEqual([], inspection.faults(database))
-        self.assertEqual(0, storage.Storage(database).lease.look().epoch)
+        self.assertEqual([], schema.faults(database))
+        self.assertEqual(0, repository.Storage(database).lease.look().epoch)
 
     def test_every_revision_only_goes_up(self):
         for file in (base.alembic_folder() / 'versions').glob('*.py'):

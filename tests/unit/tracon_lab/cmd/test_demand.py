@@ -22,7 +22,7 @@ from tracon_lab.cmd import model_calibrate
 from tracon_lab.cmd import packaged
 from tracon_lab.testbed import demand
 from tracon_watcher.cmd import app
-from tracon_watcher.contention import calibration_document
+from tracon_watcher.contention import calibration
 
 
 def run(command, *arguments):
@@ -58,7 +58,7 @@ class TestCommands(folder.FolderCase):
     def test_calibrate(self):
         output = self.folder / 'new' / 'calibration.json'
         rows = run(model_calibrate.Calibrate, '--output', str(output))
-        found = calibration_document.load(output)
+        found = calibration.load(output)
         self.assertIn({'part': 'demand', 'name': 'slack', 'value': found.slack}, rows)
         self.assertEqual(len(packaged.measurements()),
                          sum(row['name'] == 'file' for row in rows))

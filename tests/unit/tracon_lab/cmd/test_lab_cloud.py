@@ -26,7 +26,7 @@ from tracon_lab.cmd import lab_cloud
 from tracon_lab.profiling import plan
 from tracon_lab.testbed import image
 from tracon_lab.testbed import interruption
-from tracon_watcher.cmd import probe_deploy
+from tracon_watcher.cmd import probe
 
 
 class TestMeasure(unittest.TestCase):
@@ -87,7 +87,7 @@ class TestMeasure(unittest.TestCase):
                 return points == 5
 
         built = synthetic.built(self.folder)
-        with mock.patch.object(probe_deploy, 'connect', lambda name: connection), \
+        with mock.patch.object(probe, 'connect', lambda name: connection), \
                 mock.patch.object(lab_cloud, '_inventory', lambda asked: inventory), \
                 mock.patch.object(image, 'build', lambda cache: built), \
                 mock.patch('tracon_lab.profiling.run.Run', Worker):

@@ -21,7 +21,7 @@ from tests.unit.tracon_lab.demo import synthetic
 from tracon_lab.demo import arms
 from tracon_lab.demo import telemetry
 from tracon_lab.demo import workload
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import snapshot
 
 
@@ -47,7 +47,7 @@ class TestTelemetry(unittest.TestCase):
 
     def expected(self, request):
         history = snapshot.read(self.path).cluster.history
-        return newcomer.expected(history, *self.telemetry.kind(request))
+        return newcomer_profiles.expected(history, *self.telemetry.kind(request))
 
     def test_what_runs_is_written_with_its_own_profile_and_limits(self):
         request = self.drawn.requests[0]

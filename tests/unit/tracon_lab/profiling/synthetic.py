@@ -27,7 +27,7 @@ import requests
 
 from tracon_lab.testbed import image
 from tracon_watcher.engine import collector
-from tracon_watcher.telemetry import readings
+from tracon_watcher.telemetry import samples
 
 POLLING = 10.0
 ITERATIONS, READS, WRITES = 1e8, 1000.0, 500.0
@@ -248,7 +248,7 @@ class Cloud:
                     values.append([taken * 1e9, cpu * 1e9, cpu * 1e8, cpu * 1e8, reads, writes,
                                    reads / READS * 1e9, writes / WRITES * 1e9])
                 bucket += POLLING
-        return readings.Readings(
+        return samples.Readings(
             tuple(dict.fromkeys(names)), tuple(meters), np.array(row, dtype=np.intp),
             np.array(at), np.array(values).reshape(len(row), len(meters)))
 

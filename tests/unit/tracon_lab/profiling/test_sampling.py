@@ -17,7 +17,7 @@ import numpy as np
 from tracon_lab.profiling import console
 from tracon_lab.profiling import sampling
 from tracon_watcher.engine import collector
-from tracon_watcher.telemetry import readings
+from tracon_watcher.telemetry import samples
 
 METERS = tuple(one.name for one in collector.METERS)
 
@@ -39,8 +39,8 @@ class Reader:
         values = np.column_stack([taken * 1e9, running * 1e9, 0.1 * running * 1e9, taken * 0.2e9,
                                   reads, 0 * reads, reads * 2e6, 0 * reads])
         values[np.isin(at, self.missing), 3] = np.nan
-        return readings.Readings(('other', 'vm'), tuple(meters), np.ones(len(at), dtype=np.intp),
-                                 at, values)
+        return samples.Readings(('other', 'vm'), tuple(meters), np.ones(len(at), dtype=np.intp),
+                                at, values)
 
 
 class TestSampling(unittest.TestCase):

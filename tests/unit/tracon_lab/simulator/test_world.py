@@ -25,7 +25,7 @@ from tracon_lab.simulator import experiment
 from tracon_lab.simulator import truth
 from tracon_lab.simulator import world
 from tracon_watcher import errors
-from tracon_watcher.placement import newcomer
+from tracon_watcher.placement import newcomer_profiles
 
 HOST_TYPE = 'same-core-raw-disk'
 #: Performances have seven digits, so that they are the same on every CPU.
@@ -104,10 +104,11 @@ class TestWorld(unittest.TestCase):
             cluster.Resident(name, known[name][0], storage_wait=known[name][1])
             for name in ('calc', 'seqwrite')), cores=1)])
         profile, wait = known['mixed']
-        found = assessment.Assessor(state).assess(newcomer.own(profile, storage_wait=wait))
+        found = assessment.Assessor(state).assess(newcomer_profiles.own(profile,
+                                                                        storage_wait=wait))
         at = self.index('calc', 'seqwrite', 'mixed')
         column = self.world.classes.index('mixed')
-        self.assertAlmostEqual(np.exp(found.exponent[0, 0]),
+        self.assertAlmostEqual(np.exp(found.log_response[0, 0]),
                                self.world.predicted.slowdown[at, column], places=3)
 
     def test_no_model_has_seen_the_pairs(self):

@@ -22,7 +22,7 @@ from tracon_lab.cmd import packaged
 from tracon_lab.models import dataset
 from tracon_lab.testbed import demand
 from tracon_lab.testbed import demand_calibration as learning
-from tracon_watcher.contention import calibration_document as documents
+from tracon_watcher.contention import calibration as documents
 from tracon_watcher import errors
 
 

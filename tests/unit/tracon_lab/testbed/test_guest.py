@@ -9,6 +9,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
 # License for the specific language governing permissions and limitations
 # under the License.
+
 import pathlib
 import shutil
 import subprocess
@@ -17,10 +18,9 @@ import unittest
 from xml.etree import ElementTree
 
 from tracon_lab.testbed import domain
-
 from tracon_lab.testbed import image
 from tracon_watcher import errors
-from tracon_watcher.probe import guest_image
+from tracon_watcher.probe import images
 
 
 class TestDefinition(unittest.TestCase):
@@ -87,15 +87,15 @@ class TestImage(unittest.TestCase):
         for release in ('6.1.0-9-cloud-amd64', '6.1.0-56-cloud-amd64', '6.12.1-amd64'):
             self.kernel(release)
         self.assertEqual('6.1.0-56-cloud-amd64',
-                         guest_image.find_kernel(self.folder, self.folder)[1])
+                         images.find_kernel(self.folder, self.folder)[1])
 
     def test_no_kernel(self):
         with self.assertRaisesRegex(errors.NotInstalled, 'linux-image-cloud-amd64'):
-            guest_image.find_kernel(self.folder, self.folder)
+            images.find_kernel(self.folder, self.folder)
 
     def test_ring_is_loaded_before_virtio_and_built_in_modules_are_left_out(self):
         self.kernel('1')
-        found = guest_image.module_files(self.folder / '1', image.MODULES)
+        found = images.module_files(self.folder / '1', image.MODULES)
         self.assertEqual(['virtio_ring', 'virtio', 'virtio_blk'], list(found))
         self.assertEqual('virtio_blk.ko.xz', found['virtio_blk'].name)
 
@@ -105,17 +105,17 @@ class TestImage(unittest.TestCase):
             'drivers/virtio_net.ko: net/net-failover.ko net/failover.ko\n'
             'net/net-failover.ko: net/failover.ko\nnet/failover.ko:\nunwanted.ko:\n')
         self.assertEqual(['failover', 'net_failover', 'virtio_net'],
-                         list(guest_image.module_files(self.folder / '1', ['virtio_net'])))
+                         list(images.module_files(self.folder / '1', ['virtio_net'])))
 
     def test_missing_program(self):
         with self.assertRaisesRegex(errors.NotInstalled, 'no-such-program is not installed'):
-            guest_image.tool('no-such-program')
+            images.tool('no-such-program')
 
     @unittest.skipUnless(shutil.which('cpio'), 'needs cpio, to read what was written')
     def test_archive(self):
         source = self.folder / 'program'
         source.write_bytes(b'abcde')
-        archive = guest_image.cpio({'init': source, 'a/b/text': b'some text'}, ('proc',))
+        archive = images.cpio({'init': source, 'a/b/text': b'some text'}, ('proc',))
         listing = subprocess.run(['cpio', '-t', '--quiet'], input=archive, check=True,
                                  capture_output=True).stdout.decode().split()
         self.assertEqual(['a', 'a/b', 'proc', 'init', 'a/b/text'], listing)

@@ -27,12 +27,11 @@ from unittest import mock
 from tests.unit import folder
 from tracon_lab.testbed import errors
 from tracon_lab.testbed import sensor_guest
-from tracon_watcher.probe import guest_image
-from tracon_watcher.probe import sensor_image
+from tracon_watcher.probe import images
 
 SECRET = bytes(range(7, 39))
 NONCE = 0xfedcba9876543210
-SOURCE = sensor_image.SOURCE
+SOURCE = images.SOURCE
 
 
 def signature(text):
@@ -99,7 +98,7 @@ class TestSensor(folder.FolderCase):
     def setUpClass(cls):
         super().setUpClass()
         cls.program = cls.folder / 'sensor'
-        guest_image.compile_c(SOURCE, cls.program, '-static', '-Werror')
+        images.compile_c(SOURCE, cls.program, '-static', '-Werror')
         cls.disk = cls.folder / 'disk'
         with open(cls.disk, 'wb') as disk:
             disk.truncate(1 << 20)
@@ -241,8 +240,8 @@ class TestImage(folder.FolderCase):
         (modules / '1/modules.dep').write_text('isofs.ko: cdrom.ko\ncdrom.ko:\next4.ko:\n')
         for name in ('isofs', 'cdrom', 'ext4'):
             (modules / '1' / f'{name}.ko').write_text(name)
-        built = sensor_image.build(self.folder / 'cache', boot, modules)
-        self.assertEqual(built, sensor_image.build(self.folder / 'cache', boot, modules))
+        built = images.build(self.folder / 'cache', boot, modules)
+        self.assertEqual(built, images.build(self.folder / 'cache', boot, modules))
         archive = gzip.decompress(built.initramfs.read_bytes())
         found = members(archive)
         self.assertEqual(['dev', 'mnt', 'modules', 'proc', 'sys', 'init', 'modules/cdrom.ko',
