@@ -39,7 +39,7 @@ QUIET = 'none'
 COLUMNS = ('contention', 'round_robin_ms', 'least_connections_ms', 'dial_ms',
            'against_round_robin_percent', 'against_least_connections_percent', 'named')
 #: Requests a second to all workers, and what one serves at most.
-RATE, PEAK_RATE = 190.0, 180.0
+RATE, PEAK_RATE = 190.0, 200.0
 #: Lengths in intervals of DIAL: of quiet times, between contention, and of runs of training.
 _QUIET, _PAUSE, _RUN = 10, 3, 3
 #: Intervals that DIAL may take to see that contention has ended.
