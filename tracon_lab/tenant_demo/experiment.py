@@ -36,10 +36,10 @@ from tracon_watcher import errors
 #: Each way to balance load, with HAProxy's algorithm.
 ARMS = {'round robin': 'roundrobin', 'least connections': 'leastconn', 'DIAL': 'roundrobin'}
 QUIET = 'none'
-COLUMNS = ('contention', 'round_robin_ms', 'least_connections_ms', 'dial_ms',
+COLUMNS = ('contention', 'round_robin_ms', 'least_connections_ms', 'dial_ms', 'dial_later_ms',
            'against_round_robin_percent', 'against_least_connections_percent', 'named')
 #: Requests a second to all workers, and what one serves at most.
-RATE, PEAK_RATE = 190.0, 180.0
+RATE, PEAK_RATE = 190.0, 200.0
 #: Lengths in intervals of DIAL: of quiet times, between contention, and of runs of training.
 _QUIET, _PAUSE, _RUN = 10, 3, 3
 #: Intervals that DIAL may take to see that contention has ended.
@@ -79,11 +79,11 @@ class Outcome:
     taken: np.ndarray
     named: dict[str, str]
 
-    def tail_ms(self, kind: str, percentile: float = 90.0) -> float:
-        """Return T_x of the requests that were sent during a kind of contention."""
+    def tail_ms(self, kind: str, later: bool = False) -> float:
+        """Return T90 of the requests sent during a kind of contention, or its second half."""
         begin, end = self.windows[kind]
-        inside = (self.sent >= begin) & (self.sent < end)
-        return float(np.percentile(self.taken[inside], percentile)) * 1e3
+        inside = (self.sent >= (begin + end * later) / (1 + later)) & (self.sent < end)
+        return float(np.percentile(self.taken[inside], 90.0)) * 1e3
 
 
 def table(outcomes: Mapping[str, Sequence[Outcome]]) -> list[tuple[Any, ...]]:
@@ -93,8 +93,9 @@ def table(outcomes: Mapping[str, Sequence[Outcome]]) -> list[tuple[Any, ...]]:
         tails = {arm: float(np.median([one.tail_ms(kind) for one in found]))
                  for arm, found in outcomes.items()}
         dial = tails['DIAL']
+        later = float(np.median([one.tail_ms(kind, True) for one in outcomes['DIAL']]))
         named = [one.named.get(kind, '') for one in outcomes['DIAL']]
-        rows.append((kind, *tails.values(),
+        rows.append((kind, *tails.values(), later,
                      *(100.0 * (dial / tails[arm] - 1.0) for arm in list(ARMS)[:2]),
                      ' '.join(f'{one} {named.count(one)}' for one in sorted(set(named)) if one)))
     return rows

@@ -44,7 +44,7 @@ from tracon_lab.tenant_demo import hosts
 
 KINDS = ('cpu', 'memory', 'disk', 'network')
 #: Cells of the list, steps and bytes of a request on average; bytes that are read at once.
-CELLS, STEPS, ANSWER, BLOCK = 10000, 30000, 5000, 4096
+CELLS, STEPS, ANSWER, BLOCK = 10000, 24000, 5000, 4096
 #: Sizes of the file that is read, and of an array of the neighbour.
 FILE_BYTES, _ARRAY = 64 << 20, 64 << 20
 #: Seconds of which a neighbour works a share.

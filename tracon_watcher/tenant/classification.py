@@ -212,8 +212,8 @@ def fit(runs: Sequence[Run], peak_rate: float) -> Model:
 
 def shows(runs: Sequence[Run]) -> list[npt.NDArray[np.bool_]]:
     """Say for each interval of a run whether it is quiet, or has a T_x beyond quiet times."""
-    tails = np.concatenate([np.empty(0), *(
-        run.tails for run in runs if run.kind == settings.LOAD)])
+    tails = np.concatenate([
+        np.empty(0), *(run.tails for run in runs if run.kind == settings.LOAD)])
     quiet, end = tails[~np.isnan(tails)], math.inf
     if len(quiet):
         end = np.median(quiet) + _SPREAD * np.median(np.abs(quiet - np.median(quiet)))

@@ -39,6 +39,7 @@ def synthetic_outcome(factor, named=()):
                                        for place, kind in enumerate(programs.KINDS, 1)}}
     sent = np.arange(0.0, 50.0, 0.1)
     taken = np.where((sent >= 10.0) & (sent % 10.0 < 4.99), 0.1 * factor, 0.01)
+    taken[(sent >= 12.55) & (sent < 14.99)] /= 2.0
     return experiment.Outcome(windows, sent, taken, dict(named))
 
 
@@ -53,9 +54,10 @@ class TestTable(FolderCase):
     def test_medians_and_differences(self):
         rows = experiment.table(self.outcomes)
         self.assertEqual(['none', *programs.KINDS], [row[0] for row in rows])
-        np.testing.assert_allclose([10.0, 10.0, 10.0, 0.0, 0.0], rows[0][1:6], atol=1e-9)
-        np.testing.assert_allclose([100.0, 40.0, 30.0, -70.0, -25.0], rows[1][1:6])
-        self.assertEqual(['', 'cpu 2 memory 1', ''], [row[6] for row in rows[:3]])
+        np.testing.assert_allclose([10.0] * 4 + [0.0, 0.0], rows[0][1:7], atol=1e-9)
+        # DIAL is twice as quick in the second half of the contention of the CPU.
+        np.testing.assert_allclose([100.0, 40.0, 30.0, 15.0, -70.0, -25.0], rows[1][1:7])
+        self.assertEqual(['', 'cpu 2 memory 1', ''], [row[7] for row in rows[:3]])
         self.assertEqual(len(experiment.COLUMNS), len(rows[0]))
 
     def test_plot(self):
