@@ -243,8 +243,8 @@ class RequestAssessor:
         self.faults.report('names', (
             f'{self.source.name}: snapshot {cluster.version} has {known} of the {len(rows)} hosts '
             f'of a request, the others are unknown: Nova calls one {one.host} (hypervisor '
-            f'{one.nodename}), the snapshot has {next(iter(cluster.hosts), "none")}; let it be of '
-            'this cloud, and name hosts as "openstack compute service list" does'), key='names')
+            f'{one.nodename}), the snapshot has {next(iter(cluster.hosts), "none")}; write one '
+            'of this cloud, and name hosts as "openstack compute service list" does'), key='names')
 
     def _check_age(self, assessor: assessment.Assessor, found, rows) -> None:
         known = rows[rows >= 0]

@@ -150,7 +150,7 @@ def parse(text: str, source: str, needed: Sequence[str] = (),
                 f'found {len(fields)}: truncated or edited?')
         checked.append(Row(source, number, dict(zip(columns, fields))))
     if len(checked) < least:
-        raise errors.InvalidDocument(source, 'the rows', 'none', 'the table holds not one row')
+        raise errors.InvalidDocument(source, 'the rows', 'none', 'the table has no rows')
     return Table(source, header, line, columns, checked)
 
 

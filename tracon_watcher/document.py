@@ -158,7 +158,7 @@ def parse(text: str, source: str) -> Fields:
     :raises tracon_watcher.errors.InvalidDocument: when the text is truncated or no JSON object
     """
     def constant(name: str) -> NoReturn:
-        raise errors.InvalidDocument(source, 'a number', name, 'JSON numbers are finite')
+        raise errors.InvalidDocument(source, 'a number', name, 'expected a finite number')
 
     try:
         content = json.loads(text, parse_constant=constant)

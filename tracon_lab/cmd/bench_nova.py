@@ -185,7 +185,7 @@ class Ours(_Pair):
 
     def forget(self) -> None:
         """Forget what was judged before, as after the first request of a kind."""
-        self.judge._recall = reassessment.AssessmentCache()
+        self.judge._cache = reassessment.AssessmentCache()
 
     def close(self) -> None:
         """End the background thread."""

@@ -54,6 +54,9 @@ class Demo(lister.Lister):
                  '%(default)s)')
         add('--contention', type=numerals.whole(5, 1000), default=10, metavar='INTERVALS',
             help='how long each contention lasts (default: %(default)s)')
+        add('--quiet', type=numerals.whole(10, 10000), default=10, metavar='INTERVALS',
+            help='how long it is quiet before, in which DIAL learns, and alarms are false '
+                 '(default: %(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
@@ -65,7 +68,8 @@ class Demo(lister.Lister):
                                  'theirs, too', os.getloadavg()[0])
         folder = parsed_args.output.resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        site = experiment.Site(folder, parsed_args.interval, parsed_args.contention)
+        site = experiment.Site(folder, parsed_args.interval, parsed_args.contention,
+                               parsed_args.quiet)
         outcomes: dict[str, list[experiment.Outcome]] = {arm: [] for arm in experiment.ARMS}
         with site.workers():
             self.app.LOG.info('Trains the model; runs of each kind that it names rightly:\n%s',

@@ -37,11 +37,12 @@ from tracon_watcher import errors
 ARMS = {'round robin': 'roundrobin', 'least connections': 'leastconn', 'DIAL': 'roundrobin'}
 QUIET = 'none'
 COLUMNS = ('contention', 'round_robin_ms', 'least_connections_ms', 'dial_ms', 'dial_later_ms',
-           'against_round_robin_percent', 'against_least_connections_percent', 'named')
+           'against_round_robin_percent', 'against_least_connections_percent', 'seen',
+           'delay_intervals', 'named')
 #: Requests a second to all workers, and what one serves at most.
 RATE, PEAK_RATE = 190.0, 200.0
 #: Lengths in intervals of DIAL: of quiet times, between contention, and of runs of training.
-_QUIET, _PAUSE, _RUN = 10, 3, 3
+_LEAST_QUIET, _PAUSE, _RUN = 10, 3, 3
 #: Intervals that DIAL may take to see that contention has ended.
 _END = 15
 _NAMES = [f'w{host.number}' for host in hosts.HOSTS]
@@ -72,12 +73,16 @@ class Outcome:
     :ivar sent: intended times of requests, seconds from the arm's begin, shape (n,)
     :ivar taken: their latencies, s, shape (n,)
     :ivar named: what DIAL said that the contention of a kind is
+    :ivar delay: intervals until DIAL said so; infinite where it did not
+    :ivar false_alarms: how often DIAL said it in quiet times
     """
 
     windows: dict[str, tuple[float, float]]
     sent: np.ndarray
     taken: np.ndarray
     named: dict[str, str]
+    delay: dict[str, float]
+    false_alarms: int = 0
 
     def tail_ms(self, kind: str, later: bool = False) -> float:
         """Return T90 of the requests sent during a kind of contention, or its second half."""
@@ -95,8 +100,14 @@ def table(outcomes: Mapping[str, Sequence[Outcome]]) -> list[tuple[Any, ...]]:
         dial = tails['DIAL']
         later = float(np.median([one.tail_ms(kind, True) for one in outcomes['DIAL']]))
         named = [one.named.get(kind, '') for one in outcomes['DIAL']]
+        delays = np.array([one.delay.get(kind, np.inf) for one in outcomes['DIAL']])
+        # In quiet times, what is seen is a false alarm.
+        seen = (sum(one.false_alarms for one in outcomes['DIAL']) if kind == QUIET
+                else int(np.isfinite(delays).sum()))
         rows.append((kind, *tails.values(), later,
-                     *(100.0 * (dial / tails[arm] - 1.0) for arm in list(ARMS)[:2]),
+                     *(100.0 * (dial / tails[arm] - 1.0) for arm in list(ARMS)[:2]), seen,
+                     float(np.median(delays[np.isfinite(delays)])) if np.isfinite(delays).any()
+                     else None,
                      ' '.join(f'{one} {named.count(one)}' for one in sorted(set(named)) if one)))
     return rows
 
@@ -106,10 +117,13 @@ class Site:
 
     :param interval: of DIAL, s; everything takes a multiple of it
     :param contention: intervals that each contention lasts
+    :param quiet: intervals without contention before the first, where DIAL balances load
     """
 
-    def __init__(self, folder: pathlib.Path, interval: float, contention: int = 10) -> None:
+    def __init__(self, folder: pathlib.Path, interval: float, contention: int = 10,
+                 quiet: int = _LEAST_QUIET) -> None:
         self._folder, self._interval, self._contention = folder, interval, contention
+        self._quiet = quiet
         self._file = folder / 'disk'
         with self._file.open('wb') as stream:
             for _ in range(programs.FILE_BYTES >> 20):
@@ -156,25 +170,33 @@ class Site:
         """Play all kinds of contention in one arm, the last one first in every second round."""
         windows: dict[str, tuple[float, float]] = {}
         named: dict[str, str] = {}
+        delay: dict[str, float] = {}
         said = self._folder / 'dial.log'
+        begin = said.stat().st_size if said.exists() else 0
         with self._serving(ARMS[arm], seed=round_number + 1) as (generator, began), \
                 contextlib.ExitStack() as stack:
             if arm == 'DIAL':
                 stack.enter_context(_running(_tracon('run', self._folder), said))
-            self._sleep(_QUIET)
+            self._sleep(self._quiet if arm == 'DIAL' else _LEAST_QUIET)
             windows[QUIET] = 0.0, time.monotonic() - began
+            false = len(re.findall('is contended', said.read_text()[begin:])) if (
+                arm == 'DIAL') else 0
             for kind in programs.KINDS[::-1 if round_number % 2 else 1]:
                 place = said.stat().st_size if said.exists() else 0
                 with _running(self._program(hosts.HOSTS[0], kind)):
                     start = time.monotonic() - began
-                    self._sleep(self._contention)
+                    while (passed := time.monotonic() - began - start) < (
+                            self._contention * self._interval):
+                        time.sleep(self._interval / 5.0)
+                        if arm == 'DIAL' and kind not in named and (found := re.search(
+                                r'w1 is contended \((\w+)\)', said.read_text()[place:])):
+                            named[kind], delay[kind] = found[1], passed / self._interval
                     windows[kind] = start, time.monotonic() - began
                 if arm == 'DIAL':
-                    found = re.search(r'w1 is contended \((\w+)\)', said.read_text()[place:])
-                    named[kind] = found[1] if found else 'not seen'
+                    named.setdefault(kind, 'not seen')
                 self._sleep(_END if arm == 'DIAL' else _PAUSE)
         sent, taken = np.array(sorted(generator.done)).T
-        return Outcome(windows, sent - began, taken, named)
+        return Outcome(windows, sent - began, taken, named, delay, false)
 
     @contextlib.contextmanager
     def _serving(self, algorithm: str, seed: int) -> Iterator[tuple[load.Load, float]]:

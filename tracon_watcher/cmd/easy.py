@@ -152,7 +152,7 @@ def _observed(path: str, days: float) -> dict[str, tuple[np.ndarray, ...]]:
         totals = row.number('cpu_seconds', 0.0, 1e12), row.number('rows_scanned', 0.0, 1e18)
         query, *before = queries.setdefault(row.text('query'), (len(queries), *totals))
         if totals != tuple(before) or (query, segment) in parts:
-            row.refuse('query', 'stands there before with this segment, or with other totals; '
+            row.refuse('query', 'an earlier row has this segment, or other totals; '
                        'state each segment once, and the totals of the query in each row')
         parts[query, segment] = row.number('fraction', 1e-9, 1.0) * facts[0]
     if not parts:
@@ -183,7 +183,7 @@ def _segments(path: str, workers: list[str], models: dict[str, Any]
         there = places.setdefault(name, [])
         if found.setdefault(name, facts) != facts or (
                 there and (not worker or {'', worker} & set(there))):
-            row.refuse('segment', 'stands there before; state the same facts in each row, each '
+            row.refuse('segment', 'an earlier row has it; state the same facts in each row, each '
                        'worker once, and a new segment once')
         there.append(worker)
     return np.array([[worker in places[name] for name in found] for worker in workers]), found

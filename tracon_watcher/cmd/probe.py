@@ -216,7 +216,7 @@ async def _ask(url: str) -> list[dict[str, Any]]:
         text = error.os_error.strerror or str(error)
     except (aiohttp.ClientError, OSError, ValueError, LookupError, TypeError) as error:
         text = str(error) or type(error).__name__
-    raise errors.InvalidOption('--url', url, f'{text}; tell where tracon-probe listens')
+    raise errors.InvalidOption('--url', url, f'{text}; state where tracon-probe listens')
 
 
 async def _read(address: str, secret: bytes, chosen: dict[str, Any], deadline: float, times: int

@@ -60,7 +60,7 @@ def unmatched(known: cluster.ClusterState, missing: Sequence[str]) -> str:
     """
     more = f' and {len(missing) - 1} more' if len(missing) > 1 else ''
     return (f'the snapshot does not have {missing[0]}{more} of Nova\'s hosts (it has '
-            f'{next(iter(known.hosts), "none")}), which are unknown: let it be of this cloud, and '
+            f'{next(iter(known.hosts), "none")}), which are unknown: write one of this cloud, and '
             'name hosts as "openstack compute service list" does')
 
 

@@ -162,9 +162,8 @@ class InterferenceStrategy(base.BaseStrategy):
                                              now)
         for host_type, taught in sorted(state.learnt.items()):
             if taught.drifted:
-                LOG.warning('Host type %(type)s is left alone: what is predicted and what is '
-                            'observed there have parted ways, so that it is trusted '
-                            '%(trust).0f %%', {'type': host_type, 'trust': 100 * taught.trust})
+                LOG.warning('Hosts of type %(type)s are not judged: predictions and observations '
+                            'differ too much there (trusted %(trust).0f %%)', {'type': host_type, 'trust': 100 * taught.trust})
         assessor = assessment.Assessor(cluster, settings)
         made = self._without_shares(cloud, cluster, allowed, lambda rules_now: planner.plan_moves(
             assessor, rules_now, wanted.planning, now, assignment.least_cost))

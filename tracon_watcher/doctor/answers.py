@@ -244,8 +244,8 @@ def host_types(types: tuple[Mapping[str, Any], ...]) -> Iterator[Finding]:
                         f'{one["hosts"]} hosts, which are not judged', 'allow the engine\'s user '
                         'os_compute_api:os-hypervisors:list-detail in Nova\'s policy.yaml')
         elif one['status'] == 'drifted':
-            yield warning('host types', f'type {name}: predictions and observations have parted '
-                          f'ways, its {one["hosts"]} hosts are left alone', 'see "openstack '
+            yield warning('host types', f'type {name}: predictions and observations '
+                          f'differ too much: its {one["hosts"]} hosts are not judged', 'see "openstack '
                           'interference host type list"; give hosts that differ types that differ')
     untyped = sum(one['hosts'] for one in types if not one['host_type'])
     if untyped and len(types) > 1:

@@ -184,7 +184,7 @@ class Engine:
             finally:
                 self._lock.release()
         else:
-            LOG.warning('A cycle goes on after %g seconds, and is not waited for', _END)
+            LOG.warning('A cycle still runs after %g seconds; the engine ends without it', _END)
         self._parts.leadership.resign()
 
     @property

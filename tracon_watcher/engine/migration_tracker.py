@@ -69,7 +69,7 @@ class MigrationTracker:
         try:
             self._moved(vm, host, self._clock())
         except errors.StorageFailed as error:
-            LOG.warning('That VM %s has moved to %s is not taken down: %s', vm, host, error)
+            LOG.warning('The move of VM %s to %s was not recorded: %s', vm, host, error)
 
     def _moved(self, vm: str, host: str, now: float) -> None:
         for state in (moves.RECOMMENDED, moves.STARTED):

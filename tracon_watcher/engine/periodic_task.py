@@ -55,7 +55,7 @@ class Reports:
         for _kind, text in new[:_MOST]:
             self._log.warning('%s', text)
         if len(new) > _MOST:
-            self._log.warning('There are %d more such things', len(new) - _MOST)
+            self._log.warning('%d more of this kind are not logged', len(new) - _MOST)
         self._told, self._now = self._now, set()
 
 

@@ -298,7 +298,7 @@ class Status(enum.IntEnum):
     UNKNOWN_PROFILE = 3
     UNKNOWN_STORAGE = 4
     UNKNOWN_HOST = 5
-    #: Measurements and predictions have parted ways on hosts of this type.
+    #: Predictions and measurements differ too much on hosts of this type.
     DRIFTED = 6
 
 

@@ -34,7 +34,7 @@ _UNKNOWN = {
     'unknown_profile': 'nothing is known of a VM there, or of this one',
     'unknown_storage': 'its storage is unknown',
     'unknown_host': 'no telemetry of it has come yet',
-    'drifted': 'measurements and predictions have parted ways on hosts of its type'}
+    'drifted': 'predictions and measurements differ too much on hosts of its type'}
 
 #: Returns what a VM is called, given its uuid.
 Call = Callable[[str], str]

@@ -89,7 +89,7 @@ def bounded(source: str) -> Iterator[None]:
         yield
     except RecursionError:
         raise errors.InvalidDocument(source, 'the text', 'nested too deep',
-                                     'no snapshot needs that') from None
+                                     'expected less; a snapshot of this size is refused') from None
 
 
 def _check_end(fields: document.Fields, count: int, digest: str, remedy: str) -> None:

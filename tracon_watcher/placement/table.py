@@ -60,7 +60,7 @@ def build(found: csv_table.Table, now: float,
     for row in found.rows:
         name = row.text('host')
         if not name:
-            row.refuse('host', 'a row names its host')
+            row.refuse('host', 'state the host of each row')
         if spelt.setdefault(name.casefold(), name) != name:
             row.refuse('host', f'an earlier row spells it {spelt[name.casefold()]}; write it as '
                        'Nova does')
@@ -108,7 +108,7 @@ def _resident(row: csv_table.Row) -> cluster.Resident | None:
     given = [name for name in NAMES if row.text(name)]
     if not uuid:
         if given:
-            row.refuse('uuid', 'a row with a profile names its VM')
+            row.refuse('uuid', 'state the VM of each row with a profile')
         return None
     profile = None
     if given:

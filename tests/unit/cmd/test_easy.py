@@ -97,7 +97,7 @@ class TestFit(EasyCase):
         for text, words in (
                 (one + 'p,1,100,views,s,1000,1,1.5\n', "line 3, column fraction is '1.5'"),
                 (one + 'p,1,100,views,s,1001,1,1\n', "line 3, column segment is 's': rows or age"),
-                (one + one, "line 3, column query is 'q': stands there before"),
+                (one + one, "line 3, column query is 'q': an earlier row has this segment"),
                 (one + 'q,2,100,views,t,1000,1,1\n', "line 3, column query is 'q'"),
                 ('q,1,100,views,s,1000,0,1\n', "column age_days is '0': expected a finite number"),
                 ('q,1e13,100,views,s,1000,1,1\n', "column cpu_seconds is '1e13'"),

@@ -158,7 +158,7 @@ BROKEN = (
     ('cores unknown', {'host_types': (healthy.host_type(status='unknown_cores'),)},
      'error', 'host types', 'type epyc: Nova does not tell the cores', 'os-hypervisors'),
     ('drifted', {'host_types': (healthy.host_type(status='drifted'),)},
-     'warning', 'host types', 'parted ways', 'host type list'),
+     'warning', 'host types', 'differ too much', 'host type list'),
     ('hosts of no type', {'host_types': (healthy.host_type(), healthy.host_type('', hosts=2))},
      'warning', 'host types', '2 hosts are of no type', 'default_host_type'),
     ('invalid limit', {'aggregates': (healthy.aggregate(max_slowdown='banana'),)},

@@ -571,7 +571,7 @@ class NamesTest(base.JudgeCase):
             self.assertEqual(1, self.passing('compute-1', 'compute-2'))
         self.assertIn(f'{self.snapshot_file}: snapshot 1 has 0 of the 2 hosts of a request, the '
                       'others are unknown: Nova calls one compute-1 (hypervisor compute-1), the '
-                      'snapshot has Compute-1; let it be of this cloud', self.log.output)
+                      'snapshot has Compute-1; write one of this cloud', self.log.output)
 
     def test_a_snapshot_without_hosts_has_none(self):
         self.write({})

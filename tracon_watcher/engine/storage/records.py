@@ -137,7 +137,7 @@ class Clock:
         try:
             self._breaches.add(vms, min(now - last[1], self._longest), now)
         except storage_errors.StorageFailed as error:
-            LOG.warning('That %d VMs were in breach is not counted: %s', len(vms), error)
+            LOG.warning('The time for which %d VMs were in breach was not recorded: %s', len(vms), error)
 
 
 def _key(vm: str, now: float) -> str:
@@ -252,5 +252,5 @@ class LearnedParameters:
                 else:
                     pools |= snapshot_lines.pools(document.Fields(source, {'pools': content}))
             except errors.InvalidDocument as error:
-                LOG.warning('What was learnt is left out: %s', error)
+                LOG.warning('A learnt parameter is ignored: %s', error)
         return learnt, pools, max((row.updated_at for row in rows), default=0.0)

@@ -58,7 +58,7 @@ class TestTrace(folder.FolderCase):
                 (HEAD + '0,calm,0\n', 'a task takes some time'),
                 (HEAD + '0,calm,\n1,ca', 'truncated'),
                 (HEAD + '0,calm\n', 'expected 3 fields, found 2'),
-                (HEAD, 'holds not one row'), (HEAD.replace(',', ';'), 'separated by semicolons'),
+                (HEAD, 'has no rows'), (HEAD.replace(',', ';'), 'separated by semicolons'),
                 (HEAD + '1_0,calm,\n', "line 2, column arrival_seconds is '1_0'"),
                 ('', 'is missing'),
                 ('arrival_seconds,class\n0,calm\n', 'solo_seconds is missing')):

@@ -40,7 +40,8 @@ def synthetic_outcome(factor, named=()):
     sent = np.arange(0.0, 50.0, 0.1)
     taken = np.where((sent >= 10.0) & (sent % 10.0 < 4.99), 0.1 * factor, 0.01)
     taken[(sent >= 12.55) & (sent < 14.99)] /= 2.0
-    return experiment.Outcome(windows, sent, taken, dict(named))
+    return experiment.Outcome(windows, sent, taken, dict(named),
+                              {kind: len(said) / 2.0 for kind, said in dict(named).items()}, 2)
 
 
 class TestTable(FolderCase):
@@ -57,7 +58,10 @@ class TestTable(FolderCase):
         np.testing.assert_allclose([10.0] * 4 + [0.0, 0.0], rows[0][1:7], atol=1e-9)
         # DIAL is twice as quick in the second half of the contention of the CPU.
         np.testing.assert_allclose([100.0, 40.0, 30.0, 15.0, -70.0, -25.0], rows[1][1:7])
-        self.assertEqual(['', 'cpu 2 memory 1', ''], [row[7] for row in rows[:3]])
+        # Two false alarms in each of three quiet times; seen in all rounds, and in none.
+        self.assertEqual([6, 3, 0], [row[7] for row in rows[:3]])
+        self.assertEqual([None, 1.5, None], [row[8] for row in rows[:3]])
+        self.assertEqual(['', 'cpu 2 memory 1', ''], [row[9] for row in rows[:3]])
         self.assertEqual(len(experiment.COLUMNS), len(rows[0]))
 
     def test_plot(self):

@@ -1,0 +1,131 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+"""``tracon simulate cloud``: a day in a cloud, by several ways to run it."""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import multiprocessing
+import pathlib
+from typing import Any
+
+from cliff import lister
+import numpy as np
+
+from tracon_lab.cmd import arguments
+from tracon_watcher import errors
+from tracon_watcher import numerals
+
+COLUMNS = ('vcpus_per_core', 'run_by', 'vms', 'mean', 'p99', 'in_breach_percent',
+           'hosts_stretched_percent', 'refused', 'refused_in_error', 'migrations', 'cpu_seconds')
+
+
+class Cloud(lister.Lister):
+    """Simulate a day in a cloud, and show how much VMs slow each other down by who runs it.
+
+    VMs use CPU as real VMs did, by a file of traces. Nova's own weighers, and this extension's
+    judgement, see what they see in a cloud; how much VMs really slow each other down is found
+    without it. Each way to run the cloud gets the same VMs.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        add = parser.add_argument
+        add('--traces', type=pathlib.Path, metavar='FILE',
+            help='CSV file (or .csv.xz) with a line for each VM and day: columns m0, m5 to m1435 '
+                 'with its CPU use in per cent at each minute (default: synthetic traces)')
+        add('--hosts', type=numerals.whole(2, 10000), default=40, metavar='N',
+            help='number of hosts (default: %(default)s)')
+        add('--cores', type=numerals.whole(1, 1024), default=16, metavar='N',
+            help='cores of each host (default: %(default)s)')
+        add('--vcpus-per-core', type=numerals.number(0.1, 100), nargs='+', default=[6.0],
+            metavar='NUMBER', help='vCPUs that run for each core, in the mean (default: 6)')
+        add('--by', nargs='+', metavar='NAME', help='who runs the cloud (default: all ways)')
+        add('--days', type=numerals.whole(1, 1000), default=1, metavar='N',
+            help='days, each with other VMs (default: %(default)s)')
+        add('--limit', type=numerals.number(1, 1000), default=1.2, metavar='SLOWDOWN',
+            help='slowdown that each VM tolerates (default: %(default)s)')
+        add('--hidden', type=numerals.number(0, 1), default=0.1, metavar='SHARE',
+            help='share of hosts with contention that no counter shows (default: %(default)s)')
+        add('--alike', type=numerals.number(0, 10), default=0.15, metavar='SHARE',
+            help='by how much VMs of a project differ: standard deviation of their places among '
+                 'all VMs by CPU use, 0 to 1 (default: %(default)s)')
+        add('--candidates', type=numerals.whole(1), default=100, metavar='N',
+            help='hosts that Placement names for a request, at most (default: %(default)s)')
+        add('--seed', type=numerals.whole(0), default=1, help='(default: %(default)s)')
+        add('--processes', type=numerals.whole(1), default=multiprocessing.cpu_count(),
+            metavar='N', help='simulations at a time (default: one for each CPU)')
+        add('--plot', type=arguments.picture('.png', '.svg'), metavar='FILE',
+            help='plot file of the 99th percentile over vCPUs per core (PNG or SVG)')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
+        from tracon_lab.simulated_cloud import nova_scheduler
+        from tracon_watcher import progress
+        names = parsed_args.by or list(nova_scheduler.ARMS)
+        for name in names:
+            if name not in nova_scheduler.ARMS:
+                raise errors.InvalidOption('--by', name,
+                                           'expected ' + ', '.join(nova_scheduler.ARMS))
+        tasks = [(density, name, day) for density in parsed_args.vcpus_per_core
+                 for name in names for day in range(parsed_args.days)]
+        shown = progress.Progress(len(tasks))
+        found: dict[tuple[float, str], list[Any]] = {}
+        # Nova's options belong to a process, so that each simulation has its own.
+        with concurrent.futures.ProcessPoolExecutor(
+                parsed_args.processes, multiprocessing.get_context('spawn'),
+                max_tasks_per_child=1) as pool:
+            running = {pool.submit(_simulate, vars(parsed_args) | {
+                'density': density, 'name': name, 'day': day}): (density, name, day)
+                for density, name, day in tasks}
+            for one in concurrent.futures.as_completed(running):
+                density, name, day = running[one]
+                found.setdefault((density, name), []).append(one.result())
+                shown.report(f'{name}, {density:g}, day {day + 1}', 1.0)
+        rows = [(density, name, *np.mean(found[density, name], axis=0).tolist())
+                for density in parsed_args.vcpus_per_core for name in names]
+        if parsed_args.plot:
+            _plot(parsed_args.plot, rows, names)
+        return COLUMNS, [tuple(numerals.shown(value, parsed_args) for value in row)
+                         for row in rows]
+
+
+def _simulate(given: dict[str, Any]) -> tuple[float, ...]:
+    """Return the columns of a row, of one day, after the first two."""
+    from tracon_lab.simulated_cloud import day
+    from tracon_lab.simulated_cloud import demand
+    from tracon_lab.simulated_cloud import nova_scheduler
+    seed = given['seed'] + 1000 * given['day']
+    traces = demand.read(given['traces']) if given['traces'] else demand.synthetic(5000, seed)
+    vms = demand.draw(traces, given['density'] * given['hosts'] * given['cores'], seed,
+                      given['alike'], given['cores'])
+    outcome = day.Day(vms, day.Settings(
+        hosts=given['hosts'], cores=given['cores'], limit=given['limit'], hidden=given['hidden'],
+        candidates=given['candidates'], seed=seed), nova_scheduler.ARMS[given['name']]).run()
+    return (outcome.running, float(outcome.slowdown.mean()),
+            float(np.percentile(outcome.slowdown, 99)),
+            100.0 * day.in_breach(outcome, given['limit']), 100.0 * outcome.stretched,
+            outcome.refused, outcome.in_error, outcome.migrations, outcome.seconds)
+
+
+def _plot(path: pathlib.Path, rows: list[tuple[Any, ...]], names: list[str]) -> None:
+    from matplotlib import figure
+    drawing = figure.Figure(figsize=(6.5, 4), layout='constrained')
+    axes = drawing.subplots()
+    for name in names:
+        own = [(row[0], row[4]) for row in rows if row[1] == name]
+        axes.plot(*zip(*own), marker='.', label=name)
+    axes.set(xlabel='vCPUs that run for each core', ylabel='99th percentile of slowdown')
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    drawing.savefig(path, dpi=110)
