@@ -48,9 +48,10 @@ class Cloud(lister.Lister):
             help='number of hosts (default: %(default)s)')
         add('--cores', type=numerals.whole(1, 1024), default=16, metavar='N',
             help='cores of each host (default: %(default)s)')
-        add('--vcpus-per-core', type=numerals.number(0.1, 100), nargs='+', default=[6.0],
-            metavar='NUMBER', help='vCPUs that run for each core, in the mean (default: 6)')
-        add('--by', nargs='+', metavar='NAME', help='who runs the cloud (default: all ways)')
+        add('--vcpus-per-core', type=arguments.listed(numerals.number(0.1, 100)), default=[6.0],
+            metavar='NUMBER,…', help='vCPUs that run for each core, in the mean (default: 6)')
+        add('--by', type=arguments.listed(str), metavar='NAME,…',
+            help='who runs the cloud (default: all ways)')
         add('--days', type=numerals.whole(1, 1000), default=1, metavar='N',
             help='days, each with other VMs (default: %(default)s)')
         add('--limit', type=numerals.number(1, 1000), default=1.2, metavar='SLOWDOWN',

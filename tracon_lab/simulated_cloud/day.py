@@ -18,7 +18,9 @@ nothing of the truth but what counters tell, late, with noise and with gaps.
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
+import multiprocessing
 import time
 from typing import Any, Callable, Sequence
 
@@ -27,7 +29,6 @@ import numpy as np
 from tracon_lab.simulated_cloud import demand as demands
 from tracon_lab.simulated_cloud import nova_scheduler
 from tracon_lab.simulated_cloud import shared_cores
-from tracon_lab.simulated_cloud import watcher_audit
 from tracon_watcher import assignment
 from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.characteristics import FloatArray
@@ -79,7 +80,7 @@ class Settings:
     ratio: float = 16.0
     limit: float = 1.2
     hidden: float = 0.1
-    hidden_slowdown: float = 0.3
+    hidden_slowdown: float = 0.1
     candidates: int = 100
     audit_steps: int = 12
     migrations: int = 10
@@ -151,7 +152,7 @@ class Pollster:
         # No VM has limits of its own.
         none = np.zeros((len(rows), len(meters) - values.shape[1]))
         return samples.Readings(
-            tuple(nova_scheduler.vm_uuid(int(one)) for one in named), tuple(meters), place,
+            tuple(demands.vm_uuid(int(one)) for one in named), tuple(meters), place,
             np.concatenate([np.zeros(0), *(np.full(len(one[1]), one[0]) for one in found)]),
             np.hstack([values, none]))
 
@@ -175,14 +176,14 @@ class Engine:
 
     def came(self, number: int, vcpus: int, project: int, host: int, now: float) -> None:
         """Take down that a VM runs."""
-        uuid = nova_scheduler.vm_uuid(number)
+        uuid = demands.vm_uuid(number)
         self._servers[uuid] = cloud.Server(
-            uuid, uuid, f'project-{project}', self._names[host], nova_scheduler.flavor(vcpus), {},
-            nova_scheduler.IMAGE, 'active', vcpus=vcpus, launched_at=now)
+            uuid, uuid, f'project-{project}', self._names[host], demands.flavor(vcpus), {},
+            demands.IMAGE, 'active', vcpus=vcpus, launched_at=now)
 
     def left(self, number: int) -> None:
         """Take down that a VM is gone."""
-        self._servers.pop(nova_scheduler.vm_uuid(number), None)
+        self._servers.pop(demands.vm_uuid(number), None)
 
     def snapshot(self, now: float) -> snapshot.Snapshot:
         """Collect what was polled, and return the snapshot that is published."""
@@ -227,12 +228,15 @@ class Day:
         self._demand, self._settings, self._arm = demand, settings, arm
         rng = np.random.default_rng([settings.seed, 2])
         self._names = names = [f'host-{place:04d}' for place in range(settings.hosts)]
-        self._numbers = {nova_scheduler.vm_uuid(number): number
+        self._numbers = {demands.vm_uuid(number): number
                          for number in range(len(demand.vcpus))}
         self._scheduler = nova_scheduler.Scheduler(arm, names, settings.cores, settings.ratio,
                                                    settings.limit)
         self._engine = Engine(settings, names, len(demand.vcpus)) if arm.judged else None
         self._cores = shared_cores.SharedCores(settings.cores, settings.seed)
+        # Options of Nova and of Watcher have the same names: each needs a process of its own.
+        self._watcher = concurrent.futures.ProcessPoolExecutor(
+            1, multiprocessing.get_context('spawn'))
         self._hidden = rng.uniform(size=settings.hosts) < settings.hidden
         self._placement = np.random.default_rng([settings.seed, 3])
         self._host = np.full(len(demand.vcpus), _NO_HOST)
@@ -267,11 +271,13 @@ class Day:
                     self._move(self._audit(step, now + demands.SECONDS))
         finally:
             self._scheduler.close()
+            self._watcher.shutdown()
         return Outcome(np.concatenate(slowdowns), stretched, running / demands.STEPS,
                        seconds=self._seconds, **self._counts)
 
     def _leave(self, step: int) -> None:
-        for number in np.flatnonzero((self._demand.leaves == step) & (self._host >= 0)):
+        for number in np.flatnonzero(
+                (self._demand.leaves == step) & (self._host >= 0)).tolist():
             self._scheduler.move(number, int(self._demand.vcpus[number]),
                                  int(self._host[number]), None)
             self._host[number] = _NO_HOST
@@ -340,9 +346,10 @@ class Day:
         settings, began = self._settings, time.process_time()
         if self._arm.stabilizes:
             rows = np.flatnonzero(self._host >= 0)
-            return watcher_audit.audit(
-                self._names, settings.cores, settings.ratio * settings.cores, self._host[rows],
-                rows, self._demand.vcpus[rows], self._share, self._arm.stabilizes, step)
+            return self._watcher.submit(
+                _watcher_audit, self._names, settings.cores, settings.ratio * settings.cores,
+                self._host[rows], rows, self._demand.vcpus[rows], self._share,
+                self._arm.stabilizes, step).result()
         if self._engine is None or not self._arm.audits:
             return []
         moves = self._engine.audit(self._content, self._scheduler.free(), now)
@@ -356,6 +363,11 @@ class Day:
             self._host[number] = destination
             self._moved.append(number)
         self._counts['migrations'] += len(moves)
+
+
+def _watcher_audit(*given: Any) -> list[tuple[int, int]]:
+    from tracon_lab.simulated_cloud import watcher_audit
+    return watcher_audit.audit(*given)
 
 
 def in_breach(outcome: Outcome, limit: float) -> float:

@@ -24,6 +24,7 @@ import dataclasses
 import lzma
 import os
 from typing import Sequence
+import uuid
 
 import numpy as np
 
@@ -38,6 +39,8 @@ SIZES = {1: 0.48, 2: 0.31, 4: 0.14, 8: 0.06, 16: 0.01}
 #: Lifetimes in hours, from and to, and the share of VMs that live so long. Within each, its
 #: logarithm is uniform; the last ends where a VM lives for 51.8 hours in the mean.
 LIFETIMES = {(1 / 12, 0.25): 0.29, (0.25, 1.0): 0.32, (1.0, 24.0): 0.32, (24.0, 3500.0): 0.07}
+#: All VMs have it.
+IMAGE = 'image'
 #: A vCPU is never busy for more than this share of its time.
 _MOST = 0.98
 
@@ -165,3 +168,13 @@ def _lifetimes() -> tuple[FloatArray, FloatArray]:
         hours.append(np.sqrt(some[1:] * some[:-1]))
         weights.append(np.full(40, share / 40))
     return np.concatenate(hours), np.concatenate(weights)
+
+
+def vm_uuid(number: int) -> str:
+    """Return the uuid of a VM."""
+    return str(uuid.UUID(int=number + 1, version=4))
+
+
+def flavor(vcpus: int) -> str:
+    """Return the name of the flavor with so many vCPUs."""
+    return f'cpu{vcpus}'

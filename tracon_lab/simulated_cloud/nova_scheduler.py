@@ -28,6 +28,7 @@ import numpy as np
 from nova_filters import interference_weigher
 from nova_filters import policy
 from nova_filters import request_assessor
+from tracon_lab.simulated_cloud import demand
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import snapshot
@@ -71,16 +72,11 @@ ARMS = {
     'least CPU use': Arm(by_use=True),
     'workload_stabilization': Arm(stabilizes=0.1),
     'weigh': Arm(mode='weigh'),
-    'weigh, refuse': Arm(mode='enforce'),
+    'weigh and refuse': Arm(mode='enforce'),
     'audits': Arm(audits=True),
-    'weigh, audits': Arm(mode='weigh', audits=True),
+    'weigh and audits': Arm(mode='weigh', audits=True),
     'all': Arm(mode='enforce', audits=True),
 }
-
-
-def vm_uuid(number: int) -> str:
-    """Return the uuid of a VM."""
-    return str(uuid.UUID(int=number + 1, version=4))
 
 
 class Scheduler:
@@ -116,12 +112,15 @@ class Scheduler:
                                on_all_refused='refuse', snapshot_refresh_seconds=1e9,
                                initial_wait_seconds=0.0),
                 _SILENT, clock=lambda: self.now)
+            # It answers the same without preparing for requests, of which there are few here.
+            self._assessor.snapshots._ready = lambda prepared: None
             weigher = interference_weigher.InterferenceWeigher()
             weigher._worker = self
             self._weighers.append(weigher)
         self._capacity = ratio * cores
         self.states = [_host_state(name, index, cores, ratio) for index, name in enumerate(names)]
-        self._instance = objects.Instance(uuid=vm_uuid(0))
+        self._instance = objects.Instance(uuid=demand.vm_uuid(0))
+        self.used(np.zeros(len(names)))
 
     def judge(self) -> request_assessor.RequestAssessor:
         """Return what judges, as the weigher asks for it."""
@@ -156,7 +155,9 @@ class Scheduler:
         weighed = self._handler.get_weighed_objects(self._weighers, room, request)
         state = weighed[0].obj
         state.consume_from_request(request)
-        state.instances[vm_uuid(number)] = self._instance
+        # It is built before the next one is asked for.
+        state.num_io_ops = 0
+        state.instances[demand.vm_uuid(number)] = self._instance
         return int(state.index)
 
     def move(self, number: int, vcpus: int, source: int, destination: int | None) -> None:
@@ -169,9 +170,9 @@ class Scheduler:
             state.free_ram_mb -= sign * vcpus * _MEMORY_MB
             state.num_instances += sign
             if sign > 0:
-                state.instances[vm_uuid(number)] = self._instance
+                state.instances[demand.vm_uuid(number)] = self._instance
             else:
-                state.instances.pop(vm_uuid(number), None)
+                state.instances.pop(demand.vm_uuid(number), None)
 
     def free(self) -> list[float]:
         """Return how many vCPUs each host still takes."""
@@ -202,21 +203,12 @@ def _host_state(name: str, index: int, cores: int, ratio: float) -> Any:
 
 def _request(number: int, vcpus: int, project: int) -> objects.RequestSpec:
     return objects.RequestSpec(
-        instance_uuid=vm_uuid(number), project_id=f'project-{project}', num_instances=1,
-        flavor=objects.Flavor(name=flavor(vcpus), vcpus=vcpus, memory_mb=vcpus * _MEMORY_MB,
+        instance_uuid=demand.vm_uuid(number), project_id=f'project-{project}', num_instances=1,
+        flavor=objects.Flavor(name=demand.flavor(vcpus), vcpus=vcpus, memory_mb=vcpus * _MEMORY_MB,
                               root_gb=0, ephemeral_gb=0, swap=0, extra_specs={}),
-        image=objects.ImageMeta(id=IMAGE), instance_group=None, requested_destination=None,
+        image=objects.ImageMeta(id=demand.IMAGE), instance_group=None, requested_destination=None,
         scheduler_hints={}, ignore_hosts=None, force_hosts=None, force_nodes=None,
         pci_requests=None, numa_topology=None, is_bfv=False)
-
-
-#: All VMs have it.
-IMAGE = 'image'
-
-
-def flavor(vcpus: int) -> str:
-    """Return the name of the flavor with so many vCPUs."""
-    return f'cpu{vcpus}'
 
 
 def order(rng: np.random.Generator, hosts: int, most: int) -> list[int]:

@@ -24,7 +24,7 @@ from watcher.decision_engine.model import element
 from watcher.decision_engine.model import model_root
 from watcher.decision_engine.strategy.strategies import workload_stabilization
 
-from tracon_lab.simulated_cloud import nova_scheduler
+from tracon_lab.simulated_cloud import demand
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import IntArray
 
@@ -54,7 +54,7 @@ def audit(names: Sequence[str], cores: int, capacity: float, host: IntArray, num
 
     :param capacity: vCPUs that a host takes
     :param host: (m,) of each VM
-    :param numbers: (m,) of the VMs, as :func:`.nova_scheduler.vm_uuid` has them
+    :param numbers: (m,) of the VMs, as :func:`.demand.vm_uuid` has them
     :param vcpus: (m,)
     :param used: (m,) share of its vCPUs' time that each used
     :param threshold: standard deviation of hosts' CPU use from which VMs are moved
@@ -74,7 +74,7 @@ def audit(names: Sequence[str], cores: int, capacity: float, host: IntArray, num
     known = {}
     for row, number in enumerate(numbers.tolist()):
         one = element.Instance(
-            uuid=nova_scheduler.vm_uuid(number), name=f'vm-{number}', state='active', memory=1,
+            uuid=demand.vm_uuid(number), name=f'vm-{number}', state='active', memory=1,
             disk=1, vcpus=int(vcpus[row]), locked=False, metadata={}, watcher_exclude=False)
         model.add_instance(one)
         model.map_instance(one, nodes[host[row]])

@@ -86,8 +86,8 @@ class ResponseScorer(base.ScoringEngine):
         judged = assessment.Assessor(cluster.build([host]), content.settings())
         if judged.status[0] == assessment.Status.DRIFTED:
             raise errors.InvalidOption(
-                'host_type', host.host_type, 'predictions and observations differ too much on hosts '
-                'of this type; wait until they agree again, or name another one')
+                'host_type', host.host_type, 'predictions and observations differ too much on '
+                'hosts of this type; wait until they agree again, or name another one')
         now = current_interference.current_interference(judged)
         found = np.array([now.log_response, now.lower, now.upper])[:, :, 0]
         score, lower, upper = (np.exp(found[:, 0]) if self._response == 'slowdown'

@@ -163,7 +163,8 @@ class InterferenceStrategy(base.BaseStrategy):
         for host_type, taught in sorted(state.learnt.items()):
             if taught.drifted:
                 LOG.warning('Hosts of type %(type)s are not judged: predictions and observations '
-                            'differ too much there (trusted %(trust).0f %%)', {'type': host_type, 'trust': 100 * taught.trust})
+                            'differ too much there (trusted %(trust).0f %%)',
+                            {'type': host_type, 'trust': 100 * taught.trust})
         assessor = assessment.Assessor(cluster, settings)
         made = self._without_shares(cloud, cluster, allowed, lambda rules_now: planner.plan_moves(
             assessor, rules_now, wanted.planning, now, assignment.least_cost))

@@ -245,8 +245,9 @@ def host_types(types: tuple[Mapping[str, Any], ...]) -> Iterator[Finding]:
                         'os_compute_api:os-hypervisors:list-detail in Nova\'s policy.yaml')
         elif one['status'] == 'drifted':
             yield warning('host types', f'type {name}: predictions and observations '
-                          f'differ too much: its {one["hosts"]} hosts are not judged', 'see "openstack '
-                          'interference host type list"; give hosts that differ types that differ')
+                          f'differ too much: its {one["hosts"]} hosts are not judged', 'see '
+                          '"openstack interference host type list"; give hosts that differ '
+                          'types that differ')
     untyped = sum(one['hosts'] for one in types if not one['host_type'])
     if untyped and len(types) > 1:
         yield warning('host types', f'{untyped} hosts are of no type while others are: what is '

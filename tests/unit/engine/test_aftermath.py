@@ -132,4 +132,4 @@ class AftermathTest(base.StorageCase):
         self.execute('DROP TABLE moves')
         with self.assertLogs('tracon_watcher.engine.migration_tracker', 'WARNING') as logs:
             self.aftermath.moved('a', 'h2')
-        self.assertIn('VM a has moved to h2', logs.output[0])
+        self.assertIn('move of VM a to h2', logs.output[0])

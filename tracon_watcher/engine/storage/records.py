@@ -137,7 +137,8 @@ class Clock:
         try:
             self._breaches.add(vms, min(now - last[1], self._longest), now)
         except storage_errors.StorageFailed as error:
-            LOG.warning('The time for which %d VMs were in breach was not recorded: %s', len(vms), error)
+            LOG.warning('The time for which %d VMs were in breach was not recorded: %s',
+                        len(vms), error)
 
 
 def _key(vm: str, now: float) -> str:

@@ -58,7 +58,7 @@ class DayTest(unittest.TestCase):
     def test_who_is_there_leaves_and_room_is_free_again(self):
         vms = constant_demand([4] * 3, [0.1] * 3, arrives=2)
         vms.leaves[:] = 5
-        outcome = self.run_day(vms, 'weigh, refuse')
+        outcome = self.run_day(vms, 'weigh and refuse')
         self.assertEqual(3 * 3, len(outcome.slowdown))
 
     def test_audits_end_what_placement_began(self):
@@ -103,6 +103,6 @@ class DayTest(unittest.TestCase):
     def test_all_is_refused_where_nothing_is_tolerated(self):
         vms = constant_demand([4] * 30, [0.9] * 30)
         vms.arrives[8:] = 3
-        outcome = self.run_day(vms, 'weigh, refuse')
+        outcome = self.run_day(vms, 'weigh and refuse')
         self.assertGreater(outcome.refused, 5)
         self.assertEqual(0, outcome.in_error)
