@@ -40,7 +40,7 @@ SIZES = {1: 0.48, 2: 0.31, 4: 0.14, 8: 0.06, 16: 0.01}
 #: logarithm is uniform; the last ends where a VM lives for 51.8 hours in the mean.
 LIFETIMES = {(1 / 12, 0.25): 0.29, (0.25, 1.0): 0.32, (1.0, 24.0): 0.32, (24.0, 3500.0): 0.07}
 #: All VMs have it.
-IMAGE = 'image'
+IMAGE = str(uuid.UUID(int=0, version=4))
 #: A vCPU is never busy for more than this share of its time.
 _MOST = 0.98
 
