@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import pathlib
 import signal
 import time
@@ -108,13 +109,20 @@ class Train(lister.Lister):
             service.restore()
         model = classification.fit(runs, chosen.peak_rate)
         classification.write(model, parsed_args.output)
-        told = list(zip((run.kind for run in runs),
-                        classification.validate(runs, chosen.peak_rate)))
-        return ('kind', 'runs', 'seen', 'right', 'taken_for', 'coefficients'), [
+        found = classification.validate(runs, chosen.peak_rate)
+        told = [(run.kind, said) for run, (said, _error) in zip(runs, found)]
+
+        def error(kind: str) -> str:
+            known = [one for run, (_said, one) in zip(runs, found)
+                     if run.kind == kind and not math.isnan(one)]
+            return f'{100.0 * sum(known) / len(known):.0f} %' if known else ''
+
+        return ('kind', 'runs', 'seen', 'right', 'taken_for', 'background_error',
+                'coefficients'), [
             (kind, sum(one == kind for one, _said in told),
              sum(one == kind and said != '' for one, said in told), told.count((kind, kind)),
              ' '.join(sorted({said for one, said in told if one == kind != said})).strip(),
-             ' '.join(f'{one:.4g}' for one in model.coefficients.get(kind, ())))
+             error(kind), ' '.join(f'{one:.4g}' for one in model.coefficients.get(kind, ())))
             for kind in sorted({run.kind for run in runs})]
 
 

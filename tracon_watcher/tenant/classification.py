@@ -137,7 +137,8 @@ class Model:
     :ivar threshold: up to which the left child is next, shape (nodes,)
     :ivar children: left and right, shape (nodes, 2)
     :ivar shares: of training readings by kind, shape (nodes, kinds)
-    :ivar coefficients: c0, c1, c2 in ms, of the kinds for which they are known
+    :ivar coefficients: c0, c1, c2 in ms, of the kinds for which they are known; of ``load``, those
+        of workers without contention
     """
 
     kinds: tuple[str, ...]
@@ -194,7 +195,7 @@ def fit(runs: Sequence[Run], peak_rate: float) -> Model:
             _normalised(readings, usage), labels).tree_
     shares = grown.value[:, 0] / grown.value[:, 0].sum(axis=1, keepdims=True)
     coefficients = {}
-    for kind in {run.kind for run in runs if not math.isnan(run.background)} - {settings.LOAD}:
+    for kind in {run.kind for run in runs if not math.isnan(run.background)}:
         loads, tails = (np.concatenate(parts) for parts in zip(*(
             (run.readings[:, -1] / peak_rate + run.background, run.tails)
             for run in runs if run.kind in (kind, settings.LOAD))))
@@ -220,15 +221,26 @@ def shows(runs: Sequence[Run]) -> list[npt.NDArray[np.bool_]]:
     return [(run.tails > end) | (run.kind == settings.LOAD) for run in runs]
 
 
-def validate(runs: Sequence[Run], peak_rate: float) -> list[str]:
+def validate(runs: Sequence[Run], peak_rate: float) -> list[tuple[str, float]]:
     """Return for each run what a model says that was fitted to the runs of other numbers.
 
-    It is empty where the contention does not show.
+    :returns: the kind, empty where the contention does not show; and by which share the estimated
+        background load is off, NaN where there is none or it is unknown
     """
     models = {number: fit([run for run in runs if run.number != number], peak_rate)
               for number in {run.number for run in runs}}
-    return [models[run.number].classify(run.readings[rows]) if rows.any() else ''
+    return [(models[run.number].classify(run.readings[rows]), _error(
+        models[run.number], run, rows, peak_rate)) if rows.any() else ('', math.nan)
             for run, rows in zip(runs, shows(runs))]
+
+
+def _error(model: Model, run: Run, rows: npt.NDArray[np.bool_], peak_rate: float) -> float:
+    if not run.background > 0 or run.kind not in model.coefficients:
+        return math.nan
+    estimated = latency_model.background_load(
+        float(np.nanmean(run.tails[rows])), float(np.nanmean(run.readings[rows, -1])) / peak_rate,
+        model.coefficients[run.kind])
+    return abs(float(estimated) / run.background - 1.0)
 
 
 def write(model: Model, path: str | os.PathLike[str]) -> None:

@@ -28,8 +28,9 @@ What the thesis leaves open, and what is done here:
 - *The end.* A worker that gets a trickle is fast in spite of contention. So contention has ended
   when two successive readings are within the interval of T_x over expectation.
 - *Few requests.* A percentile of a handful is no reading: a window goes on until it has enough.
-- *The kind.* It is told once, from the readings by which contention begins: those of a trickle are
-  unlike any that were trained. ``load`` ends nothing, since the own load is considered already.
+- *The kind.* It is told from the readings by which contention begins: those of a trickle are
+  unlike any that were trained. Where it is ``load``, no contention begins, and it is asked again
+  with the next reading.
 """
 
 from __future__ import annotations
@@ -183,8 +184,9 @@ class Controller:
         settings = self._settings
         own_load = min(worker.arrivals / worker.seconds / settings.peak_rate, 0.99)
         worker.tail_ms = float(np.percentile(worker.latencies, settings.percentile))
-        over = max(worker.tail_ms, 0.5 * _RESOLUTION_MS) / float(
-            latency_model.latency(own_load, settings.coefficients))
+        curves = self._model.coefficients if self._model else {}
+        over = max(worker.tail_ms, 0.5 * _RESOLUTION_MS) / float(latency_model.latency(
+            own_load, curves.get(dial_settings.LOAD, settings.coefficients)))
         if self.learning:
             self._quiet.append((name, worker.tail_ms, over))
             return []
@@ -193,20 +195,24 @@ class Controller:
                                   or worker.tail_ms > max(tail_end, settings.objective_ms))
         worker.contrary = worker.contrary + 1 if outside != worker.contended else 0
         worker.evidence = [*worker.evidence, reading] if outside and worker.contrary else []
-        changes = worker.contrary == SUCCESSIVE
+        changes = worker.contrary >= SUCCESSIVE
         if changes:
-            worker.contended, worker.contrary = outside, 0
-            worker.kind = (self._model.classify(np.array(worker.evidence))
-                           if self._model and outside else '')
+            worker.evidence = worker.evidence[-SUCCESSIVE:]
+            kind = (self._model.classify(np.array(worker.evidence))
+                    if self._model and outside else '')
+            changes = kind != dial_settings.LOAD
+        if changes:
+            worker.contended, worker.contrary, worker.kind = outside, 0, kind
         if not worker.contended:
             worker.background_load = 0.0
             self._quiet.append((name, worker.tail_ms, over))
             return [f'{name} is contended no more: {self._tail} {worker.tail_ms:.0f} ms'
                     ] if changes else []
         # The curve of a kind is in ms, that of the settings in any unit.
-        curve = self._model.coefficients.get(worker.kind) if self._model else None
+        curve = curves.get(worker.kind)
         estimate = float(latency_model.background_load(
-            worker.tail_ms / (1.0 if curve else middle), own_load, curve or settings.coefficients))
+            worker.tail_ms / (1.0 if curve else middle), own_load,
+            curve or curves.get(dial_settings.LOAD, settings.coefficients)))
         if changes:
             worker.background_load = estimate
             kind = f' ({worker.kind})' if worker.kind else ''

@@ -149,12 +149,18 @@ class TestModel(FolderCase):
             self.assertEqual(run.kind, self.model.classify(run.readings))
 
     def test_validation_leaves_each_run_out(self):
-        told = classification.validate(self.runs, 100.0)
-        self.assertEqual([run.kind for run in self.runs], told)
+        told, off = zip(*classification.validate(self.runs, 100.0))
+        self.assertEqual([run.kind for run in self.runs], list(told))
+        # T_x is what the curve of each kind says of the background load.
+        for run, error in zip(self.runs, off):
+            if run.kind == 'load':
+                self.assertTrue(math.isnan(error))
+            else:
+                self.assertLess(error, 0.01)
         # Two workers of one run, of a kind that no other run has: not known without it.
         odd = np.array([[9.0, 9.0, 0.9, 0.0, 90.0, 900.0, 30.0]] * 6)
         more = [classification.Run(999, 'odd', math.nan, odd, np.full(6, 90.0))] * 2
-        told = classification.validate([*self.runs, *more], 100.0)
+        told, _off = zip(*classification.validate([*self.runs, *more], 100.0))
         self.assertNotIn('odd', told)
         self.assertNotIn('', told)
 
@@ -164,7 +170,8 @@ class TestModel(FolderCase):
                   for run in synthetic_runs(seed=4) if run.kind == 'load']
         runs = [*self.runs, *hidden]
         self.assertNotIn('hidden', classification.fit(runs, 100.0).kinds)
-        self.assertEqual([''] * len(hidden), classification.validate(runs, 100.0)[-len(hidden):])
+        told, _off = zip(*classification.validate(runs, 100.0))
+        self.assertEqual(('',) * len(hidden), told[-len(hidden):])
 
     def test_it_is_what_scikit_learn_says(self):
         from sklearn import tree
@@ -181,7 +188,7 @@ class TestModel(FolderCase):
         np.testing.assert_allclose([[0.02, 0.004], [0.01, 0.001]], self.model.usage, atol=0.01)
 
     def test_coefficients_of_each_kind(self):
-        self.assertEqual(set(SIGNS) - {'load'}, set(self.model.coefficients))
+        self.assertEqual(set(SIGNS), set(self.model.coefficients))
         np.testing.assert_allclose((0.0, 20.0, 0.0), self.model.coefficients['disk'], atol=1e-6)
         # A curve that is negative without load is none that is used, or read again.
         steep = [classification.Run(run.number, run.kind, run.background, run.readings,
@@ -189,7 +196,7 @@ class TestModel(FolderCase):
         self.assertEqual({}, classification.fit(steep, 100.0).coefficients)
         unknown = [classification.Run(run.number, run.kind, math.nan if run.kind != 'load' else 0,
                                       run.readings, run.tails) for run in self.runs]
-        self.assertEqual({}, classification.fit(unknown, 100.0).coefficients)
+        self.assertEqual(['load'], [*classification.fit(unknown, 100.0).coefficients])
 
     def test_metrics_that_are_silent(self):
         readings = self.runs[-1].readings.copy()
@@ -258,6 +265,17 @@ class TestController(unittest.TestCase):
         self.decide(25.0)
         self.assertEqual('', self.controller.workers['w1'].kind)
         self.assertNotIn('kind="disk"', prometheus_client.generate_latest(service).decode())
+
+    def test_load_begins_no_contention(self):
+        load = [0.08, 0.04, 0.0, 0.0, 0.0, 1.0, 30.0]
+        self.assertEqual('load', self.model.classify(np.array([load])))
+        self.assertEqual([], self.contended([load] * 5))
+        self.assertFalse(self.controller.workers['w1'].contended)
+        self.assertEqual('', self.controller.workers['w1'].kind)
+        # It is asked again, and what shows later counts.
+        disk = [0.14, 0.048, 0.3, 0.0, 0.0, 1.0, 30.0]
+        told = sum((self.decide(80.0, disk) for _turn in range(2)), [])
+        self.assertRegex(told[0], r'contended \(disk\)')
 
     def test_silent_metrics(self):
         [line] = self.contended([None] * 2)
