@@ -29,6 +29,7 @@ import numpy as np
 from tracon_lab.simulated_cloud import demand as demands
 from tracon_lab.simulated_cloud import nova_scheduler
 from tracon_lab.simulated_cloud import shared_cores
+from tracon_lab.simulated_cloud import watcher_audit
 from tracon_watcher import assignment
 from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.characteristics import FloatArray
@@ -347,7 +348,7 @@ class Day:
         if self._arm.stabilizes:
             rows = np.flatnonzero(self._host >= 0)
             return self._watcher.submit(
-                _watcher_audit, self._names, settings.cores, settings.ratio * settings.cores,
+                watcher_audit.audit, self._names, settings.cores, settings.ratio * settings.cores,
                 self._host[rows], rows, self._demand.vcpus[rows], self._share,
                 self._arm.stabilizes, step).result()
         if self._engine is None or not self._arm.audits:
@@ -363,11 +364,6 @@ class Day:
             self._host[number] = destination
             self._moved.append(number)
         self._counts['migrations'] += len(moves)
-
-
-def _watcher_audit(*given: Any) -> list[tuple[int, int]]:
-    from tracon_lab.simulated_cloud import watcher_audit
-    return watcher_audit.audit(*given)
 
 
 def in_breach(outcome: Outcome, limit: float) -> float:

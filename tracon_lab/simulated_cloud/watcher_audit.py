@@ -18,33 +18,9 @@ from typing import Any, Sequence
 from unittest import mock
 import uuid
 
-from oslo_config import cfg
-from watcher.common import utils
-from watcher.decision_engine.model import element
-from watcher.decision_engine.model import model_root
-from watcher.decision_engine.strategy.strategies import workload_stabilization
-
 from tracon_lab.simulated_cloud import demand
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import IntArray
-
-
-class _Config:
-    datasources = None
-
-
-class _Strategy(workload_stabilization.WorkloadStabilization):  # type: ignore[misc]
-    """The strategy, with its defaults, with data from memory."""
-
-    def __init__(self, model: model_root.ModelRoot, values: dict[str, float],
-                 threshold: float) -> None:
-        super().__init__(_Config())
-        self._compute_model = model
-        self._datasource_backend = mock.Mock(
-            statistic_aggregation=lambda resource, *_how: values[resource.uuid])
-        given: dict[str, Any] = {'thresholds': {'instance_cpu_usage': threshold}}
-        utils.StrictDefaultValidatingDraft4Validator(self.get_schema()).validate(given)
-        self.input_parameters = utils.Struct(given)
 
 
 def audit(names: Sequence[str], cores: int, capacity: float, host: IntArray, numbers: IntArray,
@@ -59,11 +35,14 @@ def audit(names: Sequence[str], cores: int, capacity: float, host: IntArray, num
     :param used: (m,) share of its vCPUs' time that each used
     :param threshold: standard deviation of hosts' CPU use from which VMs are moved
     """
+    # Imported here: a process that knows Nova's options takes none of Watcher's.
+    from watcher.decision_engine.model import element
+    from watcher.decision_engine.model import model_root
     model, values = model_root.ModelRoot(), {}
     nodes = []
     for place, name in enumerate(names):
         node = element.ComputeNode(
-            uuid=str(uuid.UUID(int=place, version=4)), hostname=name, state='up',
+            uuid=str(uuid.uuid5(uuid.NAMESPACE_DNS, name)), hostname=name, state='up',
             status='enabled', disabled_reason=None, memory=10 ** 9, memory_mb_reserved=0,
             memory_ratio=1.0, disk=10 ** 6, disk_gb_reserved=0, disk_ratio=1.0, vcpus=cores,
             vcpu_reserved=0, vcpu_ratio=capacity / cores)
@@ -79,15 +58,29 @@ def audit(names: Sequence[str], cores: int, capacity: float, host: IntArray, num
         model.add_instance(one)
         model.map_instance(one, nodes[host[row]])
         values[one.uuid], known[one.uuid] = 100.0 * float(used[row]), number
-    if not cfg.CONF.config_dirs and not cfg.CONF.config_file:
-        cfg.CONF([], project='watcher', default_config_files=[])
-    index = {node.uuid: place for place, node in enumerate(nodes)}
-    by_name = {name: place for place, name in enumerate(names)}
+    index = {name: place for place, name in enumerate(names)}
     random.seed(seed)
-    found = []
-    for action in _Strategy(model, values, threshold).execute().actions:
-        given = action['input_parameters']
-        target = given['destination_node']
-        found.append((known[given['resource_id']],
-                      index[target] if target in index else by_name[target]))
-    return found
+    return [(known[action['input_parameters']['resource_id']],
+             index[action['input_parameters']['destination_node']])
+            for action in _strategy(model, values, threshold).execute().actions]
+
+
+def _strategy(model: Any, values: dict[str, float], threshold: float) -> Any:
+    """Return the strategy, with its defaults, with data from memory."""
+    from oslo_config import cfg
+    from watcher.common import utils
+    from watcher.decision_engine.strategy.strategies import workload_stabilization
+    cfg.CONF([], project='watcher', default_config_files=[])
+
+    class Strategy(workload_stabilization.WorkloadStabilization):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__(mock.Mock(datasources=None))
+            self._compute_model = model
+            self._datasource_backend = mock.Mock(
+                statistic_aggregation=lambda resource, *_how: values[resource.uuid])
+
+    made = Strategy()
+    given: dict[str, Any] = {'thresholds': {'instance_cpu_usage': threshold}}
+    utils.StrictDefaultValidatingDraft4Validator(made.get_schema()).validate(given)
+    made.input_parameters = utils.Struct(given)
+    return made
