@@ -34,12 +34,14 @@ from tracon_watcher.api import server
 from tracon_watcher.osc import explain
 from tracon_watcher.osc import host
 from tracon_watcher.osc import plugin
+from tracon_watcher.osc import summary
 from tracon_watcher.osc import vm
 
 COMMANDS = {
     'interference explain': explain.Explain,
     'interference host list': host.ListHost, 'interference host show': host.ShowHost,
     'interference host type list': host.ListHostType,
+    'interference summary': summary.ShowSummary,
     'interference vm list': vm.ListVM, 'interference vm show': vm.ShowVM}
 
 if plugin not in clientmanager.PLUGIN_MODULES:

@@ -29,15 +29,15 @@ class VMs(osc.OscCase):
     def test_table_for_people(self):
         text = self.told('vm', 'list')
         head = text.splitlines()[1]
-        self.assertEqual(['Name', 'UUID', 'Project', 'Host', 'Slowdown', 'Predicted', 'Limit',
-                          'Culprit', 'Harm to Others'],
+        self.assertEqual(['Name', 'UUID', 'Project', 'Host', 'Slowdown', 'Efficiency', 'Predicted',
+                          'Limit', 'Culprit', 'Harm to Others'],
                          [one.strip() for one in head.strip('| ').split('|')])
         (line,) = [one for one in text.splitlines() if one.startswith('| web ')]
-        self.assertIn('| 1.40 ± 0.14 ', line)
+        self.assertRegex(line, r'\| 1\.40 ± 0\.14 +\| 71 % ')
         self.assertIn('1.50 (breached)', line)
         self.assertIn('batch (100 %)', line)
         (unknown,) = [one for one in text.splitlines() if one.startswith('| strange ')]
-        self.assertEqual(5, unknown.count(' - '))
+        self.assertEqual(6, unknown.count(' - '))
 
     def test_json_for_programs(self):
         rows = {one['Name']: one for one in self.json('vm', 'list')}
@@ -46,6 +46,7 @@ class VMs(osc.OscCase):
             web[name] for name in ('UUID', 'Project', 'Host', 'Slowdown', 'Limit')))
         self.assertEqual({'uuid': BATCH, 'name': 'batch', 'share': 1.0}, web['Culprit'])
         self.assertIsNone(rows['strange']['Predicted'])
+        self.assertEqual((0.7143, None), (web['Efficiency'], rows['strange']['Efficiency']))
         self.assertIsInstance(web['Predicted'], float)
 
     def test_slowest_first_unless_asked_otherwise(self):
@@ -177,6 +178,25 @@ class Hosts(osc.OscCase):
         self.assertIn('HTTP 403', self.fails('host', 'show', 'alpha', user=base.MEMBER))
 
 
+class Summary(osc.OscCase):
+
+    def test_of_all_vms_that_are_known(self):
+        found = self.json('summary')
+        self.assertEqual((6, 1, 1, 4, 3), (
+            found['VMs'], found['Unknown'], found['In Breach'], found['Hosts'],
+            found['Hosts by Status']['known']))
+        shares = [one['Efficiency'] for one in self.json('vm', 'list')]
+        known = [one for one in shares if one is not None]
+        self.assertEqual(5, len(known))
+        self.assertAlmostEqual(sum(known) / 5, found['Mean Efficiency'], places=3)
+        self.assertRegex(self.told('summary'), r'Mean Efficiency +\| \d\d % ')
+        # Of each host it is that of the slowest VM.
+        for one in self.json('host', 'list'):
+            if one['Slowdown'] is not None:
+                self.assertAlmostEqual(1 / one['Slowdown'], one['Efficiency'], places=4)
+        self.assertIn('HTTP 403', self.fails('summary', user=base.MEMBER))
+
+
 class HostTypes(osc.OscCase):
 
     def test_list(self):
@@ -282,7 +302,8 @@ class Roles(osc.OscCase):
         ('explain', 'req-1'): (0, 0, 0, 404, 403), ('explain', BATCH): (0, 0, 404, 404, 403),
         ('explain', DB, '--now'): (0, 0, 403, 403, 403),
         ('explain', '--audit', 'latest'): (0, 0, 403, 403, 403),
-        ('host', 'type', 'list'): (0, 0, 403, 403, 403)}
+        ('host', 'type', 'list'): (0, 0, 403, 403, 403),
+        ('summary',): (0, 0, 403, 403, 403)}
 
     def test_every_command_in_every_role(self):
         self.decisions.kept = [{
