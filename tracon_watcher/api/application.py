@@ -42,11 +42,13 @@ from tracon_watcher.api import parameters
 from tracon_watcher.api import policies
 from tracon_watcher.api import state as states
 from tracon_watcher.api import vms
+from tracon_watcher.api import what_if
 
 LOG = logging.getLogger(__name__)
 
 SERVICE_TYPE = 'interference'
-_RESOURCES = ('summary', 'hosts', 'host_types', 'vms', 'explanations', 'audits')
+_RESOURCES = ('summary', 'hosts', 'host_types', 'vms', 'explanations', 'audits', 'moves',
+              'what_if')
 
 #: Says whether a part of the engine works; it must not take long.
 Check = Callable[[], bool]
@@ -147,6 +149,7 @@ class Routes:
             'moves': lambda asked: audits.find(asked.request, asked.caller, known, records,
                                                largest),
             'summary': lambda asked: hosts.show_summary(asked.caller, known),
+            'what_if': lambda asked: what_if.show(asked.request, asked.caller, known, gate),
             'vms': lambda asked: vms.find(asked.request, asked.caller, known, records,
                                           largest)}
         self._single: dict[str, tuple[str, Callable[[Asked, str], Document]]] = {

@@ -25,6 +25,7 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import explanation
 from tracon_watcher.placement import limits
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import placement_constraints
 from tracon_watcher.placement import plan as audits
 from tracon_watcher.placement import plan
@@ -34,6 +35,10 @@ from tracon_watcher.placement import queues
 SHOP, LAB = '5f0e6c1d6a2b4f3e8d7c9b0a1e2f3a4b', '9c8b7a6d5e4f40312233445566778899'
 AUDIT = '2f4f9a58-6a0b-4d55-9a3e-d4a0c6b85e11'
 REQUEST = 'req-7f1c2d7e-0b6a-4d55-9a3e-3c1f4f0f5a21'
+
+#: By vCPUs.
+FLAVORS = {1: 'm1.small', 2: 'm1.medium'}
+IMAGE = 'c3e8f0a1-5d27-4b96-8f14-2a7b9d0e6c35'
 
 #: By host: name, project, demand, vCPUs, part of its time that each waits for storage, limit, and
 #: what the counters show of each VM.
@@ -58,20 +63,23 @@ def identity(name):
 def cloud():
     """Return the view."""
     now = time.time()
+    rows = [(host, *vm) for host, vms in HOSTS.items() for vm in vms]
     state = cluster.build([cluster.Host(name, tuple(
         cluster.Resident(identity(vm), np.array(demand, dtype=float),
                          limits.NONE if limit is None else limits.Limits(limit), vcpus=vcpus,
                          storage_wait=wait)
         for vm, _project, demand, vcpus, wait, limit, _observed in vms), TYPES.get(name, 'kvm-2'),
         updated_at=now, cores=None if name in TYPES else 2) for name, vms in HOSTS.items()],
-        version=1203, generated_at=now)
-    rows = [(host, *vm) for host, vms in HOSTS.items() for vm in vms]
+        newcomer_profiles.learn(
+            np.array([demand for _host, _vm, _project, demand, *_rest in rows], dtype=float),
+            [(project, FLAVORS[vcpus], IMAGE)
+             for _host, _vm, project, _demand, vcpus, *_rest in rows]), 1203, now)
     judged = assessment.Assessor(state, assessment.Settings(
         maximum_age=900.0, learnt=LEARNT))
     return views.View(
         4, judged, judged,
-        {identity(vm): views.VM(identity(vm), vm, project, host)
-         for host, vm, project, *_rest in rows},
+        {identity(vm): views.VM(identity(vm), vm, project, host, FLAVORS[vcpus], IMAGE)
+         for host, vm, project, _demand, vcpus, *_rest in rows},
         np.array([np.nan if row[-1] is None else row[-1] for row in rows]), 0.08, now,
         own_limits={identity('shop-db'): (own_limits.OwnLimit('CPU quota', 30.0, '%', 0.12),)},
         felt={'compute-1': {

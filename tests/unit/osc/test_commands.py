@@ -15,9 +15,12 @@
 import dataclasses
 import json
 
+import numpy as np
+
 from tests.unit.api import base
 from tests.unit.osc import base as osc
 from tracon_watcher.engine import probes
+from tracon_watcher.placement import assessment
 from tracon_watcher.placement import explanation
 from tracon_watcher.placement import queues
 
@@ -214,6 +217,73 @@ class HostTypes(osc.OscCase):
         self.assertIn('HTTP 403', self.fails('host', 'type', 'list', user=base.MEMBER))
 
 
+class WhatIf(osc.OscCase):
+
+    def test_a_host_that_is_down(self):
+        rows = {one['VM']['name']: one for one in self.json('what-if', '--host-down', 'alpha')}
+        self.assertEqual(('alpha', 'delta', 1.5, 'stays'), tuple(
+            rows['web'][name] for name in ('Host', 'To', 'Limit', 'Breach')))
+        self.assertIsInstance(rows['web']['Before'], float)
+        text = self.told('what-if', '--host-down', 'alpha')
+        self.assertIn('host alpha down: 2 VMs, 2 of them have a host\n'
+                      '2 of 3 other hosts assessed\nbreaches that end: 0, that begin: 0;', text)
+        self.assertRegex(text, r'\| web +\| alpha +\| delta +\| 1\.50 +\| \d\.\d\d \(')
+        self.now += 601
+        text = self.told('what-if', '--host-down', 'alpha')
+        self.assertIn('2 VMs, 0 of them have a host', text)
+        self.assertIn('web: no host; its demand is unknown, or no known host', text)
+        self.assertRegex(text, r'\| web +\| alpha +\| - +\| 1\.50 +\| - +\| - +\| - ')
+
+    def test_a_limit_that_every_host_breaches(self):
+        cluster = self.view.assessor.cluster
+        judged = assessment.Assessor(dataclasses.replace(
+            cluster, max_slowdown=np.full(len(cluster.uuids), 1.001)),
+            self.view.assessor.settings)
+        self.view = dataclasses.replace(self.view, assessor=judged, moment=judged)
+        self.assertRegex(self.told('what-if', '--host-down', 'alpha').replace('\n  ', ' '),
+                         r'web: a limit would be breached on each assessed host; (beta|delta) has')
+
+    def test_a_live_migration(self):
+        text = self.told('what-if', '--migrate', 'batch,delta')
+        self.assertIn('VM batch from alpha to delta\nagainst it: nothing\n'
+                      'breaches that end: 1, that begin: 0; VMs there that are not affected: 0',
+                      text)
+        rows = {one['VM']['name']: one for one in self.json('what-if', '--migrate',
+                                                            f'{BATCH},delta')}
+        self.assertEqual(('delta', None, 'ends'), (
+            rows['batch']['To'], rows['web']['To'], rows['web']['Breach']))
+        self.assertIn('against it: is unknown: unknown_cores',
+                      self.told('what-if', '--migrate', 'batch,gamma'))
+
+    def test_a_new_vm(self):
+        given = f'{base.FLAVOR},{base.IMAGE},{base.OWN}'
+        text = self.told('what-if', '--boot', given)
+        self.assertIn(f'new VM of flavor m1.small, image {base.IMAGE}, project {base.OWN}\n'
+                      '4 hosts considered, ', text)
+        self.assertIn(f'its demand is taken from: {base.OWN}|m1.small|', text)
+        self.assertRegex(text, r'\| 1 +\| delta +\| chosen +\| 1\.00 ')
+        self.assertIn('alpha: refused: the slowdown of web', text)
+        rows = {one['Host']: one for one in self.json('what-if', '--boot', given)}
+        self.assertIsNone(rows['delta']['Hurts Most'])
+        self.assertIn(rows['beta']['Hurts Most']['name'], ('db', 'cron', 'small'))
+        self.assertIn('rank 1', rows['delta']['Why'])
+        self.assertIn('booted from a volume, any project', self.told(
+            'what-if', '--boot', f'{base.FLAVOR},,'))
+
+    def test_errors_name_value_and_remedy(self):
+        for arguments, said in (
+                (('--host-down', 'omega'), 'There is no host omega.'),
+                (('--migrate', 'omega,delta'), 'No VM that runs is named omega; give its uuid'),
+                (('--migrate', 'batch'), '--migrate batch: expected <vm>,<host>, with 1 commas'),
+                (('--migrate', 'batch,alpha'), 'another host than that of the VM'),
+                (('--boot', 'x,,'), 'Give the name of a flavor that VMs have: m1.small.'),
+                (('--boot', 'm1.small'), 'expected <flavor>,<image>,<project>'),
+                (('--boot', ',,'), 'expected <flavor>,<image>,<project>'),
+                ((), 'one of the arguments')):
+            self.assertIn(said, self.fails('what-if', *arguments), arguments)
+        self.assertIn('HTTP 403', self.fails('what-if', '--host-down', 'alpha', user=base.MEMBER))
+
+
 class Explain(osc.OscCase):
 
     def setUp(self):
@@ -303,7 +373,10 @@ class Roles(osc.OscCase):
         ('explain', DB, '--now'): (0, 0, 403, 403, 403),
         ('explain', '--audit', 'latest'): (0, 0, 403, 403, 403),
         ('host', 'type', 'list'): (0, 0, 403, 403, 403),
-        ('summary',): (0, 0, 403, 403, 403)}
+        ('summary',): (0, 0, 403, 403, 403),
+        ('what-if', '--host-down', 'alpha'): (0, 0, 403, 403, 403),
+        ('what-if', '--boot', 'm1.small,,'): (0, 0, 403, 403, 403),
+        ('what-if', '--migrate', f'{BATCH},delta'): (0, 0, 403, 403, 403)}
 
     def test_every_command_in_every_role(self):
         self.decisions.kept = [{
