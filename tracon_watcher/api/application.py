@@ -37,6 +37,7 @@ from tracon_watcher.api import audits
 from tracon_watcher.api import explanations
 from tracon_watcher.api import faults
 from tracon_watcher.api import hosts
+from tracon_watcher.api import ledger
 from tracon_watcher.api import metrics
 from tracon_watcher.api import parameters
 from tracon_watcher.api import policies
@@ -48,7 +49,7 @@ LOG = logging.getLogger(__name__)
 
 SERVICE_TYPE = 'interference'
 _RESOURCES = ('summary', 'hosts', 'host_types', 'vms', 'explanations', 'audits', 'moves',
-              'what_if')
+              'ledger', 'what_if')
 
 #: Says whether a part of the engine works; it must not take long.
 Check = Callable[[], bool]
@@ -146,6 +147,7 @@ class Routes:
             'hosts': lambda asked: hosts.find(asked.request, asked.caller, known, largest),
             'host_types': lambda asked: hosts.find_types(asked.request, asked.caller, known,
                                                          largest),
+            'ledger': lambda asked: ledger.show(asked.request, asked.caller, known, records),
             'moves': lambda asked: audits.find(asked.request, asked.caller, known, records,
                                                largest),
             'summary': lambda asked: hosts.show_summary(asked.caller, known),

@@ -96,7 +96,7 @@ _API = [
           'and what stood against it.', '/v1/audits/{uuid}'),
     _rule(MOVES_LIST, GLOBAL,
           'List the moves that audits recommended, what each does to every VM that it concerns, '
-          'and what came of it.', '/v1/moves'),
+          'and what came of it.', '/v1/moves', '/v1/ledger'),
     _rule(WHAT_IF_SHOW, GLOBAL,
           'See the predicted effects of a host that is down, of a new VM and of a live migration.',
           '/v1/what_if'),

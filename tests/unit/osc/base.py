@@ -33,6 +33,7 @@ from tests.unit.api import base
 from tracon_watcher.api import server
 from tracon_watcher.osc import explain
 from tracon_watcher.osc import host
+from tracon_watcher.osc import ledger
 from tracon_watcher.osc import plugin
 from tracon_watcher.osc import summary
 from tracon_watcher.osc import vm
@@ -42,6 +43,7 @@ COMMANDS = {
     'interference explain': explain.Explain,
     'interference host list': host.ListHost, 'interference host show': host.ShowHost,
     'interference host type list': host.ListHostType,
+    'interference ledger': ledger.Ledger,
     'interference summary': summary.ShowSummary,
     'interference vm list': vm.ListVM, 'interference vm show': vm.ShowVM,
     'interference what-if': what_if.WhatIf}

@@ -12,7 +12,9 @@
 
 """The synthetic cloud of which the user's guide shows what commands say."""
 
+import datetime
 import json
+import math
 import time
 import uuid
 
@@ -108,3 +110,42 @@ def audit(view):
     return audits.audit_document(
         planner.plan_moves(view.assessor, rules, plan.Parameters(explained=20), view.updated_at),
         AUDIT, view.updated_at)
+
+
+def moves(view):
+    """Return three moves of the last two whole weeks, as the engine would have recorded them."""
+    day = datetime.datetime.fromtimestamp(view.updated_at, datetime.timezone.utc).replace(
+        hour=0, minute=0, second=0, microsecond=0)
+    monday = day.timestamp() - day.weekday() * 86400
+    return [
+        _move(1, 'wiki', 'compute-1', 'compute-2', monday - 3 * 86400, 'helped', (0.65, 0.58), (
+            ('shop-db', 1.5, (1.90, 2.05, 2.22), (1.29, 1.36, 1.45), (1.41, 1.44)),
+            ('wiki', None, (1.57, 1.66, 1.77), (1.26, 1.31, 1.37), (1.29, 1.27)))),
+        _move(2, 'ci-runner', 'compute-3', 'compute-2', monday - 5 * 86400, 'helped',
+              (0.21, 0.19), (
+                  ('cache', 1.1, (1.17, 1.24, 1.32), (1.00, 1.00, 1.00), (1.02, 1.16)),
+                  ('ci-runner', None, (1.31, 1.36, 1.43), (1.30, 1.36, 1.44), (1.38, None)))),
+        _move(3, 'shop-web', 'compute-2', 'compute-1', monday - 9 * 86400, 'did_not_help',
+              (0.12, -0.02), (
+                  ('shop-web', None, (1.44, 1.52, 1.61), (1.29, 1.35, 1.42), (1.55, None)),))]
+
+
+def _move(number, vm, source, destination, end, verdict, gain, changes):
+    def prediction(bounds, limit):
+        low, mean, high = bounds
+        return {'lower': low, 'predicted': mean, 'upper': high,
+                'in_breach': limit is not None and low > limit}
+
+    return {
+        'id': f'move-{number}', 'vm': identity(vm), 'audit': AUDIT, 'source': source,
+        'destination': destination, 'state': 'succeeded', 'reason': 'ends 1 breaches',
+        'decided_at': end - 90, 'started_at': end - 60, 'ended_at': end,
+        'changes': [{'vm': identity(one), 'limit': limit, 'relieved': True,
+                     'before': prediction(before, limit), 'after': prediction(after, limit)}
+                    for one, limit, before, after, _measured in changes],
+        'outcomes': [{
+            'delay': delay, 'due_at': end + delay, 'measured_at': end + delay + 20,
+            'verdict': verdict, 'predicted': gain[0], 'measured': gain[1],
+            'slowdowns': {identity(one): math.nan if measured[place] is None else measured[place]
+                          for one, _limit, _before, _after, measured in changes}}
+                     for place, delay in enumerate((300, 86400))]}

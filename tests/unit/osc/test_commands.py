@@ -19,6 +19,7 @@ import numpy as np
 
 from tests.unit.api import base
 from tests.unit.osc import base as osc
+from tests.unit.osc import documented
 from tracon_watcher.engine import probes
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import explanation
@@ -200,6 +201,27 @@ class Summary(osc.OscCase):
         self.assertIn('HTTP 403', self.fails('summary', user=base.MEMBER))
 
 
+class Ledger(osc.OscCase):
+
+    def test_by_week_and_by_move(self):
+        self.decisions.recommended = documented.moves(documented.cloud())
+        last, first = self.json('ledger')
+        self.assertEqual((2, 2, 0, 0), tuple(last[name] for name in (
+            'Moves', 'Helped', 'Did Not Help', 'Unknown')))
+        self.assertAlmostEqual(0.77, last['Measured Gain'])
+        self.assertEqual((1, 0, 0.0), (
+            first['Did Not Help'], first['Helped'], first['VM Hours Avoided']['hours']))
+        self.assertRegex(self.told('ledger'), r'W\d\d \| +2 \| +2 \| .*\d\.\d \(\d+\.\d to ')
+        text = self.told('ledger', '--moves')
+        self.assertIn('1.52 → 1.35, measured 1.55, -', text)
+        self.assertIn('did_not_help', text)
+        self.decisions.recommended[0]['changes'] = []
+        self.assertIn('| -  ', self.told('ledger', '--moves'))
+
+    def test_not_for_tenants(self):
+        self.assertIn('HTTP 403', self.fails('ledger', user=base.MEMBER))
+
+
 class HostTypes(osc.OscCase):
 
     def test_list(self):
@@ -373,7 +395,7 @@ class Roles(osc.OscCase):
         ('explain', DB, '--now'): (0, 0, 403, 403, 403),
         ('explain', '--audit', 'latest'): (0, 0, 403, 403, 403),
         ('host', 'type', 'list'): (0, 0, 403, 403, 403),
-        ('summary',): (0, 0, 403, 403, 403),
+        ('summary',): (0, 0, 403, 403, 403), ('ledger',): (0, 0, 403, 403, 403),
         ('what-if', '--host-down', 'alpha'): (0, 0, 403, 403, 403),
         ('what-if', '--boot', 'm1.small,,'): (0, 0, 403, 403, 403),
         ('what-if', '--migrate', f'{BATCH},delta'): (0, 0, 403, 403, 403)}
