@@ -55,7 +55,7 @@ class Ledger(command.Lister):
 
 def _week(one: dict[str, Any]) -> tuple[Any, ...]:
     return (one['week'], one['moves'], one['helped'], one['did_not_help'], one['unknown'],
-            *_gains(one), _avoided(one['avoided']))
+            *_gains(one), _avoided(one['avoided'], one['without_limits']))
 
 
 def _move(one: dict[str, Any]) -> tuple[Any, ...]:
@@ -68,11 +68,16 @@ def _gains(one: dict[str, Any]) -> tuple[columns.Value, columns.Value]:
     return columns.number(one['gain']['predicted']), columns.number(one['gain']['measured'])
 
 
-def _avoided(found: dict[str, Any]) -> columns.Value:
+def _avoided(found: dict[str, Any], unknown: int = 0) -> columns.Value:
+    """Return hours with their bounds.
+
+    :param unknown: number of moves that they leave out
+    """
     hours, low, high = (found[name] for name in ('hours', 'lower', 'upper'))
     if hours is None:
         return columns.Value(found, columns.NONE)
-    return columns.Value(found, f'{hours:.1f} ({low:.1f} to {high:.1f})', hours)
+    return columns.Value(found, f'{hours:.1f} ({low:.1f} to {high:.1f})' + (
+        f', {unknown} moves unknown' if unknown else ''), hours)
 
 
 def _slowdown(one: dict[str, Any]) -> str:
