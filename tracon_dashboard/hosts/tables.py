@@ -41,6 +41,9 @@ class HostsTable(listing.Table):
     in_breach = tables.Column('in_breach', verbose_name=_('VMs Beyond a Limit'))
     slowdown = tables.Column(lambda host: columns.number(host['slowdown']['now']),
                              verbose_name=_('Worst Slowdown'))
+    efficiency = tables.Column(lambda host: columns.share(host['efficiency']),
+                               verbose_name=_('Efficiency'), help_text=_(
+                                   'Of the slowest VM: 1 over its slowdown'))
     worst = tables.Column(lambda host: columns.vm_link(host['worst']),
                           verbose_name=_('Slowest VM'))
     harm = tables.Column(lambda host: columns.number(host['harm']), verbose_name=_('Harm'),

@@ -39,6 +39,9 @@ class VMsTable(listing.Table):
                              verbose_name=_('Slowdown'), help_text=_(
                                  'How many times as long its work takes now; what counters '
                                  'show, or else what is predicted'))
+    efficiency = tables.Column(lambda vm: columns.share(vm['efficiency']),
+                               verbose_name=_('Efficiency'), help_text=_(
+                                   'Share of its speed alone: 1 over the slowdown'))
     observed = tables.Column(lambda vm: columns.observed(vm['slowdown']),
                              verbose_name=_('Observed'))
     predicted = tables.Column(lambda vm: columns.interval(vm['slowdown']),
@@ -77,6 +80,7 @@ class OwnVMsTable(VMsTable):
         name = 'own_vms'
         verbose_name = _('VMs of this project, the slowest first')
         pagination_param = 'marker'
-        columns = ('name', 'slowdown', 'observed', 'predicted', 'limit', 'breach', 'culprit')
+        columns = ('name', 'slowdown', 'efficiency', 'observed', 'predicted', 'limit', 'breach',
+                   'culprit')
         table_actions = (OwnFilter,)
         multi_select = False

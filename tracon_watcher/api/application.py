@@ -37,16 +37,19 @@ from tracon_watcher.api import audits
 from tracon_watcher.api import explanations
 from tracon_watcher.api import faults
 from tracon_watcher.api import hosts
+from tracon_watcher.api import ledger
 from tracon_watcher.api import metrics
 from tracon_watcher.api import parameters
 from tracon_watcher.api import policies
 from tracon_watcher.api import state as states
 from tracon_watcher.api import vms
+from tracon_watcher.api import what_if
 
 LOG = logging.getLogger(__name__)
 
 SERVICE_TYPE = 'interference'
-_RESOURCES = ('summary', 'hosts', 'host_types', 'vms', 'explanations', 'audits')
+_RESOURCES = ('summary', 'hosts', 'host_types', 'vms', 'explanations', 'audits', 'moves',
+              'ledger', 'what_if')
 
 #: Says whether a part of the engine works; it must not take long.
 Check = Callable[[], bool]
@@ -144,9 +147,11 @@ class Routes:
             'hosts': lambda asked: hosts.find(asked.request, asked.caller, known, largest),
             'host_types': lambda asked: hosts.find_types(asked.request, asked.caller, known,
                                                          largest),
+            'ledger': lambda asked: ledger.show(asked.request, asked.caller, known, records),
             'moves': lambda asked: audits.find(asked.request, asked.caller, known, records,
                                                largest),
             'summary': lambda asked: hosts.show_summary(asked.caller, known),
+            'what_if': lambda asked: what_if.show(asked.request, asked.caller, known, gate),
             'vms': lambda asked: vms.find(asked.request, asked.caller, known, records,
                                           largest)}
         self._single: dict[str, tuple[str, Callable[[Asked, str], Document]]] = {

@@ -24,6 +24,7 @@ from tracon_watcher.api import faults
 from tracon_watcher.api import parameters
 from tracon_watcher.api import policies
 from tracon_watcher.api import state as states
+from tracon_watcher.engine import view as views
 
 #: Stands for the audit that told last.
 LATEST = 'latest'
@@ -51,18 +52,19 @@ def show(caller: policies.Caller, known: states.States, records: explanations.Re
     def call(vm: str) -> Document:
         return {'uuid': vm, 'name': names[vm].name if vm in names else None}
 
-    def named(why: str) -> str:
-        return _UUID.sub(lambda found: names[found[0]].name if found[0] in names else found[0],
-                         why)
-
     return {'audit': {
         **found, 'at': states.iso(found['at']),
         'moves': [{**one, 'vm': call(one['vm'])} for one in found['moves']],
         'hosts': [{
             **host, 'breaches': [{**one, 'vm': call(one['vm'])} for one in host['breaches']],
             'options': [{**one, 'vm': call(one['vm']), 'ends': list(map(call, one['ends'])),
-                         'why': named(one['why'])}
+                         'why': named(one['why'], names)}
                         for one in host['options']]} for host in found['hosts']]}}
+
+
+def named(why: str, names: Mapping[str, views.VM]) -> str:
+    """Return a reason with the names of VMs in place of uuids, as far as they are known."""
+    return _UUID.sub(lambda found: names[found[0]].name if found[0] in names else found[0], why)
 
 
 _FILTERS = ('audit', 'state', 'vm')

@@ -141,14 +141,14 @@ class Explanations:
                     '.' if open_to else ', or it is none of your project.'),
                 'Give a request id (req-…) or the uuid of a VM; decisions are kept for a time.')
         with self._gate.turn():
-            found = [_explained(one, state, open_to) for one in decisions]
+            found = [explained(one, state) if open_to
+                     else _of_the_vm_itself(explanation.explain(one), state)
+                     for one in decisions]
         return {'explanations': found, 'state': None if state is None else state.describe()}
 
 
-def _explained(decision: Mapping[str, Any], state: states.State | None,
-               open_to: bool) -> Document:
-    if not open_to:
-        return _of_the_vm_itself(explanation.explain(decision), state)
+def explained(decision: Mapping[str, Any], state: states.State | None) -> Document:
+    """Return an explanation for a caller who may know of all VMs and hosts."""
     if state is None:
         found = explanation.explain(decision)
     else:
@@ -157,6 +157,8 @@ def _explained(decision: Mapping[str, Any], state: states.State | None,
     for host in found['hosts']:
         host['why'] = explanation.why(host, call)
         host['what_would_differ'] = explanation.what_would_differ(host, call)
+        for resident in host.get('residents', ()):
+            resident['name'] = _name(state, resident['vm'])
     found['at'] = states.iso(found['at'])
     found['name'] = _name(state, found['vm'])
     return found

@@ -29,6 +29,7 @@ from tracon_watcher.api import vms
 from tracon_watcher.characteristics import FloatArray, IntArray
 from tracon_watcher.engine import probes
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import current_interference
 from tracon_watcher.placement import queues
 
 _PARAMETERS = (*parameters.PARAMETERS, 'name', 'type', 'status', 'in_breach', 'min_slowdown')
@@ -103,6 +104,7 @@ class _Summary:
         self.slow = state.slowdown()
         self.statuses = state.statuses()
         self.worst = self._most(self.slow)
+        self.efficiency = current_interference.efficiency(self.worst)
         self.predicted = self._most(np.exp(now.log_response[0]))
         self.observed = self._most(state.view.observed)
 
@@ -143,6 +145,7 @@ class _Summary:
             'slowdown': {'now': states.number(self.worst[row]),
                          'observed': states.number(self.observed[row]),
                          'predicted': states.number(self.predicted[row])},
+            'efficiency': states.number(self.efficiency[row]),
             'harm': states.number(self.harm[row]),
             'worst': None if worst is None else {
                 'uuid': cluster.uuids[worst], 'name': state.vm(worst).name}}
@@ -227,6 +230,7 @@ def show_summary(caller: policies.Caller, known: states.States) -> Document:
     now, slow = state.present(), state.slowdown()
     of_hosts = np.bincount(state.statuses(), minlength=len(assessment.Status))
     told = slow[~np.isnan(slow)]
+    efficiency = current_interference.efficiency(told)
     # What is below 1 is the noise of counters.
     counts = np.bincount(np.clip(np.searchsorted(BOUNDS, told, 'right') - 1, 0, None),
                          minlength=len(BOUNDS))
@@ -236,6 +240,7 @@ def show_summary(caller: policies.Caller, known: states.States) -> Document:
             'unknown': len(slow) - len(told), 'hosts': len(state.cluster.hosts),
             'hosts_by_status': {status.name.lower(): int(of_hosts[status])
                                 for status in assessment.Status},
+            'efficiency': {'mean': states.number(efficiency.mean()) if len(told) else None},
             'slowdown': {
                 'mean': states.number(told.mean()) if len(told) else None,
                 'worst': states.number(told.max()) if len(told) else None,

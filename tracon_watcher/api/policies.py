@@ -39,6 +39,7 @@ EXPLANATIONS_NEIGHBOURS = f'{PREFIX}:explanations:neighbours'
 SUMMARY_SHOW = f'{PREFIX}:summary:show'
 AUDITS_SHOW = f'{PREFIX}:audits:show'
 MOVES_LIST = f'{PREFIX}:moves:list'
+WHAT_IF_SHOW = f'{PREFIX}:what_if:show'
 HOST_TYPES_LIST = f'{PREFIX}:host_types:list'
 
 _SCOPES = ['system', 'project']
@@ -95,7 +96,10 @@ _API = [
           'and what stood against it.', '/v1/audits/{uuid}'),
     _rule(MOVES_LIST, GLOBAL,
           'List the moves that audits recommended, what each does to every VM that it concerns, '
-          'and what came of it.', '/v1/moves'),
+          'and what came of it.', '/v1/moves', '/v1/ledger'),
+    _rule(WHAT_IF_SHOW, GLOBAL,
+          'See the predicted effects of a host that is down, of a new VM and of a live migration.',
+          '/v1/what_if'),
     _rule(HOST_TYPES_LIST, GLOBAL,
           'List host types, what was learnt of each, and how far it is trusted.',
           '/v1/host_types'),

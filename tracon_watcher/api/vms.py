@@ -95,6 +95,7 @@ def describe(state: states.State, rows: IntArray, open_to: bool, project: str | 
     cluster, now, blame = state.cluster, state.present(), state.culprits()
     agreement, slow, harm = state.agreement(), state.slowdown(), state.harm()
     error, statuses = states.number(state.view.observed_error), state.statuses()
+    efficiency = current_interference.efficiency(slow)
     held, found = state.held_back(), []
     for row in rows.tolist():
         vm = state.vm(row)
@@ -111,6 +112,7 @@ def describe(state: states.State, rows: IntArray, open_to: bool, project: str | 
                 'predicted': states.number(math.exp(now.log_response[0, row])),
                 'lower': states.number(math.exp(now.lower[0, row])),
                 'upper': states.number(math.exp(now.upper[0, row]))},
+            'efficiency': states.number(efficiency[row]),
             'iops_ratio': {
                 'predicted': states.number(math.exp(-now.log_response[1, row])),
                 'lower': states.number(math.exp(-now.upper[1, row])),

@@ -55,9 +55,9 @@ class MigrationTracker:
 
         :raises tracon_watcher.errors.InvalidDocument: naming the field; then none is taken down
         """
-        observed = self._observed()
+        observed, limits = self._observed(), self._limits()
         left = [one for one in documents if one.get('schema') == plan.SCHEMA]
-        made = [_move(one, observed) for one in documents if one not in left]
+        made = [_move(one, observed, limits) for one in documents if one not in left]
         told = [plan.read_audit(one) for one in left]
         if made:
             self._storage.moves.add(made)
@@ -112,8 +112,18 @@ class MigrationTracker:
             return {}
         return dict(zip(view.assessor.cluster.uuids, view.observed.tolist()))
 
+    def _limits(self) -> Mapping[str, float | None]:
+        """Return the largest slowdown that each VM may have, None for any."""
+        view = self._view_of()
+        if view is None:
+            return {}
+        cluster = view.assessor.cluster
+        return {uuid: limit if math.isfinite(limit) else None
+                for uuid, limit in zip(cluster.uuids, cluster.max_slowdown.tolist())}
 
-def _move(content: Any, observed: Mapping[str, float]) -> moves.MoveRecord:
+
+def _move(content: Any, observed: Mapping[str, float],
+          limits: Mapping[str, float | None]) -> moves.MoveRecord:
     fields = document.Fields('a move', content)
     fields.string('schema', (SCHEMA,))
     return moves.MoveRecord(
@@ -122,11 +132,14 @@ def _move(content: Any, observed: Mapping[str, float]) -> moves.MoveRecord:
         fields.string('source'), fields.string('destination'), fields.string('reason'),
         fields.number('decided_at', 0), fields.string('audit') if fields.has('audit') else None,
         # A strategy of an earlier release does not tell them.
-        changes=tuple(map(_change, fields.sections('changes'))) if fields.has('changes') else ())
+        changes=tuple(_change(one, limits) for one in fields.sections('changes'))
+        if fields.has('changes') else ())
 
 
-def _change(fields: document.Fields) -> dict[str, Any]:
-    return {'vm': fields.string('vm'),
+def _change(fields: document.Fields, limits: Mapping[str, float | None]) -> dict[str, Any]:
+    vm = fields.string('vm')
+    # Of a VM that the engine does not know, no limit is recorded, which is not the same as none.
+    return {'vm': vm, **({'limit': limits[vm]} if vm in limits else {}),
             **{name: _prediction(fields.section(name)) for name in ('before', 'after')}}
 
 

@@ -35,12 +35,16 @@ class VM:
     """What an operator calls a VM by, and whose it is.
 
     :param host: of its compute service
+    :param flavor: its name
+    :param image: id, '' for a VM that boots from a volume
     """
 
     uuid: str
     name: str
     project: str
     host: str
+    flavor: str = ''
+    image: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,7 +161,8 @@ def make_view(epoch: int, assessor: assessment.Assessor, inventory: cloud.Invent
     # One row more, of nothing, for those that telemetry never told of.
     observed, width = (np.append(values, np.nan)[rows] for values in (
         profiles.slowdown, profiles.slowdown_deviation))
-    vms = {uuid: VM(uuid, server.name, server.project, server.host or '')
+    vms = {uuid: VM(uuid, server.name, server.project, server.host or '', server.flavor,
+                    server.image)
            for uuid, server in ((uuid, inventory.servers[uuid]) for uuid in uuids)}
     known = width[np.isfinite(width)]
     return View(epoch, assessor, _moment(assessor, collected), vms, observed,

@@ -75,6 +75,11 @@ def share(value: float | None) -> str:
     return NONE if value is None else f'{100 * value:.0f} %'
 
 
+def percentage(value: float | None) -> Value:
+    """Return a share, which people read in per cent."""
+    return Value(value, share(value))
+
+
 def observed(slowdown: dict[str, Any]) -> Value:
     """Return a slowdown that counters show, with the error that these have."""
     value, error = slowdown['observed'], slowdown['observed_error']

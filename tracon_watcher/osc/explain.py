@@ -23,7 +23,7 @@ from osc_lib.command import command
 from tracon_watcher import numerals
 from tracon_watcher.osc import columns
 
-_COLUMNS = ('Rank', 'Host', 'Verdict', 'Slowdown', 'IOPS Ratio', 'Harm')
+COLUMNS = ('Rank', 'Host', 'Verdict', 'Slowdown', 'IOPS Ratio', 'Harm')
 #: Sentences, which stand below a table.
 _SENTENCES = ('Why', 'What Would Differ')
 _LONG = ('Decision', 'VM', 'Mode', 'Weight', 'Residents')
@@ -35,7 +35,21 @@ _OWN = ('VM', 'At', 'Considered', 'Refused', 'For Its Own Limit', 'For Another V
         'Slowdown', 'IOPS Ratio')
 
 
-class Explain(command.Lister):
+class Report(command.Lister):
+    """A list with sentences below its table."""
+
+    _below: list[str] = []
+
+    def produce_output(self, parsed_args: argparse.Namespace, column_names: Any,
+                       data: Any) -> int:
+        """Write the table, and below it what there is to say of each host."""
+        code = super().produce_output(parsed_args, column_names, data)
+        for line in self._below:
+            self.app.stdout.write(textwrap.fill(line, 86, subsequent_indent='  ') + '\n')
+        return int(code)
+
+
+class Explain(Report):
     """Explain a placement, or why an audit moves no more
 
     For a placement it shows the prediction on each host, the reasons, and the changes that would
@@ -43,8 +57,6 @@ class Explain(command.Lister):
     the obstacles to it. For a VM without a recorded decision, and with --now, it shows what a
     placement would be now; the present host then counts as chosen.
     """
-
-    _below: list[str] = []
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -77,10 +89,11 @@ class Explain(command.Lister):
         if table:
             for one in found:
                 self.app.stdout.write(_head(one) + '\n')
-            self._below = [f'{host["host"]}: {host["why"]} {host["what_would_differ"]}'.strip()
-                           for _one, host in listed]
-        return (_COLUMNS + _SENTENCES * (not table) + _LONG * parsed_args.long,
-                (_row(one, host, not table, parsed_args.long) for one, host in listed))
+            self._below = [sentences(host) for _one, host in listed]
+        return (COLUMNS + _SENTENCES * (not table) + _LONG * parsed_args.long,
+                ((*row(host), *(
+                    (host['why'], host['what_would_differ']) if not table else ()),
+                    *(_more(one, host) if parsed_args.long else ())) for one, host in listed))
 
     def _audit(self, audit: dict[str, Any],
                parsed_args: argparse.Namespace) -> tuple[Any, Iterator[Any]]:
@@ -92,14 +105,6 @@ class Explain(command.Lister):
             _option(host, option, table and place > 0, parsed_args.long)
             # A host of which too little is known has no options.
             for host in hosts for place, option in enumerate(host['options'] or [_NOTHING]))
-
-    def produce_output(self, parsed_args: argparse.Namespace, column_names: Any,
-                       data: Any) -> int:
-        """Write the table, and below it what there is to say of each host."""
-        code = super().produce_output(parsed_args, column_names, data)
-        for line in self._below:
-            self.app.stdout.write(textwrap.fill(line, 86, subsequent_indent='  ') + '\n')
-        return int(code)
 
 
 #: In the place of options, where there are none.
@@ -160,17 +165,20 @@ def _head(one: dict[str, Any]) -> str:
     return '\n'.join(said)
 
 
-def _row(one: dict[str, Any], host: dict[str, Any], sentences: bool,
-         long: bool) -> tuple[Any, ...]:
-    row: tuple[Any, ...] = (
-        columns.text(host['rank']), host['host'], _verdict(host), _interval(host['slowdown']),
-        _interval(host['iops_ratio']), columns.number(host['score'], 3))
-    if sentences:
-        row += host['why'], host['what_would_differ']
-    if not long:
-        return row
-    return (*row, columns.text(one['id']), one['vm'], columns.text(host['mode']),
-            columns.number(host['weight'], 3), columns.lines(host.get('residents', []), _resident))
+def sentences(host: dict[str, Any]) -> str:
+    """Return the reasons of a host, and what would have let it pass."""
+    return f'{host["host"]}: {host["why"]} {host["what_would_differ"]}'.strip()
+
+
+def row(host: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the values of :data:`COLUMNS`."""
+    return (columns.text(host['rank']), host['host'], _verdict(host), _interval(host['slowdown']),
+            _interval(host['iops_ratio']), columns.number(host['score'], 3))
+
+
+def _more(one: dict[str, Any], host: dict[str, Any]) -> tuple[Any, ...]:
+    return (columns.text(one['id']), one['vm'], columns.text(host['mode']),
+            columns.number(host['weight'], 3), columns.lines(host.get('residents', []), resident))
 
 
 def _own(one: dict[str, Any]) -> tuple[Any, ...]:
@@ -196,8 +204,10 @@ def _interval(found: list[float | None] | None) -> columns.Value:
     return columns.Value(found, f'{mean:.2f} ({low:.2f}–{high:.2f})', mean)
 
 
-def _resident(one: dict[str, Any]) -> str:
+def resident(one: dict[str, Any]) -> str:
+    """Return the slowdown of a resident before and after."""
+    name = one.get('name') or one['vm']
     before, after = one['slowdown']
     if before is None or after is None:
-        return f'{one["vm"]}: {columns.NONE}'
-    return f'{one["vm"]}: {before:.2f} → {after:.2f}'
+        return f'{name}: {columns.NONE}'
+    return f'{name}: {before:.2f} → {after:.2f}'

@@ -24,7 +24,8 @@ from tracon_watcher.osc import columns
 
 KEYS = ('slowdown', 'harm', 'in_breach', 'vms', 'name', 'type', 'status', 'updated_at')
 
-_SHORT = ('Name', 'Type', 'Status', 'VMs', 'In Breach', 'Slowdown', 'Worst VM', 'Harm')
+_SHORT = ('Name', 'Type', 'Status', 'VMs', 'In Breach', 'Slowdown', 'Efficiency', 'Worst VM',
+          'Harm')
 _LONG = ('Observed', 'Predicted', 'Storage', 'Updated')
 
 
@@ -32,7 +33,7 @@ class ListHost(command.Lister):
     """List compute hosts with the slowdown of the slowest VM on each, and the harm of all
 
     Harm is the sum of the logarithms of the slowdowns of its VMs, and of their loss of IOPS: 0.69
-    is one VM made twice as slow.
+    is one VM made twice as slow. Efficiency is 1 over the slowdown.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -79,7 +80,7 @@ class ShowHost(command.ShowOne):
 def _row(one: dict[str, Any], long: bool) -> tuple[Any, ...]:
     slow, worst = one['slowdown'], one['worst']
     row = (one['name'], columns.text(one['type']), one['status'], one['vms'], one['in_breach'],
-           columns.number(slow['now']),
+           columns.number(slow['now']), columns.percentage(one['efficiency']),
            columns.Value(worst, columns.NONE if worst is None else worst['name'] or worst['uuid']),
            columns.number(one['harm']))
     if not long:

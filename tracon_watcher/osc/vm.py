@@ -25,8 +25,8 @@ from tracon_watcher.osc import columns
 KEYS = ('slowdown', 'predicted', 'observed', 'iops_ratio', 'share', 'harm_to_others', 'name',
         'uuid', 'project_id', 'host')
 
-_SHORT = ('Name', 'UUID', 'Project', 'Host', 'Slowdown', 'Predicted', 'Limit', 'Culprit',
-          'Harm to Others')
+_SHORT = ('Name', 'UUID', 'Project', 'Host', 'Slowdown', 'Efficiency', 'Predicted', 'Limit',
+          'Culprit', 'Harm to Others')
 _LONG = ('Predicted Low', 'Predicted High', 'Agreement', 'IOPS Ratio', 'IOPS Limit',
          'In Breach', 'In Breach This Month', 'Status', 'Updated')
 
@@ -35,9 +35,10 @@ class ListVM(command.Lister):
     """List VMs with their slowdown now, the prediction, and the culprit
 
     Slowdown is the slowdown by the hypervisor's counters, with its error; Predicted is the
-    slowdown that its neighbours explain. The culprit is the VM that contributes most to it, with
-    its share. Harm to Others is the sum over all VMs of the logarithms by which it makes them
-    slower and reduces their IOPS: 0.69 is one VM made twice as slow.
+    slowdown that its neighbours explain. Efficiency is 1 over the slowdown by counters, or over
+    the predicted one if counters do not show it. The culprit is the VM that contributes most to
+    the slowdown, with its share. Harm to Others is the sum over all VMs of the logarithms by which
+    it makes them slower and reduces their IOPS: 0.69 is one VM made twice as slow.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -94,7 +95,8 @@ def _row(one: dict[str, Any], long: bool) -> tuple[Any, ...]:
     slow, ratio = one['slowdown'], one['iops_ratio']
     row = (columns.text(one['name']), one['uuid'], columns.text(one['project_id']),
            columns.text(one.get('host')), columns.observed(slow),
-           columns.number(slow['predicted']), columns.limit(one), columns.culprit(one),
+           columns.percentage(one['efficiency']), columns.number(slow['predicted']),
+           columns.limit(one), columns.culprit(one),
            columns.number(one.get('harm_to_others')))
     if not long:
         return row

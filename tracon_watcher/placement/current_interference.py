@@ -37,6 +37,16 @@ def beyond_own_wait(log_response: FloatArray, own_wait: FloatArray | float | Non
     return np.asarray(np.where(np.asarray(own_wait) > 0, left, log_response))
 
 
+def efficiency(slowdown: FloatArray) -> FloatArray:
+    """Return the shares of their speed alone at which VMs run, min(1, 1 / S).
+
+    A slowdown below 1 is noise of the counters. The shape is that of ``slowdown``.
+
+    :param slowdown: S, NaN where unknown, as is the efficiency then
+    """
+    return np.asarray(1.0 / np.maximum(slowdown, 1.0))
+
+
 class Agreement(enum.IntEnum):
     """Whether a slowdown that is observed and one that is predicted can be the same."""
 

@@ -19,7 +19,7 @@ from typing import Any, Callable, Mapping
 
 import numpy as np
 
-from tracon_watcher.characteristics import COUNT, FloatArray
+from tracon_watcher.characteristics import COUNT, FloatArray, IntArray
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import counterfactual
 from tracon_watcher.placement import limits as limits_module
@@ -163,12 +163,36 @@ def of_now(assessor: assessment.Assessor, uuid: str, now: float | None = None) -
     """
     cluster = assessor.cluster
     row = cluster.resident_index[uuid]
-    own = int(cluster.host[row])
     limits = cluster.resident_limits(row)
     profile = cluster.resident_profile(row)
-    trials = counterfactual.CounterfactualSearch(assessor, profile, lambda host: limits, uuid, now)
-    judged = trials.everywhere
-    candidates = np.flatnonzero(storage_backends.reachable(cluster, row))
+    judged = counterfactual.CounterfactualSearch(
+        assessor, profile, lambda host: limits, uuid, now).everywhere
+    return _of_now(judged, np.flatnonzero(storage_backends.reachable(cluster, row)), limits, uuid,
+                   int(cluster.host[row]), now)
+
+
+def of_newcomer(assessor: assessment.Assessor, profile: newcomer_profiles.Profile,
+                limits: limits_module.Limits, now: float | None = None) -> Document:
+    """Return the decision that the placement of a newcomer would be now.
+
+    What counts as chosen is the host of rank 1.
+
+    :param profile: its expected profile
+    :param limits: the same on each host
+    :param now: seconds since the epoch, for staleness
+    """
+    return _of_now(assessor.assess(profile, limits, now), np.arange(len(assessor.cluster.hosts)),
+                   limits, None, None, now)
+
+
+def _of_now(judged: assessment.Assessment, candidates: IntArray, limits: limits_module.Limits,
+            uuid: str | None, own: int | None, now: float | None) -> Document:
+    """Return the decision.
+
+    :param candidates: indices of the hosts that are considered
+    :param own: index of the VM's host; None for a newcomer
+    """
+    cluster, profile = judged.cluster, judged.newcomer
     order = candidates[np.lexsort((tie_breaking.ranks(judged.ranked(candidates)),
                                    judged.refused[candidates]))]
     ranks = {int(host): place + 1 for place, host in enumerate(order)
@@ -178,7 +202,9 @@ def of_now(assessor: assessment.Assessor, uuid: str, now: float | None = None) -
                for host in
                candidates[tie_breaking.argsort(-judged.overshoot[candidates])][:_LISTED] if
                judged.refused[host]]
-    shown = best + refused + ([own] if own not in (*best, *refused) else [])
+    chosen = (best[0] if best else None) if own is None else own
+    shown = best + refused + ([chosen] if chosen is not None and chosen not in (
+        *best, *refused) else [])
     lower, upper = judged.lower, judged.upper
     return {
         'schema': DECISION, 'id': None, 'request': None, 'vm': uuid, 'at': now,
@@ -186,6 +212,7 @@ def of_now(assessor: assessment.Assessor, uuid: str, now: float | None = None) -
         'newcomer': {'source': profile.source, 'mean': _plain(profile.mean),
                      'deviation': _plain(profile.deviation), 'limits': _limits_document(limits),
                      **({'own_wait': profile.own_wait} if profile.own_wait else {}),
+                     **({'apart': True} if profile.apart else {}),
                      **({'vcpus': profile.vcpus} if profile.vcpus > 1 else {}),
                      **({} if math.isnan(profile.storage_wait)
                         else {'storage_wait': profile.storage_wait}),
@@ -193,7 +220,7 @@ def of_now(assessor: assessment.Assessor, uuid: str, now: float | None = None) -
                         else {})},
         'considered': len(candidates), 'refused': int(judged.refused[candidates].sum()),
         'unknown': int((~judged.known[candidates]).sum()), 'outcome': 'judged now, not decided',
-        'chosen': cluster.hosts[own],
+        'chosen': None if chosen is None else cluster.hosts[chosen],
         'hosts': [_judged(judged, host, ranks.get(host), lower, upper) for host in shown]}
 
 

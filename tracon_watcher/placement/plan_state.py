@@ -36,11 +36,13 @@ from tracon_watcher.placement import storage_backends
 class _Arrival:
     """What a VM would meet and do on each host.
 
-    :param score: (h,), NaN where it may not go
+    :param score: (h,), NaN where unknown
+    :param refused: (h,) hosts on which a limit would be breached
     :param stale: hosts whose score is that of a state before
     """
 
     score: FloatArray
+    refused: BoolArray
     stale: set[int]
 
 
@@ -96,23 +98,33 @@ class PlanState:
         """Return what knows a host's residents, and the host's index there."""
         return (self._part((host,)), 0) if host in self._touched else (self._first, host)
 
-    def arrivals(self, uuid: str) -> FloatArray:
+    def arrivals(self, uuid: str, also_refused: bool = False) -> FloatArray:
         """Return the harm of a VM arriving, (h,); NaN where it is refused or unknown.
 
         What is said of its own host means nothing.
+
+        :param also_refused: whether hosts on which a limit would be breached have a number too
         """
         row = self._first.cluster.resident_index[uuid]
         kept = self._arrivals.get(uuid)
         if kept is None:
             kept = self._arrivals[uuid] = _Arrival(
-                arrivals(self._first, self._first.cluster, row, self._now),
-                set(self._touched))
+                *arrivals(self._first, self._first.cluster, row, self._now), set(self._touched))
         if kept.stale:
             hosts = tuple(sorted(kept.stale))
-            kept.score[list(hosts)] = arrivals(
+            kept.score[list(hosts)], kept.refused[list(hosts)] = arrivals(
                 self._part(hosts), self._first.cluster, row, self._now)
             kept.stale = set()
-        return kept.score
+        return kept.score if also_refused else np.where(kept.refused, np.nan, kept.score)
+
+    def effects(self, host: int) -> tuple[plan.PredictedEffect, ...]:
+        """Predict what the moves so far do to the VMs of their hosts and of ``host``.
+
+        NaN where unknown.
+        """
+        hosts = tuple(sorted(self._touched | {host}))
+        return predicted_effects(_again(self._first, self.cluster.restricted(hosts)),
+                                 self._part(hosts), self._now)
 
     def attempt(self, uuid: str,
                 destination: int) -> MoveEvaluation | placement_constraints.Obstacle:
@@ -181,8 +193,8 @@ class PlanState:
 
 
 def arrivals(assessor: assessment.Assessor, cluster: cluster_module.ClusterState, row: int,
-             now: float) -> FloatArray:
-    """Return the harm of a VM arriving, (h,); NaN where it is refused or unknown.
+             now: float) -> tuple[FloatArray, BoolArray]:
+    """Return the harm of a VM arriving, (h,), NaN where unknown, and where it is refused, (h,).
 
     On a host's own disk it is a newcomer like any other; on a pool its I/O is felt already.
 
@@ -191,7 +203,7 @@ def arrivals(assessor: assessment.Assessor, cluster: cluster_module.ClusterState
     """
     verdict = assessor.assess(cluster.resident_profile(row), cluster.resident_limits(row),
                               now, pool=storage_backends.pool_of(cluster, row, assessor.cluster))
-    return np.where(verdict.known & ~verdict.refused, verdict.score, np.nan)
+    return np.where(verdict.known, verdict.score, np.nan), verdict.refused
 
 
 @dataclasses.dataclass(frozen=True)
@@ -248,19 +260,12 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
     was, becomes = before.breaches_by_response(), after.breaches_by_response()[:, order]
     rise = np.nan_to_num(new - old)
     bad = (becomes & (~was | (rise > before.settings.least_rise))).any(axis=0)
-    was, becomes = np.asarray(was.any(axis=0)), np.asarray(becomes.any(axis=0))
     if bad.any():
         victim = before.cluster.uuids[int(np.flatnonzero(bad)[0])]
         return Obstacle(Against.LIMIT, f'{victim} would be in breach')
     gain = float(np.nansum(old) - np.nansum(new))
-    bounds = [_bounds(before), _bounds(after)[:, order]]
-    changes = tuple(
-        plan.PredictedEffect(one, math.exp(old[0, row]), math.exp(new[0, row]),
-                             math.exp(-old[1, row]),
-                             math.exp(-new[1, row]), bool(was[row]), bool(becomes[row]),
-                             *((float(each[0, row]), float(each[1, row])) for each in bounds))
-        for row, one in enumerate(before.cluster.uuids)
-        if not np.isnan(old[0, row]) and not np.isnan(new[0, row]))
+    changes = tuple(one for one in predicted_effects(before, after) if not (
+        math.isnan(one.slowdown_before) or math.isnan(one.slowdown_after)))
     ended = [change.uuid for change in changes if change.breach_before and not change.breach_after]
     relieved = tuple(ended) or tuple(
         change.uuid for change in sorted(changes, key=_most_relieved)[:1])
@@ -269,10 +274,23 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
                               old, new, before.cluster.resident_index[uuid])))
 
 
-def _bounds(assessor: assessment.Assessor) -> FloatArray:
-    """Return the confidence bounds of all slowdowns, (2, m), the lower ones first."""
-    seen = current_interference.current_interference(assessor)
-    return np.asarray(np.exp(np.stack([seen.lower[0], seen.upper[0]])))
+def predicted_effects(before: assessment.Assessor, after: assessment.Assessor,
+                      now: float | None = None) -> tuple[plan.PredictedEffect, ...]:
+    """Predict what each VM suffers in two states that have the same VMs; NaN where unknown.
+
+    :param now: seconds since the epoch, for staleness; None: nothing is stale
+    """
+    place = after.cluster.resident_index
+    first, second = (current_interference.current_interference(one, now)
+                     for one in (before, after))
+    return tuple(
+        plan.PredictedEffect(
+            uuid, math.exp(first.log_response[0, row]), math.exp(second.log_response[0, at]),
+            math.exp(-first.log_response[1, row]), math.exp(-second.log_response[1, at]),
+            bool(first.breached[:, row].any()), bool(second.breached[:, at].any()),
+            *((math.exp(each.lower[0, index]), math.exp(each.upper[0, index]))
+              for each, index in ((first, row), (second, at))))
+        for row, (uuid, at) in enumerate((one, place[one]) for one in before.cluster.uuids))
 
 
 def _most_relieved(change: plan.PredictedEffect) -> tuple[float, str]:

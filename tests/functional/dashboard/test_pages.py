@@ -75,7 +75,8 @@ class Pages(PagesCase):
 
     def test_overview(self):
         text = self.page(OVERVIEW)
-        for said in ('1 VMs beyond a limit', '1.87 worst slowdown', '7 VMs, 1 of them unknown',
+        for said in ('1 VMs beyond a limit', '1.87 worst slowdown', '72 % mean efficiency',
+                     '7 VMs, 1 of them unknown',
                      '3 of 4 hosts known', '1.20–1.50 3', 'kvm-2 3 known 99 %',
                      'old 1 unknown cores not yet checked', 'shop-db compute-1 1.87'):
             self.assertIn(said, text)
@@ -90,7 +91,8 @@ class Pages(PagesCase):
         self.assertEqual(sorted(order), order)
 
     def test_a_vm(self):
-        text = self.page(f'{VMS}{SHOP_DB}/')
+        self.assertIn('No decision on it is recorded', self.page(f'{VMS}{SHOP_DB}/'))
+        text = self.page(f'{VMS}{SHOP_DB}/', now='true')
         for said in ('Slowdown observed 1.87 ± 0.15', 'Limit 1.50 crossed',
                      'CPU quota 30 %; reached in 12 % of the last hour', 'etl 45 % 1.11',
                      'no single one, but several together 27 %', '4 hosts considered, 3 refused',
@@ -100,8 +102,8 @@ class Pages(PagesCase):
 
     def test_hosts(self):
         text = self.page(HOSTS)
-        self.assertIn('compute-1 kvm-2 known 3 1 1.87 shop-db 2.73', text)
-        self.assertIn('compute-4 old unknown cores 1 0 – – –', text)
+        self.assertIn('compute-1 kvm-2 known 3 1 1.87 53 % shop-db 2.73', text)
+        self.assertIn('compute-4 old unknown cores 1 0 – – – –', text)
 
     def test_a_host(self):
         text = self.page(f'{HOSTS}compute-1/')
@@ -171,7 +173,7 @@ class OwnPages(PagesCase):
             self.sign_in(user)
             text = self.page(OWN)
             self.assertIn('Displaying 3 items', text, user)
-            self.assertIn('shop-db 1.87 1.87 ± 0.15 1.72 (1.61–1.86) 1.50 crossed 42 min '
+            self.assertIn('shop-db 1.87 53 % 1.87 ± 0.15 1.72 (1.61–1.86) 1.50 crossed 42 min '
                           'VMs of other projects', text)
             self.assertIn('shop-web', text)
             text = self.page(f'{OWN}{SHOP_DB}/')

@@ -36,11 +36,13 @@ from tracon_watcher.engine import view as views
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import plan as audits
 
 VM = np.array([300.0, 50.0, 0.5, 0.2])
 IDLE = VM / 10
 OWN, OTHER = 'a' * 32, 'b' * 32
+FLAVOR, IMAGE = 'm1.small', '9d0c1b7e-0000-4000-8000-000000000001'
 EPOCH, VERSION = 3, 7
 AUDIT = '6b0ac1c5-0000-4000-8000-000000000001'
 OUTLOOK = {'vms': 5, 'in_breach': 2, 'mean_slowdown': 1.3, 'worst_slowdown': 1.7, 'harm': 1.1}
@@ -67,8 +69,11 @@ def cloud(now, version=VERSION, learnt=None):
             for vm, _project, profile, limit in vms),
             *(('old', cluster.LOCAL, now) if name == 'gamma'
               else (synthetic.HOST_TYPE, cluster.LOCAL, now, 1)))
-        for name, vms in hosts.items()], version=version, generated_at=now)
-    known = {identity(vm): views.VM(identity(vm), vm, project, name)
+        for name, vms in hosts.items()], newcomer_profiles.learn(
+            np.array([one[2] for vms in hosts.values() for one in vms]),
+            [(project, FLAVOR, IMAGE) for vms in hosts.values()
+             for _vm, project, _profile, _limit in vms]), version, now)
+    known = {identity(vm): views.VM(identity(vm), vm, project, name, FLAVOR, IMAGE)
              for name, vms in hosts.items() for vm, project, _profile, _limit in vms}
     counters = np.full(len(state.uuids), np.nan)
     counters[state.resident_index[identity('web')]] = 1.4

@@ -142,6 +142,12 @@ class Summary(base.ApiCase):
             'known', 'unknown_cores', 'stale')))
         self.assertAlmostEqual(max(told), found['slowdown']['worst'])
         self.assertAlmostEqual(np.mean(told), found['slowdown']['mean'])
+        # The unknown VM is in no mean, and is counted.
+        self.assertAlmostEqual(np.mean([1 / one for one in told]), found['efficiency']['mean'],
+                               places=4)
+        self.assertEqual([None if one is None else round(1 / one, 3) for one in slow],
+                         [None if one['efficiency'] is None else round(one['efficiency'], 3)
+                          for one in vms])
         bars = found['slowdown']['distribution']
         for bar in bars:
             self.assertEqual(bar['vms'], sum(
@@ -201,3 +207,10 @@ class HostTypes(base.ApiCase):
         self.assertEqual('synthetic', first['host_types'][0]['host_type'])
         rest = self.get(first['links'][0]['href'].removeprefix('http://localhost'))
         self.assertEqual(['old'], [one['host_type'] for one in rest['host_types']])
+
+    def test_of_a_cloud_of_which_nothing_is_known(self):
+        self.now += 601
+        self.view = dataclasses.replace(self.view, observed=np.full(6, np.nan))
+        found = self.get('/v1/summary')['summary']
+        self.assertEqual((6, None, None), (
+            found['unknown'], found['efficiency']['mean'], found['slowdown']['mean']))

@@ -15,6 +15,7 @@
 import contextlib
 import dataclasses
 import io
+import math
 import pathlib
 import tempfile
 import unittest
@@ -27,6 +28,7 @@ from tests.unit.engine.storage import base
 from tracon_watcher.api import faults
 from tracon_watcher.cmd import engine
 from tracon_watcher.contention import calibration
+from tracon_watcher.engine import ledger
 from tracon_watcher.engine.storage import errors as storage_errors
 from tracon_watcher import errors
 
@@ -182,3 +184,18 @@ class DecisionsTestCase(base.StorageCase):
         self.assertEqual([{**changes[0], 'relieved': True}, {**changes[1], 'relieved': False}],
                          one['changes'])
         self.assertEqual([300, 86400], [each['delay'] for each in one['outcomes']])
+
+    def test_the_ledger_of_stored_moves(self):
+        change = {'vm': 'vm-9', 'limit': 1.5, **{
+            name: {'predicted': slow, 'lower': slow - 0.1, 'upper': slow + 0.1,
+                   'in_breach': slow > 1.5} for name, slow in (('before', 2.0), ('after', 1.1))}}
+        self.storage.moves.add([base.move('m1', changes=(change,)), base.move('m2')])
+        for name in ('m1', 'm2'):
+            self.storage.moves.ended(name, base.NOW + 60, True)
+        made = engine.Records(self.storage).moves(
+            {'audit': None, 'vm': None, 'state': 'succeeded'}, None, 1000)
+        found = {one['id']: one for one in ledger.entries(made, 0.1, base.NOW + 60 + 7200)}
+        # Nothing is measured yet, so that the prediction stands.
+        self.assertEqual({'lower': 2.0, 'hours': 2.0, 'upper': 2.0}, found['m1']['avoided'])
+        self.assertEqual(('unknown', True), (
+            found['m1']['verdict'], math.isnan(found['m2']['avoided']['hours'])))

@@ -10,6 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import dataclasses
 import math
 
 import numpy as np
@@ -78,6 +79,28 @@ class AftermathTest(base.StorageCase):
         change['after'] = {**prediction, 'predicted': 'much'}
         self.assertRaisesRegex(errors.InvalidDocument, r'changes\[0\].after.predicted',
                                self.aftermath.recommended, [{**DOCUMENT, 'changes': [change]}])
+
+    def test_limits_are_kept_and_all_are_measured(self):
+        self.observe(a=2.1, b=1.4, c=1.3)
+        state = self.view.assessor.cluster
+        judged = assessment.Assessor(dataclasses.replace(
+            state, max_slowdown=np.array([1.5, np.inf, 1.2])))
+        self.view = dataclasses.replace(self.view, assessor=judged)
+        prediction = {'predicted': 1.2, 'in_breach': False}
+        self.aftermath.recommended([{**DOCUMENT, 'changes': [
+            {'vm': vm, 'before': prediction, 'after': prediction}
+            for vm in ('a', 'b', 'c', 'x')]}])
+        self.assertEqual([1.5, None, 1.2, 'unknown'], [
+            one.get('limit', 'unknown') for one in self.storage.moves.get('m1').changes])
+        self.aftermath.moved('a', 'h2')
+        self.now += 301
+        self.observe(a=1.2, b=1.1, c=1.25)
+        self.aftermath.measure()
+        (first, _second) = self.storage.outcomes.of_move('m1')
+        self.assertEqual({'a': 1.2, 'b': 1.1, 'c': 1.25}, {
+            vm: value for vm, value in first.slowdowns.items() if not math.isnan(value)})
+        # The verdict is on the VM and those for whose sake it left.
+        self.assertAlmostEqual(math.log(2.1 / 1.2) + math.log(1.4 / 1.1), first.measured)
 
     def test_what_an_audit_left_is_kept_beside_its_moves(self):
         told = api.audit(self.now)

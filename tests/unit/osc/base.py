@@ -33,14 +33,20 @@ from tests.unit.api import base
 from tracon_watcher.api import server
 from tracon_watcher.osc import explain
 from tracon_watcher.osc import host
+from tracon_watcher.osc import ledger
 from tracon_watcher.osc import plugin
+from tracon_watcher.osc import summary
 from tracon_watcher.osc import vm
+from tracon_watcher.osc import what_if
 
 COMMANDS = {
     'interference explain': explain.Explain,
     'interference host list': host.ListHost, 'interference host show': host.ShowHost,
     'interference host type list': host.ListHostType,
-    'interference vm list': vm.ListVM, 'interference vm show': vm.ShowVM}
+    'interference ledger': ledger.Ledger,
+    'interference summary': summary.ShowSummary,
+    'interference vm list': vm.ListVM, 'interference vm show': vm.ShowVM,
+    'interference what-if': what_if.WhatIf}
 
 if plugin not in clientmanager.PLUGIN_MODULES:
     # Where the entry points are not installed yet: what they make OpenStackClient do.

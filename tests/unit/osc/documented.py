@@ -12,7 +12,9 @@
 
 """The synthetic cloud of which the user's guide shows what commands say."""
 
+import datetime
 import json
+import math
 import time
 import uuid
 
@@ -25,6 +27,7 @@ from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import explanation
 from tracon_watcher.placement import limits
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import placement_constraints
 from tracon_watcher.placement import plan as audits
 from tracon_watcher.placement import plan
@@ -34,6 +37,10 @@ from tracon_watcher.placement import queues
 SHOP, LAB = '5f0e6c1d6a2b4f3e8d7c9b0a1e2f3a4b', '9c8b7a6d5e4f40312233445566778899'
 AUDIT = '2f4f9a58-6a0b-4d55-9a3e-d4a0c6b85e11'
 REQUEST = 'req-7f1c2d7e-0b6a-4d55-9a3e-3c1f4f0f5a21'
+
+#: By vCPUs.
+FLAVORS = {1: 'm1.small', 2: 'm1.medium'}
+IMAGE = 'c3e8f0a1-5d27-4b96-8f14-2a7b9d0e6c35'
 
 #: By host: name, project, demand, vCPUs, part of its time that each waits for storage, limit, and
 #: what the counters show of each VM.
@@ -58,20 +65,23 @@ def identity(name):
 def cloud():
     """Return the view."""
     now = time.time()
+    rows = [(host, *vm) for host, vms in HOSTS.items() for vm in vms]
     state = cluster.build([cluster.Host(name, tuple(
         cluster.Resident(identity(vm), np.array(demand, dtype=float),
                          limits.NONE if limit is None else limits.Limits(limit), vcpus=vcpus,
                          storage_wait=wait)
         for vm, _project, demand, vcpus, wait, limit, _observed in vms), TYPES.get(name, 'kvm-2'),
         updated_at=now, cores=None if name in TYPES else 2) for name, vms in HOSTS.items()],
-        version=1203, generated_at=now)
-    rows = [(host, *vm) for host, vms in HOSTS.items() for vm in vms]
+        newcomer_profiles.learn(
+            np.array([demand for _host, _vm, _project, demand, *_rest in rows], dtype=float),
+            [(project, FLAVORS[vcpus], IMAGE)
+             for _host, _vm, project, _demand, vcpus, *_rest in rows]), 1203, now)
     judged = assessment.Assessor(state, assessment.Settings(
         maximum_age=900.0, learnt=LEARNT))
     return views.View(
         4, judged, judged,
-        {identity(vm): views.VM(identity(vm), vm, project, host)
-         for host, vm, project, *_rest in rows},
+        {identity(vm): views.VM(identity(vm), vm, project, host, FLAVORS[vcpus], IMAGE)
+         for host, vm, project, _demand, vcpus, *_rest in rows},
         np.array([np.nan if row[-1] is None else row[-1] for row in rows]), 0.08, now,
         own_limits={identity('shop-db'): (own_limits.OwnLimit('CPU quota', 30.0, '%', 0.12),)},
         felt={'compute-1': {
@@ -100,3 +110,42 @@ def audit(view):
     return audits.audit_document(
         planner.plan_moves(view.assessor, rules, plan.Parameters(explained=20), view.updated_at),
         AUDIT, view.updated_at)
+
+
+def moves(view):
+    """Return three moves of the last two whole weeks, as the engine would have recorded them."""
+    day = datetime.datetime.fromtimestamp(view.updated_at, datetime.timezone.utc).replace(
+        hour=0, minute=0, second=0, microsecond=0)
+    monday = day.timestamp() - day.weekday() * 86400
+    return [
+        _move(1, 'wiki', 'compute-1', 'compute-2', monday - 3 * 86400, 'helped', (0.65, 0.58), (
+            ('shop-db', 1.5, (1.90, 2.05, 2.22), (1.29, 1.36, 1.45), (1.41, 1.44)),
+            ('wiki', None, (1.57, 1.66, 1.77), (1.26, 1.31, 1.37), (1.29, 1.27)))),
+        _move(2, 'ci-runner', 'compute-3', 'compute-2', monday - 5 * 86400, 'helped',
+              (0.21, 0.19), (
+                  ('cache', 1.1, (1.17, 1.24, 1.32), (1.00, 1.00, 1.00), (1.02, 1.16)),
+                  ('ci-runner', None, (1.31, 1.36, 1.43), (1.30, 1.36, 1.44), (1.38, None)))),
+        _move(3, 'shop-web', 'compute-2', 'compute-1', monday - 9 * 86400, 'did_not_help',
+              (0.12, -0.02), (
+                  ('shop-web', None, (1.44, 1.52, 1.61), (1.29, 1.35, 1.42), (1.55, None)),))]
+
+
+def _move(number, vm, source, destination, end, verdict, gain, changes):
+    def prediction(bounds, limit):
+        low, mean, high = bounds
+        return {'lower': low, 'predicted': mean, 'upper': high,
+                'in_breach': limit is not None and low > limit}
+
+    return {
+        'id': f'move-{number}', 'vm': identity(vm), 'audit': AUDIT, 'source': source,
+        'destination': destination, 'state': 'succeeded', 'reason': 'ends 1 breaches',
+        'decided_at': end - 90, 'started_at': end - 60, 'ended_at': end,
+        'changes': [{'vm': identity(one), 'limit': limit, 'relieved': True,
+                     'before': prediction(before, limit), 'after': prediction(after, limit)}
+                    for one, limit, before, after, _measured in changes],
+        'outcomes': [{
+            'delay': delay, 'due_at': end + delay, 'measured_at': end + delay + 20,
+            'verdict': verdict, 'predicted': gain[0], 'measured': gain[1],
+            'slowdowns': {identity(one): math.nan if measured[place] is None else measured[place]
+                          for one, _limit, _before, _after, measured in changes}}
+                     for place, delay in enumerate((300, 86400))]}

@@ -15,9 +15,13 @@
 import dataclasses
 import json
 
+import numpy as np
+
 from tests.unit.api import base
 from tests.unit.osc import base as osc
+from tests.unit.osc import documented
 from tracon_watcher.engine import probes
+from tracon_watcher.placement import assessment
 from tracon_watcher.placement import explanation
 from tracon_watcher.placement import queues
 
@@ -29,15 +33,15 @@ class VMs(osc.OscCase):
     def test_table_for_people(self):
         text = self.told('vm', 'list')
         head = text.splitlines()[1]
-        self.assertEqual(['Name', 'UUID', 'Project', 'Host', 'Slowdown', 'Predicted', 'Limit',
-                          'Culprit', 'Harm to Others'],
+        self.assertEqual(['Name', 'UUID', 'Project', 'Host', 'Slowdown', 'Efficiency', 'Predicted',
+                          'Limit', 'Culprit', 'Harm to Others'],
                          [one.strip() for one in head.strip('| ').split('|')])
         (line,) = [one for one in text.splitlines() if one.startswith('| web ')]
-        self.assertIn('| 1.40 ± 0.14 ', line)
+        self.assertRegex(line, r'\| 1\.40 ± 0\.14 +\| 71 % ')
         self.assertIn('1.50 (breached)', line)
         self.assertIn('batch (100 %)', line)
         (unknown,) = [one for one in text.splitlines() if one.startswith('| strange ')]
-        self.assertEqual(5, unknown.count(' - '))
+        self.assertEqual(6, unknown.count(' - '))
 
     def test_json_for_programs(self):
         rows = {one['Name']: one for one in self.json('vm', 'list')}
@@ -46,6 +50,7 @@ class VMs(osc.OscCase):
             web[name] for name in ('UUID', 'Project', 'Host', 'Slowdown', 'Limit')))
         self.assertEqual({'uuid': BATCH, 'name': 'batch', 'share': 1.0}, web['Culprit'])
         self.assertIsNone(rows['strange']['Predicted'])
+        self.assertEqual((0.7143, None), (web['Efficiency'], rows['strange']['Efficiency']))
         self.assertIsInstance(web['Predicted'], float)
 
     def test_slowest_first_unless_asked_otherwise(self):
@@ -177,6 +182,48 @@ class Hosts(osc.OscCase):
         self.assertIn('HTTP 403', self.fails('host', 'show', 'alpha', user=base.MEMBER))
 
 
+class Summary(osc.OscCase):
+
+    def test_of_all_vms_that_are_known(self):
+        found = self.json('summary')
+        self.assertEqual((6, 1, 1, 4, 3), (
+            found['VMs'], found['Unknown'], found['In Breach'], found['Hosts'],
+            found['Hosts by Status']['known']))
+        shares = [one['Efficiency'] for one in self.json('vm', 'list')]
+        known = [one for one in shares if one is not None]
+        self.assertEqual(5, len(known))
+        self.assertAlmostEqual(sum(known) / 5, found['Mean Efficiency'], places=3)
+        self.assertRegex(self.told('summary'), r'Mean Efficiency +\| \d\d % ')
+        # Of each host it is that of the slowest VM.
+        for one in self.json('host', 'list'):
+            if one['Slowdown'] is not None:
+                self.assertAlmostEqual(1 / one['Slowdown'], one['Efficiency'], places=4)
+        self.assertIn('HTTP 403', self.fails('summary', user=base.MEMBER))
+
+
+class Ledger(osc.OscCase):
+
+    def test_by_week_and_by_move(self):
+        self.decisions.recommended = documented.moves(documented.cloud())
+        last, first = self.json('ledger')
+        self.assertEqual((2, 2, 0, 0), tuple(last[name] for name in (
+            'Moves', 'Helped', 'Did Not Help', 'Unknown')))
+        self.assertAlmostEqual(0.77, last['Measured Gain'])
+        self.assertEqual((1, 0, 0.0), (
+            first['Did Not Help'], first['Helped'], first['VM Hours Avoided']['hours']))
+        self.assertRegex(self.told('ledger'), r'W\d\d \| +2 \| +2 \| .*\d\.\d \(\d+\.\d to ')
+        text = self.told('ledger', '--moves')
+        self.assertIn('1.52 → 1.35, measured 1.55, -', text)
+        self.assertIn('did_not_help', text)
+        self.decisions.recommended[0]['changes'] = []
+        self.assertIn('| -  ', self.told('ledger', '--moves'))
+        # One of the two of this week is left out of the sum, and counted.
+        self.assertIn('12.0 (0.0 to 24.0), 1 moves unknown', self.told('ledger'))
+
+    def test_not_for_tenants(self):
+        self.assertIn('HTTP 403', self.fails('ledger', user=base.MEMBER))
+
+
 class HostTypes(osc.OscCase):
 
     def test_list(self):
@@ -192,6 +239,73 @@ class HostTypes(osc.OscCase):
             rows['old'][name] for name in ('Status', 'Trust', 'Waits for Cores',
                                            'Requests at Once', 'Error')))
         self.assertIn('HTTP 403', self.fails('host', 'type', 'list', user=base.MEMBER))
+
+
+class WhatIf(osc.OscCase):
+
+    def test_a_host_that_is_down(self):
+        rows = {one['VM']['name']: one for one in self.json('what-if', '--host-down', 'alpha')}
+        self.assertEqual(('alpha', 'delta', 1.5, 'stays'), tuple(
+            rows['web'][name] for name in ('Host', 'To', 'Limit', 'Breach')))
+        self.assertIsInstance(rows['web']['Before'], float)
+        text = self.told('what-if', '--host-down', 'alpha')
+        self.assertIn('host alpha down: 2 VMs, 2 of them have a host\n'
+                      '2 of 3 other hosts assessed\nbreaches that end: 0, that begin: 0;', text)
+        self.assertRegex(text, r'\| web +\| alpha +\| delta +\| 1\.50 +\| \d\.\d\d \(')
+        self.now += 601
+        text = self.told('what-if', '--host-down', 'alpha')
+        self.assertIn('2 VMs, 0 of them have a host', text)
+        self.assertIn('web: no host; its demand is unknown, or no known host', text)
+        self.assertRegex(text, r'\| web +\| alpha +\| - +\| 1\.50 +\| - +\| - +\| - ')
+
+    def test_a_limit_that_every_host_breaches(self):
+        cluster = self.view.assessor.cluster
+        judged = assessment.Assessor(dataclasses.replace(
+            cluster, max_slowdown=np.full(len(cluster.uuids), 1.001)),
+            self.view.assessor.settings)
+        self.view = dataclasses.replace(self.view, assessor=judged, moment=judged)
+        self.assertRegex(self.told('what-if', '--host-down', 'alpha').replace('\n  ', ' '),
+                         r'web: a limit would be breached on each assessed host; (beta|delta) has')
+
+    def test_a_live_migration(self):
+        text = self.told('what-if', '--migrate', 'batch,delta')
+        self.assertIn('VM batch from alpha to delta\nagainst it: nothing\n'
+                      'breaches that end: 1, that begin: 0; VMs there that are not affected: 0',
+                      text)
+        rows = {one['VM']['name']: one for one in self.json('what-if', '--migrate',
+                                                            f'{BATCH},delta')}
+        self.assertEqual(('delta', None, 'ends'), (
+            rows['batch']['To'], rows['web']['To'], rows['web']['Breach']))
+        self.assertIn('against it: is unknown: unknown_cores',
+                      self.told('what-if', '--migrate', 'batch,gamma'))
+
+    def test_a_new_vm(self):
+        given = f'{base.FLAVOR},{base.IMAGE},{base.OWN}'
+        text = self.told('what-if', '--boot', given)
+        self.assertIn(f'new VM of flavor m1.small, image {base.IMAGE}, project {base.OWN}\n'
+                      '4 hosts considered, ', text)
+        self.assertIn(f'its demand is taken from: {base.OWN}|m1.small|', text)
+        self.assertRegex(text, r'\| 1 +\| delta +\| chosen +\| 1\.00 ')
+        self.assertIn('alpha: refused: the slowdown of web', text)
+        rows = {one['Host']: one for one in self.json('what-if', '--boot', given)}
+        self.assertIsNone(rows['delta']['Hurts Most'])
+        self.assertIn(rows['beta']['Hurts Most']['name'], ('db', 'cron', 'small'))
+        self.assertIn('rank 1', rows['delta']['Why'])
+        self.assertIn('booted from a volume, any project', self.told(
+            'what-if', '--boot', f'{base.FLAVOR},,'))
+
+    def test_errors_name_value_and_remedy(self):
+        for arguments, said in (
+                (('--host-down', 'omega'), 'There is no host omega.'),
+                (('--migrate', 'omega,delta'), 'No VM that runs is named omega; give its uuid'),
+                (('--migrate', 'batch'), '--migrate batch: expected <vm>,<host>, with 1 commas'),
+                (('--migrate', 'batch,alpha'), 'another host than that of the VM'),
+                (('--boot', 'x,,'), 'Give the name of a flavor that VMs have: m1.small.'),
+                (('--boot', 'm1.small'), 'expected <flavor>,<image>,<project>'),
+                (('--boot', ',,'), 'expected <flavor>,<image>,<project>'),
+                ((), 'one of the arguments')):
+            self.assertIn(said, self.fails('what-if', *arguments), arguments)
+        self.assertIn('HTTP 403', self.fails('what-if', '--host-down', 'alpha', user=base.MEMBER))
 
 
 class Explain(osc.OscCase):
@@ -282,7 +396,11 @@ class Roles(osc.OscCase):
         ('explain', 'req-1'): (0, 0, 0, 404, 403), ('explain', BATCH): (0, 0, 404, 404, 403),
         ('explain', DB, '--now'): (0, 0, 403, 403, 403),
         ('explain', '--audit', 'latest'): (0, 0, 403, 403, 403),
-        ('host', 'type', 'list'): (0, 0, 403, 403, 403)}
+        ('host', 'type', 'list'): (0, 0, 403, 403, 403),
+        ('summary',): (0, 0, 403, 403, 403), ('ledger',): (0, 0, 403, 403, 403),
+        ('what-if', '--host-down', 'alpha'): (0, 0, 403, 403, 403),
+        ('what-if', '--boot', 'm1.small,,'): (0, 0, 403, 403, 403),
+        ('what-if', '--migrate', f'{BATCH},delta'): (0, 0, 403, 403, 403)}
 
     def test_every_command_in_every_role(self):
         self.decisions.kept = [{

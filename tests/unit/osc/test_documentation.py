@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 GUIDE = ROOT / 'doc' / 'source' / 'user' / 'interference.rst'
 README = ROOT / 'README.rst'
 _BEGIN = '.. code-block:: console\n\n'
-_TIME = re.compile(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ')
+_TIME = re.compile(r'\d{4}-(\d\d-\d\dT\d\d:\d\d:\d\dZ|W\d\d)')
 
 
 def shown(text):
@@ -48,6 +48,7 @@ class Guide(osc.OscCase):
         self.decisions.kept = [documented.decision(self.view)]
         self.decisions.counted = {documented.identity('shop-db'): 2520.0}
         self.decisions.audits = [documented.audit(self.view)]
+        self.decisions.recommended = documented.moves(self.view)
 
     def test_what_it_shows_is_what_is_written(self):
         commands = list(shown(GUIDE.read_text(encoding='utf-8')))

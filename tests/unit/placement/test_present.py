@@ -35,6 +35,15 @@ def look(*hosts, now=None, age=np.inf):
     return current_interference.current_interference(assessor, now)
 
 
+class Efficiency(unittest.TestCase):
+
+    def test_one_over_the_slowdown(self):
+        # Below 1 is noise of counters: nothing runs faster than alone.
+        np.testing.assert_array_equal(
+            [1.0, 1.0, 0.5, np.nan],
+            current_interference.efficiency(np.array([0.97, 1.0, 2.0, np.nan])))
+
+
 class Look(unittest.TestCase):
 
     def test_bounds_hold_what_is_expected(self):

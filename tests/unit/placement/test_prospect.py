@@ -92,8 +92,8 @@ class ProspectTestCase(unittest.TestCase):
             reachable = storage_backends.reachable(state, row)
             reachable[own] = False
             np.testing.assert_allclose(
-                found.arrivals(uuid)[reachable],
-                plan_state.arrivals(fresh, state, row, 0.0)[reachable], atol=ROUNDING)
+                found.arrivals(uuid, also_refused=True)[reachable],
+                plan_state.arrivals(fresh, state, row, 0.0)[0][reachable], atol=ROUNDING)
             for destination in np.flatnonzero(reachable)[:1]:
                 expected = plan_state.evaluate(assessment.Assessor(
                     state.restricted([own, int(destination)])), uuid,

@@ -141,8 +141,9 @@ class MoveRecord:
     :param reason: in words
     :param decided_at: seconds since the epoch, as are the others; NaN: not yet
     :param audit: Watcher's uuids, where they are known
-    :param changes: of every VM that is concerned, ``vm``, and ``before`` and ``after``, each with
-        ``predicted``, ``lower``, ``upper`` and ``in_breach``
+    :param changes: of every VM that is concerned, ``vm``, ``limit`` (of its slowdown, None for
+        none; missing where unknown), and ``before`` and ``after``, each with ``predicted``,
+        ``lower``, ``upper`` and ``in_breach``
     """
 
     id: str

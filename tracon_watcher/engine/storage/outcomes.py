@@ -122,6 +122,9 @@ class Outcomes:
         late = now > outcome.due_at + outcome.delay
         seen = {one.vm: math.nan if late else slowdowns.get(one.vm, math.nan)
                 for one in move.effects}
+        # Others on both hosts are no part of the verdict, but of the ledger.
+        others = {str(one['vm']): math.nan if late else slowdowns.get(one['vm'], math.nan)
+                  for one in move.changes}
 
         def work(connection: sa.Connection) -> tuple[str | None, moves.Suspension | None]:
             lease.fence(connection, term)
@@ -131,8 +134,8 @@ class Outcomes:
             columns = tables.OUTCOMES.c
             fresh = connection.execute(sa.update(tables.OUTCOMES).where(
                 columns.id == outcome.id, columns.verdict.is_(None),
-            ).values(measured_at=now, slowdowns=tables.encode(seen, f'outcome {outcome.id}'),
-                     **values)).rowcount
+            ).values(measured_at=now, slowdowns=tables.encode(
+                others | seen, f'outcome {outcome.id}'), **values)).rowcount
             verdict = values['verdict']
             if not fresh:
                 return None, None

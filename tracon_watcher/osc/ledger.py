@@ -1,0 +1,90 @@
+# Licensed under the Apache License, Version 2.0 (the "License"); you may
+# not use this file except in compliance with the License. You may obtain
+# a copy of the License at
+#
+#      http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS, WITHOUT
+# WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
+# License for the specific language governing permissions and limitations
+# under the License.
+
+"""``openstack interference ledger``: moves, predicted and measured."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Iterator
+
+from osc_lib.command import command
+
+from tracon_watcher import numerals
+from tracon_watcher.osc import columns
+
+_WEEKS = ('Week', 'Moves', 'Helped', 'Did Not Help', 'Unknown', 'Predicted Gain', 'Measured Gain',
+          'VM Hours Avoided')
+_MOVES = ('Ended', 'VM', 'From', 'To', 'Slowdowns', 'Predicted Gain', 'Measured Gain', 'Verdict',
+          'VM Hours Avoided')
+
+
+class Ledger(command.Lister):
+    """Show by week what live migrations of audits were predicted to gain, and the measured gain
+
+    VM Hours Avoided is the time that VMs would have been beyond their slowdown limits without the
+    migrations, less the time that they were, with bounds. The first part is a prediction: it
+    cannot be measured. Gains are in log slowdown, summed over the VMs concerned.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument('--weeks', metavar='<number>', type=numerals.whole(1, 520), default=12,
+                            help='Number of weeks up to now (default: 12)')
+        parser.add_argument('--moves', action='store_true',
+                            help='Show each migration, not the sums by week')
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Iterator[Any]]:
+        found = self.app.client_manager.interference.show(
+            'ledger', weeks=parsed_args.weeks,
+            moves='true' if parsed_args.moves else None)['ledger']
+        if parsed_args.moves:
+            return _MOVES, (_move(one) for one in found['moves'])
+        return _WEEKS, (_week(one) for one in found['weeks'])
+
+
+def _week(one: dict[str, Any]) -> tuple[Any, ...]:
+    return (one['week'], one['moves'], one['helped'], one['did_not_help'], one['unknown'],
+            *_gains(one), _avoided(one['avoided'], one['without_limits']))
+
+
+def _move(one: dict[str, Any]) -> tuple[Any, ...]:
+    return (one['ended_at'], columns.Value(one['vm'], _name(one['vm'])), one['source'],
+            one['destination'], columns.lines(one['slowdowns'], _slowdown), *_gains(one),
+            one['verdict'], _avoided(one['avoided']))
+
+
+def _gains(one: dict[str, Any]) -> tuple[columns.Value, columns.Value]:
+    return columns.number(one['gain']['predicted']), columns.number(one['gain']['measured'])
+
+
+def _avoided(found: dict[str, Any], unknown: int = 0) -> columns.Value:
+    """Return hours with their bounds.
+
+    :param unknown: number of moves that they leave out
+    """
+    hours, low, high = (found[name] for name in ('hours', 'lower', 'upper'))
+    if hours is None:
+        return columns.Value(found, columns.NONE)
+    return columns.Value(found, f'{hours:.1f} ({low:.1f} to {high:.1f})' + (
+        f', {unknown} moves unknown' if unknown else ''), hours)
+
+
+def _slowdown(one: dict[str, Any]) -> str:
+    measured = ', '.join(columns.number(value).human_readable() for value in one['measured'])
+    return (f'{_name(one["vm"])}: {one["before"]:.2f} → {one["after"]:.2f}, '
+            f'measured {measured or columns.NONE}')
+
+
+def _name(vm: dict[str, Any]) -> str:
+    return str(vm['name'] or vm['uuid'])
