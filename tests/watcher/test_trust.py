@@ -69,5 +69,5 @@ class TrustTestCase(unittest.TestCase):
             self.assertTrue(self.moves(0.4))
         with self.assertLogs(LOGGER, 'WARNING') as logs:
             self.assertEqual([], self.moves(0.32))
-        self.assertIn('Host type synthetic is left alone', logs.output[0])
+        self.assertIn('Hosts of type synthetic are not judged', logs.output[0])
         self.assertIn('trusted 40 %', logs.output[0])

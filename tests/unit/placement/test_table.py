@@ -75,7 +75,7 @@ class Read(unittest.TestCase):
                 (['a,t,,vm1,10,1,"0,5",0.1,small,'], "column guest_cpu is '0,5'"),
                 ([good, 'A,t,,vm2,10,20,0.5,0.1,small,'], 'line 3, .*row spells it a'),
                 (['a\0,t,,vm1,10,20,0.5,0.1,small,'], r"line 2 is 'a\\x00': holds a control"),
-                ([], 'not one row')):
+                ([], 'no rows')):
             with self.subTest(expected), self.assertRaisesRegex(errors.InvalidDocument, expected):
                 read(*rows)
 
