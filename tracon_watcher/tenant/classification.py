@@ -229,9 +229,10 @@ def validate(runs: Sequence[Run], peak_rate: float) -> list[tuple[str, float]]:
     """
     models = {number: fit([run for run in runs if run.number != number], peak_rate)
               for number in {run.number for run in runs}}
-    return [(models[run.number].classify(run.readings[rows]), _error(
-        models[run.number], run, rows, peak_rate)) if rows.any() else ('', math.nan)
-            for run, rows in zip(runs, shows(runs))]
+    return [
+        (models[run.number].classify(run.readings[rows]),
+         _error(models[run.number], run, rows, peak_rate)) if rows.any() else ('', math.nan)
+        for run, rows in zip(runs, shows(runs))]
 
 
 def _error(model: Model, run: Run, rows: npt.NDArray[np.bool_], peak_rate: float) -> float:
