@@ -34,6 +34,7 @@ import webob
 import webob.dec
 
 from tracon_watcher.api import audits
+from tracon_watcher.api import capacity
 from tracon_watcher.api import explanations
 from tracon_watcher.api import faults
 from tracon_watcher.api import hosts
@@ -46,7 +47,8 @@ from tracon_watcher.api import vms
 LOG = logging.getLogger(__name__)
 
 SERVICE_TYPE = 'interference'
-_RESOURCES = ('summary', 'hosts', 'host_types', 'vms', 'explanations', 'audits')
+_RESOURCES = ('summary', 'hosts', 'host_types', 'vms', 'explanations', 'audits',
+              'capacity')
 
 #: Says whether a part of the engine works; it must not take long.
 Check = Callable[[], bool]
@@ -141,6 +143,7 @@ class Routes:
         gate = explanations.ConcurrencyLimit()
         explained = explanations.Explanations(records, gate)
         self._all: dict[str, Callable[[Asked], Document]] = {
+            'capacity': lambda asked: capacity.find(asked.request, asked.caller, known, largest),
             'hosts': lambda asked: hosts.find(asked.request, asked.caller, known, largest),
             'host_types': lambda asked: hosts.find_types(asked.request, asked.caller, known,
                                                          largest),

@@ -151,7 +151,8 @@ class State:
         self.moment = view.moment
         self.cluster = view.assessor.cluster
         self._kept = kept
-        self._once = kept.once
+        #: Returns what a function gives, worked out once for all requests about this view.
+        self.once = kept.once
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -172,7 +173,7 @@ class State:
         def look() -> tuple[bytes, current_interference.CurrentInterference]:
             return key, current_interference.current_interference(self.moment, self.now)
 
-        found = self._once('present', look)
+        found = self.once('present', look)
         # It changes when the engine gets nothing new, a few times at most.
         return found[1] if found[0] == key else look()[1]
 
@@ -192,7 +193,7 @@ class State:
 
     def culprits(self) -> attribution.Culprits:
         """Return who slows each VM down most, and what each costs others."""
-        found: attribution.Culprits = self._once('culprits',
+        found: attribution.Culprits = self.once('culprits',
                                                  lambda: attribution.find_culprits(self.moment))
         return found
 
@@ -228,7 +229,7 @@ class State:
                             dtype=np.bool_)
             return np.asarray(held & ~(self.view.observed > _VISIBLE))
 
-        found: BoolArray = self._once('held back', work)
+        found: BoolArray = self.once('held back', work)
         return found
 
     def vm(self, row: int) -> views.VM:
@@ -247,7 +248,7 @@ class State:
                      for uuid in self.cluster.uuids]
             return numbers, np.array(of_vm, dtype=np.intp)
 
-        found: tuple[Mapping[str, int], IntArray] = self._once('projects', work)
+        found: tuple[Mapping[str, int], IntArray] = self.once('projects', work)
         return found
 
     def vm_order(self, name: str) -> IntArray:
@@ -263,12 +264,12 @@ class State:
                                   for row in range(len(self.cluster.uuids))], dtype=str)
             return rank(texts)
 
-        found: IntArray = self._once(f'order {name}', work)
+        found: IntArray = self.once(f'order {name}', work)
         return found
 
     def host_order(self) -> IntArray:
         """Return the rank of each host, (h,), by its name."""
-        found: IntArray = self._once(
+        found: IntArray = self.once(
             'hosts', lambda: rank(np.array(self.cluster.hosts, dtype=str)))
         return found
 

@@ -31,12 +31,14 @@ import webob.dec
 
 from tests.unit.api import base
 from tracon_watcher.api import server
+from tracon_watcher.osc import capacity
 from tracon_watcher.osc import explain
 from tracon_watcher.osc import host
 from tracon_watcher.osc import plugin
 from tracon_watcher.osc import vm
 
 COMMANDS = {
+    'interference capacity': capacity.ListCapacity,
     'interference explain': explain.Explain,
     'interference host list': host.ListHost, 'interference host show': host.ShowHost,
     'interference host type list': host.ListHostType,

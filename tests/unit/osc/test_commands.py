@@ -15,8 +15,11 @@
 import dataclasses
 import json
 
+import numpy as np
+
 from tests.unit.api import base
 from tests.unit.osc import base as osc
+from tracon_watcher.engine import idle_shares
 from tracon_watcher.engine import probes
 from tracon_watcher.placement import explanation
 from tracon_watcher.placement import queues
@@ -271,6 +274,54 @@ class ExplainAudit(osc.OscCase):
         self.assertIn('not allowed with', self.fails('explain', 'req-1', '--audit', 'latest'))
 
 
+class Capacity(osc.OscCase):
+
+    def setUp(self):
+        super().setUp()
+        values = np.full((24, 2, 3), np.nan)
+        values[:, 0] = 0.9, 0.5, np.nan
+        self.view = dataclasses.replace(self.view, idle=idle_shares.IdleShares(
+            tuple(range(498_864, 498_888)), ('alpha', 'beta'), values))
+
+    def test_for_people(self):
+        text = self.told('capacity')
+        self.assertIn('4 hosts, 24 hours since 2026-11-29T00:00:00Z: CPU 90 % idle, unknown in 72 '
+                      'of 96 hours of hosts; Memory 50 %', text)
+        self.assertIn('Disk - idle, unknown in 96 of 96', text)
+        self.assertRegex(text, r'Now \d\.\d of 3 cores are idle on 3 known hosts, and background '
+                               r'work may have \d of them without a breach; 1 hosts are unknown')
+        (alpha,) = [one for one in text.splitlines() if one.startswith('| alpha ')]
+        self.assertIn('| 90 % (90 to 90 %) | 50 % (50 to 50 %) | -         | Disk 24 ', alpha)
+        self.assertIn('| alpha | 90 %', self.told('capacity', '--limit', '1'))
+
+    def test_for_programs(self):
+        rows = {one['Host']: one for one in self.json('capacity')}
+        self.assertEqual((0.9, None, {'cpu': 0, 'memory': 0, 'disk': 24}), (
+            rows['alpha']['CPU Idle']['mean'], rows['alpha']['Disk Idle'],
+            rows['alpha']['Unknown Hours']))
+        self.assertEqual({'5', '25', '50', '75', '95'},
+                         set(rows['alpha']['CPU Idle']['percentiles']))
+        self.assertEqual((1.0, 1.0, 0, 0), tuple(rows['delta'][name] for name in (
+            'Idle Cores', 'For Background', 'VMs', 'With Limit')))
+        self.assertIsNone(rows['gamma']['For Background'])
+        hours = self.json('capacity', '--by', 'hour')
+        self.assertEqual(24, len(hours))
+        self.assertEqual({'Hour', 'CPU Idle', 'Memory Idle', 'Disk Idle', 'Unknown Hours'},
+                         set(hours[0]))
+        (cloud,) = self.json('capacity', '--by', 'cloud')
+        self.assertEqual((4, 1), (cloud['Hosts'], cloud['Unknown Hosts']))
+
+    def test_before_any_hour_and_without_any_known_host(self):
+        self.view = dataclasses.replace(self.view, idle=idle_shares.IdleShares())
+        self.now += 601
+        self.assertIn('4 hosts: no hour of counters yet. What is idle now is unknown.',
+                      self.told('capacity'))
+
+    def test_errors(self):
+        self.assertIn('invalid choice', self.fails('capacity', '--by', 'year'))
+        self.assertIn('is no key', self.fails('capacity', '--sort', 'uuid'))
+
+
 class Roles(osc.OscCase):
     """Every command in every role: what is answered, or the status of the refusal."""
 
@@ -282,7 +333,8 @@ class Roles(osc.OscCase):
         ('explain', 'req-1'): (0, 0, 0, 404, 403), ('explain', BATCH): (0, 0, 404, 404, 403),
         ('explain', DB, '--now'): (0, 0, 403, 403, 403),
         ('explain', '--audit', 'latest'): (0, 0, 403, 403, 403),
-        ('host', 'type', 'list'): (0, 0, 403, 403, 403)}
+        ('host', 'type', 'list'): (0, 0, 403, 403, 403),
+        ('capacity',): (0, 0, 403, 403, 403)}
 
     def test_every_command_in_every_role(self):
         self.decisions.kept = [{
