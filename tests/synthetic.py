@@ -45,7 +45,8 @@ def hosts(largest: int = 4, storage: tuple[str | None, ...] = (cluster.LOCAL,),
     tolerances = strategies.just(limits.NONE)
     if limited:
         tolerances = strategies.builds(limits.Limits, strategies.floats(1.05, 8.0),
-                                       strategies.floats(0.05, 0.95)) | tolerances
+                                       strategies.floats(0.05, 0.95)) | tolerances | (
+                                           strategies.just(limits.BACKGROUND))
     own = strategies.none()
     if len(storage) > 1:
         own |= strategies.sampled_from(storage)

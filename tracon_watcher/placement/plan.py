@@ -189,14 +189,14 @@ class Plan:
 
 def outlook(assessor: assessment.Assessor, known: BoolArray) -> Outlook:
     """Sum up the residents of the hosts (h,) that are ``known``."""
-    slow, ratio = assessor.log_responses()
+    slow = assessor.log_responses()[0]
     chosen = known[assessor.cluster.host] & ~np.isnan(slow)
     slowdowns = np.exp(slow[chosen])
     return Outlook(
         int(chosen.sum()), int((assessor.breaches() & chosen).sum()),
         float(slowdowns.mean()) if len(slowdowns) else 1.0,
         float(slowdowns.max(initial=1.0)),
-        float(slow[chosen].sum() + np.nansum(ratio[chosen])))
+        float(assessor.harm()[:, chosen].sum()))
 
 
 SCHEMA = 'tracon-audit/1'

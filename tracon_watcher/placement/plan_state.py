@@ -58,7 +58,8 @@ class PlanState:
         self._parameters = parameters
         self._now = now
         count = len(assessor.cluster.hosts)
-        #: (h,) log responses that the residents of each host suffer together.
+        #: (h,) log responses that the residents of each host suffer together, background work
+        #: left out.
         self.harm = np.zeros(count)
         #: (h,) residents of each host in breach.
         self.breaches: IntArray = np.zeros(count, dtype=np.intp)
@@ -152,11 +153,11 @@ class PlanState:
 
     def _sum_up(self, assessor: assessment.Assessor, hosts: IntArray) -> None:
         """Take down what the residents of ``hosts``, those of ``assessor``, suffer."""
-        slow, ratio = assessor.log_responses()
+        slow = assessor.log_responses()[0]
         count, host = len(hosts), assessor.cluster.host
         counted = ~np.isnan(slow)
         slowdown = np.where(counted, np.exp(np.nan_to_num(slow)), 0.0)
-        self.harm[hosts] = np.bincount(host, np.nan_to_num(slow) + np.nan_to_num(ratio), count)
+        self.harm[hosts] = np.bincount(host, assessor.harm().sum(axis=0), count)
         self.breaches[hosts] = np.bincount(host, assessor.breaches() & counted, count)
         self._vms[hosts] = np.bincount(host, counted, count)
         self._slowdowns[hosts] = np.bincount(host, slowdown, count)
@@ -252,7 +253,8 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
     if bad.any():
         victim = before.cluster.uuids[int(np.flatnonzero(bad)[0])]
         return Obstacle(Against.LIMIT, f'{victim} would be in breach')
-    gain = float(np.nansum(old) - np.nansum(new))
+    counted = [before.harm(), after.harm()[:, order]]
+    gain = float(counted[0].sum() - counted[1].sum())
     bounds = [_bounds(before), _bounds(after)[:, order]]
     changes = tuple(
         plan.PredictedEffect(one, math.exp(old[0, row]), math.exp(new[0, row]),
@@ -262,11 +264,12 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
         for row, one in enumerate(before.cluster.uuids)
         if not np.isnan(old[0, row]) and not np.isnan(new[0, row]))
     ended = [change.uuid for change in changes if change.breach_before and not change.breach_after]
-    relieved = tuple(ended) or tuple(
-        change.uuid for change in sorted(changes, key=_most_relieved)[:1])
+    background = dict(zip(before.cluster.uuids, before.cluster.background.tolist()))
+    relieved = tuple(ended) or tuple(change.uuid for change in sorted(
+        changes, key=lambda one: (background[one.uuid], *_most_relieved(one)))[:1])
     return MoveEvaluation(plan.Move(uuid, source, name, gain, cost, len(ended), relieved, changes),
                           gain - (0.0 if ended else noise * _exposed(
-                              old, new, before.cluster.resident_index[uuid])))
+                              *counted, before.cluster.resident_index[uuid])))
 
 
 def _bounds(assessor: assessment.Assessor) -> FloatArray:
@@ -285,12 +288,12 @@ def _exposed(old: FloatArray, new: FloatArray, mover: int) -> float:
     A VM that stays is seen wrongly before and after alike, so only its change counts. The one
     that moves meets others before and after, and is itself part of all changes.
 
-    :param old: (2, m) log responses before the move
+    :param old: (2, m) harm before the move
     :param new: and after it
     """
-    change = np.nan_to_num(new - old).sum(axis=0)
+    change = (new - old).sum(axis=0)
     change[mover] = 0.0
-    own = [float(np.nansum(one[:, mover])) for one in (old, new)]
+    own = [float(one[:, mover].sum()) for one in (old, new)]
     return math.sqrt(own[0] ** 2 + own[1] ** 2 + float(change @ change)
                      + float(change.sum()) ** 2)
 

@@ -71,7 +71,8 @@ def by_hand(state, profile, host, backend=None):
         before.law.allowed(SETTINGS.confidence) - before.law.log_response)
     allowance = np.where(before.breaches_by_response(), SETTINGS.least_rise, room)
     overshoot = np.nan_to_num(rise - allowance, nan=-np.inf).max(initial=-np.inf)
-    return found[:, place], np.nansum(found[:, place]) + np.nansum(rise), overshoot
+    counted = np.nansum(rise[:, ~state.background])
+    return found[:, place], np.nansum(found[:, place]) + counted, overshoot
 
 
 class AssessmentProperties(unittest.TestCase):
