@@ -68,6 +68,7 @@ class PlanState:
         self._worst = np.ones(count)
         self._sum_up(assessor, np.arange(count))
         self._moves: list[tuple[str, int, int]] = []
+        self._removed: set[str] = set()
         self._host: dict[str, int] = {}
         self._touched: set[int] = set()
         self._parts: dict[tuple[int, ...], assessment.Assessor] = {}
@@ -143,6 +144,21 @@ class PlanState:
         self._sum_up(self._part((source, destination)), np.array((source, destination)))
         return changed
 
+    def breached(self, host: int, gone: frozenset[str] = frozenset()) -> frozenset[str]:
+        """Return the uuids of the residents of a host in breach, with some of them gone."""
+        return _breached(_without(self._part((host,)), gone))
+
+    def remove(self, host: int, uuids: frozenset[str]) -> None:
+        """Remove residents of a host, after all moves."""
+        self._removed |= uuids
+        self._touched.add(host)
+        self._parts.clear()
+        self._trials.clear()
+        self._departures.pop(host, None)
+        for kept in self._arrivals.values():
+            kept.stale.add(host)
+        self._sum_up(self._part((host,)), np.array([host]))
+
     def outlook(self, known: BoolArray) -> plan.Outlook:
         """Sum up the residents of the hosts (h,) that are ``known``."""
         vms = int(self._vms[known].sum())
@@ -177,8 +193,18 @@ class PlanState:
                 names = self._first.cluster.hosts
                 state = state.moved({vm: names[end] for vm, _start, end in moves}).restricted(
                     range(len(hosts)))
+            state = state.moved(dict.fromkeys(self._removed.intersection(state.uuids)))
             found = self._parts[hosts] = assessment.Assessor(state, self._first.settings)
         return found
+
+
+def _without(assessor: assessment.Assessor, gone: frozenset[str]) -> assessment.Assessor:
+    return _again(assessor, assessor.cluster.moved(dict.fromkeys(gone))) if gone else assessor
+
+
+def _breached(assessor: assessment.Assessor) -> frozenset[str]:
+    return frozenset(uuid for uuid, bad in zip(
+        assessor.cluster.uuids, assessor.breaches().tolist()) if bad)
 
 
 def arrivals(assessor: assessment.Assessor, cluster: cluster_module.ClusterState, row: int,

@@ -26,6 +26,7 @@ from tracon_watcher.placement import current_interference
 from tracon_watcher.placement import delta
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer_profiles
+from tracon_watcher.placement import placement_constraints
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import planner
 from tracon_watcher.placement import snapshot
@@ -159,6 +160,81 @@ class Plans(unittest.TestCase):
         for move in found.moves:
             self.assertEqual(('a',), move.relieves)
         self.assertTrue(found.moves)
+
+
+class Removals(unittest.TestCase):
+    """Background VMs that leave where no migration helps."""
+
+    VICTIM = vm('a', limits.Limits(1.3))
+
+    def plan(self, residents, removable='bcd', parameters=PLAN, closed=True, **rules):
+        """Plan for one host, with an empty one beside it that takes no VM unless it is open."""
+        return planner.plan_moves(
+            judge(residents, []), placement_constraints.Constraints(
+                closed={'h1': 'for the test'} if closed else {}, removable=frozenset(removable),
+                **rules), parameters, NOW)
+
+    @staticmethod
+    def background(uuid, share=1.0):
+        return vm(uuid, limits.BACKGROUND, WORK * share)
+
+    def removed(self, *given, **named):
+        return [(one.uuid, one.ends) for one in self.plan(*given, **named).removals]
+
+    def test_one_leaves_where_no_migration_helps(self):
+        crowd = [self.VICTIM, self.background('b')]
+        self.assertEqual([], self.removed(crowd, removable=''))
+        found = self.plan(crowd)
+        self.assertEqual((plan.Removal('b', 'h0', ('a',)),), found.removals)
+        self.assertEqual((1, 0), (found.before.in_breach, found.after.in_breach))
+        self.assertTrue(found.reason.endswith(
+            '; without 1 background VMs 1 of these breaches end'), found.reason)
+        self.assertEqual((), found.remainders)
+
+    def test_a_migration_comes_first(self):
+        found = self.plan([self.VICTIM, self.background('b')], closed=False)
+        self.assertEqual((1, ()), (len(found.moves), found.removals))
+
+    def test_the_least_that_helps(self):
+        # Without the large one the small ones are borne; without a small one the large one is not.
+        self.assertEqual([('c', ('a',))], self.removed(
+            [self.VICTIM, self.background('b', 0.1), self.background('c'),
+             self.background('d', 0.1)]))
+
+    def test_several_where_one_is_not_enough(self):
+        found = self.removed([vm('a', limits.Limits(1.05)), self.background('b'),
+                              self.background('c')])
+        self.assertEqual([('b', ('a',)), ('c', ('a',))], found)
+
+    def test_none_where_the_foreground_alone_is_too_much(self):
+        self.assertEqual([], self.removed([self.VICTIM, vm('e', profile=WORK * 1.2),
+                                           self.background('b', 0.05)]))
+
+    def test_who_must_stay_is_not_removed(self):
+        self.assertEqual([], self.removed([self.VICTIM, self.background('b')],
+                                          immovable={'b': 'is locked'}))
+
+    def test_only_background_work_is_removed(self):
+        # Nova says that it is background work; the snapshot does not yet.
+        self.assertEqual([], self.removed([self.VICTIM, vm('b')], removable='b'))
+
+    def test_none_while_more_migrations_are_possible_or_nothing_may_be_done(self):
+        crowd = [self.VICTIM, self.background('b')]
+        self.assertEqual([], self.removed(crowd, parameters=dataclasses.replace(
+            PLAN, standstill='blackout window')))
+        two = planner.plan_moves(
+            judge(crowd, [], [vm('f', limits.Limits(1.3)), self.background('g')], cores=1),
+            placement_constraints.Constraints(removable=frozenset('bg')),
+            dataclasses.replace(PLAN, max_migrations=1), NOW)
+        self.assertEqual((1, (), 1), (len(two.moves), two.removals, two.after.in_breach))
+
+    def test_the_document_of_an_audit(self):
+        made = self.plan([self.VICTIM, self.background('b')])
+        document = json.loads(json.dumps(plan.audit_document(made, 'audit', NOW)))
+        self.assertEqual([{'vm': 'b', 'host': 'h0', 'ends': ['a']}],
+                         plan.read_audit(document)['removals'])
+        del document['removals']
+        self.assertEqual([], plan.read_audit(document)['removals'])
 
 
 class Texts(unittest.TestCase):
