@@ -85,19 +85,18 @@ def _idle(found: dict[str, Any]) -> columns.Value:
 
 
 def _told(document: dict[str, Any]) -> str:
-    """Return the line on the cloud."""
+    """Return the lines on the cloud."""
     (one,) = document['capacity']
-    hours = document['hours']
-    idle = '; '.join(
-        f'{_RESOURCES[name]} {columns.share(found["mean"])} idle, unknown in {found["unknown"]} of '
-        f'{found["known"] + found["unknown"]} hours of hosts'
-        for name, found in one['idle'].items())
-    since = f', {hours["count"]} hours since {hours["from"]}: {idle}' if hours['count'] else (
-        ': no hour of counters yet')
-    known = one['hosts'] - one['unknown_hosts']
-    if not known:
-        return f'{one["hosts"]} hosts{since}. What is idle now is unknown.'
-    return (f'{one["hosts"]} hosts{since}. Now {one["idle_cores"]:.1f} of {one["cores"]:.0f} cores '
-            f'are idle on {known} known hosts, and background work may have '
-            f'{one["background_cores"]:.0f} of them without a breach; {one["unknown_hosts"]} hosts '
-            'are unknown.')
+    hours, known = document['hours'], one['hosts'] - one['unknown_hosts']
+    lines = [f'{one["hosts"]} hosts, no hour of counters yet' if not hours['count'] else
+             f'{one["hosts"]} hosts, {hours["count"]} hours from {hours["from"]} to '
+             f'{hours["to"]}: ' + ', '.join(f'{_RESOURCES[name]} {columns.share(found["mean"])} idle'
+                         for name, found in one['idle'].items())]
+    unknown = [f'{_RESOURCES[name]} in {found["unknown"]} of {found["known"] + found["unknown"]}'
+               for name, found in one['idle'].items() if found['unknown']]
+    if unknown:
+        lines.append(f'unknown hours of hosts: {", ".join(unknown)}')
+    lines.append(f'now: {one["idle_cores"]:.1f} of {one["cores"]:.0f} cores idle on {known} '
+                 f'hosts, {one["background_cores"]:.0f} of them for background work; '
+                 f'{one["unknown_hosts"]} hosts unknown' if known else 'now: all hosts unknown')
+    return '\n'.join(lines)

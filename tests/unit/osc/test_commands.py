@@ -285,11 +285,12 @@ class Capacity(osc.OscCase):
 
     def test_for_people(self):
         text = self.told('capacity')
-        self.assertIn('4 hosts, 24 hours since 2026-11-29T00:00:00Z: CPU 90 % idle, unknown in 72 '
-                      'of 96 hours of hosts; Memory 50 %', text)
-        self.assertIn('Disk - idle, unknown in 96 of 96', text)
-        self.assertRegex(text, r'Now \d\.\d of 3 cores are idle on 3 known hosts, and background '
-                               r'work may have \d of them without a breach; 1 hosts are unknown')
+        self.assertIn('4 hosts, 24 hours from 2026-11-29T00:00:00Z to 2026-11-30T00:00:00Z: CPU '
+                      '90 % idle, Memory 50 % idle, Disk - idle\n'
+                      'unknown hours of hosts: CPU in 72 of 96, Memory in 72 of 96, Disk in 96 of '
+                      '96\n', text)
+        self.assertRegex(text, r'now: \d\.\d of 3 cores idle on 3 hosts, \d of them for '
+                               r'background work; 1 hosts unknown\n')
         (alpha,) = [one for one in text.splitlines() if one.startswith('| alpha ')]
         self.assertIn('| 90 % (90 to 90 %) | 50 % (50 to 50 %) | -         | Disk 24 ', alpha)
         self.assertIn('| alpha | 90 %', self.told('capacity', '--limit', '1'))
@@ -314,7 +315,7 @@ class Capacity(osc.OscCase):
     def test_before_any_hour_and_without_any_known_host(self):
         self.view = dataclasses.replace(self.view, idle=idle_shares.IdleShares())
         self.now += 601
-        self.assertIn('4 hosts: no hour of counters yet. What is idle now is unknown.',
+        self.assertIn('4 hosts, no hour of counters yet\nnow: all hosts unknown\n',
                       self.told('capacity'))
 
     def test_errors(self):
