@@ -127,7 +127,7 @@ class _Table:
         # What has become stale since is unknown.
         return {name: values if name in ('cores', 'vms', 'limited') else
                 np.where(stale, np.nan, values)
-                for name, values in state.once('capacity', work).items()}
+                for name, values in state.slowly_once('capacity', work).items()}
 
 
 def _mean(values: FloatArray) -> float:

@@ -44,6 +44,7 @@ class _Kept:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
+        self._turn = threading.Lock()
         self.values: dict[str, Any] = {}
         self._neighbours: dict[int, Neighbours] = {}
 
@@ -53,6 +54,15 @@ class _Kept:
             if name not in self.values:
                 self.values[name] = work()
             return self.values[name]
+
+    def slowly_once(self, name: str, work: Callable[[], Any]) -> Any:
+        """Return the same of work that takes seconds: other requests do not wait for it."""
+        with self._turn:
+            with self.lock:
+                if name in self.values:
+                    return self.values[name]
+            found = work()
+            return self.once(name, lambda: found)
 
     def neighbours(self, row: int, turn: Callable[[], contextlib.AbstractContextManager[None]],
                    work: Callable[[], Neighbours]) -> Neighbours:
@@ -153,6 +163,7 @@ class State:
         self._kept = kept
         #: Returns what a function gives, worked out once for all requests about this view.
         self.once = kept.once
+        self.slowly_once = kept.slowly_once
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -193,8 +204,8 @@ class State:
 
     def culprits(self) -> attribution.Culprits:
         """Return who slows each VM down most, and what each costs others."""
-        found: attribution.Culprits = self.once('culprits',
-                                                 lambda: attribution.find_culprits(self.moment))
+        found: attribution.Culprits = self.once(
+            'culprits', lambda: attribution.find_culprits(self.moment))
         return found
 
     def neighbours(self, row: int, turn: Callable[[], contextlib.AbstractContextManager[None]]

@@ -35,8 +35,8 @@ class ListCapacity(command.Lister):
     CPU Idle, Memory Idle and Disk Idle are the mean of the hours of up to a week, and in
     parentheses the 5th and the 95th percentile; JSON has more of them. They are from the counters
     of the hosts. Unknown Hours are those without counters. Idle Cores are those that VMs leave
-    idle now. For Background is how many of them a VM may have that always computes, without a
-    breach of a VM's limit; where no VM has a limit, all whole idle cores.
+    idle now. For Background is how many of them background work may have without a breach of a
+    VM's limit; where no VM has a limit, all of them.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -70,7 +70,7 @@ def _row(one: dict[str, Any], by: str) -> tuple[Any, ...]:
     if by == 'hour':
         return row
     row = (*row, columns.number(one['cores'], 0), columns.number(one['idle_cores']),
-           columns.number(one['background_cores'], 0), one['vms'], one['limited_vms'])
+           columns.number(one['background_cores']), one['vms'], one['limited_vms'])
     return row if by == 'host' else (*row, one['hosts'], one['unknown_hosts'])
 
 
@@ -88,15 +88,17 @@ def _told(document: dict[str, Any]) -> str:
     """Return the lines on the cloud."""
     (one,) = document['capacity']
     hours, known = document['hours'], one['hosts'] - one['unknown_hosts']
-    lines = [f'{one["hosts"]} hosts, no hour of counters yet' if not hours['count'] else
-             f'{one["hosts"]} hosts, {hours["count"]} hours from {hours["from"]} to '
-             f'{hours["to"]}: ' + ', '.join(f'{_RESOURCES[name]} {columns.share(found["mean"])} idle'
-                         for name, found in one['idle'].items())]
+    lines = [f'{one["hosts"]} hosts, no hour of counters yet']
+    if hours['count']:
+        lines = [f'{one["hosts"]} hosts, {hours["count"]} hours from {hours["from"]} to '
+                 f'{hours["to"]}',
+                 'idle: ' + ', '.join(f'{_RESOURCES[name]} {columns.share(found["mean"])}'
+                                      for name, found in one['idle'].items())]
     unknown = [f'{_RESOURCES[name]} in {found["unknown"]} of {found["known"] + found["unknown"]}'
                for name, found in one['idle'].items() if found['unknown']]
     if unknown:
         lines.append(f'unknown hours of hosts: {", ".join(unknown)}')
     lines.append(f'now: {one["idle_cores"]:.1f} of {one["cores"]:.0f} cores idle on {known} '
-                 f'hosts, {one["background_cores"]:.0f} of them for background work; '
+                 f'hosts, {one["background_cores"]:.1f} of them for background work; '
                  f'{one["unknown_hosts"]} hosts unknown' if known else 'now: all hosts unknown')
     return '\n'.join(lines)

@@ -14,13 +14,15 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
-from tracon_watcher.characteristics import BoolArray, FloatArray
+from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.placement import assessment
+from tracon_watcher.placement import limits
 from tracon_watcher.placement import newcomer_profiles
+
+#: Parts of a host's cores in which loads are tried.
+STEPS = 50
 
 
 def idle_cores(assessor: assessment.Assessor, now: float) -> FloatArray:
@@ -41,29 +43,31 @@ def idle_cores(assessor: assessment.Assessor, now: float) -> FloatArray:
 def background_cores(assessor: assessment.Assessor, now: float) -> FloatArray:
     """Return how many of the idle cores background work may have, (h,); NaN where unknown.
 
-    A VM with as many virtual CPUs, all of which always compute and send no requests, comes to the
-    host: the largest one is sought beside which no limit of a resident is breached, by the
-    assessment that judges newcomers. What the VM itself suffers counts nothing.
+    A VM comes to the host that has as many virtual CPUs as the host has cores, each of which
+    computes for the same part of its time, and that sends no requests. The largest load is sought
+    beside which no limit of a resident is breached, by the assessment that judges newcomers. What
+    the VM itself suffers counts nothing.
 
     :param now: seconds since the epoch
-    :returns: whole numbers; where no resident has a limit, the idle cores alone bound it
+    :returns: in steps of :data:`STEPS` of the host's cores; where no resident has a limit, the
+        idle cores alone bound it
     """
-    idle = idle_cores(assessor, now)
+    cluster, idle = assessor.cluster, idle_cores(assessor, now)
     known = ~np.isnan(idle)
-
-    @functools.cache
-    def bears(vcpus: int) -> BoolArray:
-        profile = newcomer_profiles.own(np.array([0.0, 0.0, vcpus, 0.0]), vcpus=vcpus)
-        return ~assessor.assess(profile, now=now).refused
-
-    # The more load, the more harm: bisection, all hosts at once.
+    # The more load, the more harm: bisection, all hosts with the same load at once.
     low = np.zeros(len(idle), dtype=np.intp)
-    high = np.where(known, np.floor(idle + 1e-9), 0.0).astype(np.intp)
+    high = np.where(known, np.floor(idle * STEPS / cluster.cores + 1e-9), 0.0).astype(np.intp)
     while (low < high).any():
         middle = (low + high + 1) // 2
-        for vcpus in np.unique(middle[low < high]).tolist():
-            hosts = (middle == vcpus) & (low < high)
-            held = bears(vcpus)
-            low[hosts & held] = vcpus
-            high[hosts & ~held] = vcpus - 1
-    return np.where(known, low, np.nan)
+        open_hosts = np.flatnonzero(low < high)
+        cases, case = np.unique(np.stack([cluster.cores, middle])[:, open_hosts], axis=1,
+                                return_inverse=True)
+        for place, (cores, step) in enumerate(cases.T.tolist()):
+            rows = open_hosts[case == place]
+            part = assessment.Assessor(cluster.restricted(rows.tolist()), assessor.settings)
+            load = np.array([0.0, 0.0, cores * step / STEPS, 0.0])
+            refused = part.assess(newcomer_profiles.own(load, vcpus=int(cores)),
+                                  limits.BACKGROUND).refused
+            low[rows[~refused]] = middle[rows[~refused]]
+            high[rows[refused]] = middle[rows[refused]] - 1
+    return np.where(known, low * cluster.cores / STEPS, np.nan)

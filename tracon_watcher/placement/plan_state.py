@@ -279,8 +279,8 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
     if bad.any():
         victim = before.cluster.uuids[int(np.flatnonzero(bad)[0])]
         return Obstacle(Against.LIMIT, f'{victim} would be in breach')
-    counted = [before.harm(), after.harm()[:, order]]
-    gain = float(counted[0].sum() - counted[1].sum())
+    harm_before, harm_after = before.harm(), after.harm()[:, order]
+    gain = float(harm_before.sum() - harm_after.sum())
     bounds = [_bounds(before), _bounds(after)[:, order]]
     changes = tuple(
         plan.PredictedEffect(one, math.exp(old[0, row]), math.exp(new[0, row]),
@@ -295,7 +295,7 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
         changes, key=lambda one: (background[one.uuid], *_most_relieved(one)))[:1])
     return MoveEvaluation(plan.Move(uuid, source, name, gain, cost, len(ended), relieved, changes),
                           gain - (0.0 if ended else noise * _exposed(
-                              *counted, before.cluster.resident_index[uuid])))
+                              harm_before, harm_after, before.cluster.resident_index[uuid])))
 
 
 def _bounds(assessor: assessment.Assessor) -> FloatArray:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import math
 import os
 
 import numpy as np
@@ -117,7 +118,8 @@ def _resident(row: csv_table.Row) -> cluster.Resident | None:
               for key in ('max_slowdown', 'min_iops_ratio') if row.text(key)}
     if row.text('class') not in ('', limits.BACKGROUND_CLASS):
         row.refuse('class', f'expected {limits.BACKGROUND_CLASS}, or nothing for the foreground')
-    stated = limits.BACKGROUND if row.text('class') else limits.Limits(**values)
+    stated = limits.BACKGROUND if row.text('class') else limits.Limits(
+        values.get('max_slowdown', math.inf), values.get('min_iops_ratio', 0.0))
     return cluster.Resident(uuid, profile, stated,
                             vcpus=_whole(row, 'vcpus') or 1,
                             storage_wait=row.optional('storage_wait', 0.0, 1.0))

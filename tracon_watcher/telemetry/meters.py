@@ -15,8 +15,8 @@
 All but those of probes, of memory and the number of disks are cumulative. A rate is always
 d(counter) / d(clock) of two samples of one resource, the clock being that of the host at the
 moment when libvirt was asked: neither jitter of polling nor the bucket that a sample is stored in
-nor a clock that was set then has a part in it. A clock starts again when its host is booted, a VM's counters when it is started or has
-migrated.
+nor a clock that was set then has a part in it. A clock starts again when its host is booted, a
+VM's counters when it is started or has migrated.
 """
 
 from __future__ import annotations

@@ -285,11 +285,11 @@ class Capacity(osc.OscCase):
 
     def test_for_people(self):
         text = self.told('capacity')
-        self.assertIn('4 hosts, 24 hours from 2026-11-29T00:00:00Z to 2026-11-30T00:00:00Z: CPU '
-                      '90 % idle, Memory 50 % idle, Disk - idle\n'
+        self.assertIn('4 hosts, 24 hours from 2026-11-29T00:00:00Z to 2026-11-30T00:00:00Z\n'
+                      'idle: CPU 90 %, Memory 50 %, Disk -\n'
                       'unknown hours of hosts: CPU in 72 of 96, Memory in 72 of 96, Disk in 96 of '
                       '96\n', text)
-        self.assertRegex(text, r'now: \d\.\d of 3 cores idle on 3 hosts, \d of them for '
+        self.assertRegex(text, r'now: \d\.\d of 3 cores idle on 3 hosts, \d\.\d of them for '
                                r'background work; 1 hosts unknown\n')
         (alpha,) = [one for one in text.splitlines() if one.startswith('| alpha ')]
         self.assertIn('| 90 % (90 to 90 %) | 50 % (50 to 50 %) | -         | Disk 24 ', alpha)

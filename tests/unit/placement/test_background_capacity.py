@@ -51,17 +51,21 @@ class ByHand(unittest.TestCase):
                          host('stale', 4, updated_at=0.0))
         np.testing.assert_allclose([4.0, 2.5, 0.0, np.nan, np.nan, np.nan],
                                    background_capacity.idle_cores(judge, NOW))
-        np.testing.assert_allclose([4.0, 2.0, 0.0, np.nan, np.nan, np.nan],
+        np.testing.assert_allclose([4.0, 2.48, 0.0, np.nan, np.nan, np.nan],
                                    background_capacity.background_cores(judge, NOW))
 
     def test_limits_bound_it(self):
-        judge = assessor(*(host(f'{limit:g}', 8, vm(f'vm {limit:g}', BUSY * 2, limit))
-                           for limit in (1.0, 1.1, 5.0, math.inf)))
-        strict, less, loose, none = background_capacity.background_cores(judge, NOW)
-        self.assertEqual(7.0, none)
-        self.assertLess(strict, none)
-        self.assertLessEqual(strict, less)
-        self.assertLessEqual(less, loose)
+        judge = assessor(*(host(f'{limit:g}', 2, cluster.Resident(
+            f'vm {limit:g}', BUSY * 0.8, limits.Limits(limit), vcpus=2, storage_wait=0.0))
+            for limit in (1.0, 1.05, 1.1, 9.0, math.inf)))
+        none, *between, loose, without = background_capacity.background_cores(judge, NOW)
+        self.assertEqual((0.0, 1.2, 1.2), (none, loose, without))
+        self.assertTrue(0.0 < between[0] < between[1] < 1.2, between)
+
+    def test_background_work_that_is_there_bounds_nothing(self):
+        there = cluster.Resident('a', HALF, limits.BACKGROUND)
+        self.assertEqual([1.48], background_capacity.background_cores(
+            assessor(host('h', 2, there)), NOW).tolist())
 
     def test_of_no_hosts(self):
         self.assertEqual(0, len(background_capacity.background_cores(assessor(), NOW)))
@@ -75,10 +79,11 @@ class AgainstEachSize(unittest.TestCase):
         judge = assessment.Assessor(cluster.build(hosts))
         idle = background_capacity.idle_cores(judge, NOW)
         for row, found in enumerate(background_capacity.background_cores(judge, NOW)):
-            expected = 0
-            for vcpus in range(1, int(idle[row] + 1e-9) + 1):
-                profile = newcomer_profiles.own(BUSY * vcpus, vcpus=vcpus)
+            cores, expected = judge.cluster.cores[row], 0.0
+            for step in range(1, int(idle[row] * background_capacity.STEPS / cores + 1e-9) + 1):
+                load = cores * step / background_capacity.STEPS
+                profile = newcomer_profiles.own(BUSY * load, vcpus=int(cores))
                 if judge.assess(profile, now=NOW).refused[row]:
                     break
-                expected = vcpus
-            self.assertEqual(expected, found)
+                expected = load
+            self.assertAlmostEqual(expected, found, places=9)

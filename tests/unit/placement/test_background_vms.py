@@ -262,7 +262,7 @@ class Texts(unittest.TestCase):
         (content,) = [json.loads(one) for one in self.lines() if '"h0"' in one]
         content['vms'][1]['class'] = 'batch'
         text = ''.join(snapshot_lines.sealed([json.loads(self.lines()[0]), content]))
-        with self.assertRaisesRegex(errors.InvalidDocument, r"class='batch'.*background"):
+        with self.assertRaisesRegex(errors.InvalidDocument, r"class is 'batch': .*background"):
             snapshot.decode(text.splitlines(keepends=True), 'it')
 
     def test_a_change_of_class_is_in_a_delta(self):
