@@ -89,6 +89,7 @@ def judged(world, where):
 class StepsTestCase(unittest.TestCase):
 
     lengths: list[int] = []
+    stops: list[int] = []
 
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
@@ -177,6 +178,7 @@ class StepsTestCase(unittest.TestCase):
         solution = audit.execute()
         stopped = {action['input_parameters']['resource_id']: action['input_parameters']
                    for action in solution.actions if action['action_type'] == 'stop'}
+        self.stops.append(len(stopped))
         hypothesis.event(f'{len(stopped)} stopped')
         moved = {one.uuid: one.destination for one in audit._plan.moves}
         self.assertFalse(stopped.keys() & moved.keys())
@@ -211,6 +213,7 @@ class StepsTestCase(unittest.TestCase):
         super().tearDownClass()
         # Otherwise nothing would have been looked at.
         assert sum(length > 1 for length in cls.lengths) >= 5, cls.lengths
+        assert any(cls.stops), cls.stops
 
 
 if __name__ == '__main__':
