@@ -265,7 +265,8 @@ class Placement:
                 'cpu_weight': self.profile.cpu_weight,
                 'max_slowdown': (None if np.isinf(self.limits.max_slowdown)
                                  else self.limits.max_slowdown),
-                'min_iops_ratio': self.limits.min_iops_ratio, 'at': self.at}
+                'min_iops_ratio': self.limits.min_iops_ratio,
+                'background': self.limits.background, 'at': self.at}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Placement:
@@ -284,7 +285,9 @@ class Placement:
                                             float(record.get('cpu_weight', 1.0)))
         return cls(str(record['uuid']), str(record['host']), str(record['node']), profile,
                    limits_module.Limits(np.inf if slowdown is None else float(slowdown),
-                                        float(record['min_iops_ratio'])), float(record['at']))
+                                        float(record['min_iops_ratio']),
+                                        bool(record.get('background', False))),
+                   float(record['at']))
 
 
 class AssumedPlacements:

@@ -99,7 +99,8 @@ def to_document(captured: CapturedDecision) -> dict[str, Any]:
                      **({} if math.isnan(made.newcomer.storage_wait)
                         else {'storage_wait': made.newcomer.storage_wait}),
                      **({'cpu_weight': made.newcomer.cpu_weight}
-                        if made.newcomer.cpu_weight != 1.0 else {})},
+                        if made.newcomer.cpu_weight != 1.0 else {}),
+                     **({'limits': {'background': True}} if made.background else {})},
         'considered': len(judged.rows), 'refused': int(out.sum()),
         'unknown': int((status != assessment.Status.KNOWN).sum()), 'outcome': captured.outcome,
         'hosts': [_host(captured, int(position), int(status[position]), bool(out[position]),

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Validators of the extra specs ``tracon:max_slowdown`` and ``tracon:min_iops_ratio``.
+"""Validators of the extra specs ``tracon:class`` and those of limits.
 
 Nova's validators know no floating point type, so the ranges are patterns. Nova applies them from
 microversion 2.86 on.
@@ -25,6 +25,15 @@ _SLOWDOWN = r'1000(\.0+)?|[1-9][0-9]{0,2}(\.[0-9]+)?'
 _RATIO = r'1(\.0+)?|0\.(?!000)[0-9]{3,}|0\.(?!0+$)[0-9]{1,2}'
 
 EXTRA_SPEC_VALIDATORS = [
+    base.ExtraSpecValidator(
+        name=limits.CLASS,
+        description=(
+            'Servers of this flavor are background work: they have no limits, what others do to '
+            'them counts nothing, and they go first where a server of the foreground is in '
+            'breach. Without this key servers are in the foreground.'
+        ),
+        value={'type': str, 'pattern': limits.BACKGROUND_CLASS},
+    ),
     base.ExtraSpecValidator(
         name=limits.MAX_SLOWDOWN,
         description=(

@@ -427,8 +427,11 @@ class InstanceChanges:
         if kind is not None:
             profile = dataclasses.replace(profile, vcpus=request.vcpus(instance.flavor),
                                           cpu_weight=request.cpu_weight(instance.flavor))
-        return Arrival(uuid, storage_backends.felt(
-            cluster, profile, kind is not None and newcomer_profiles.on_volume(kind[-1])))
+        return Arrival(
+            uuid, storage_backends.felt(
+                cluster, profile, kind is not None and newcomer_profiles.on_volume(kind[-1])),
+            limits_module.Limits(
+                background=kind is not None and request.background(instance.flavor)))
 
     @staticmethod
     def _add_pending(assessor: assessment.Assessor, states: list, position: IntArray,

@@ -167,7 +167,8 @@ def of_flavor(spec, faults: log_once.FaultLog) -> limits_module.Limits:
                       'request, so that limits in them do not hold; those of aggregates and '
                       '[tracon] do', key='extra specs')
         return limits_module.NONE
-    return _limits(f'flavor {spec.flavor.name}', spec.flavor.extra_specs or {}, faults)
+    return _limits(f'flavor {spec.flavor.name}', spec.flavor.extra_specs or {}, faults,
+                   limits_module.of_flavor)
 
 
 def mode_aggregates(aggregates, mode: int) -> list[str]:
@@ -214,9 +215,10 @@ def _rules(aggregate, faults: log_once.FaultLog) -> Rules:
     return Rules(mode, limits)
 
 
-def _limits(where: str, metadata, faults: log_once.FaultLog) -> limits_module.Limits:
+def _limits(where: str, metadata, faults: log_once.FaultLog,
+            read=limits_module.from_metadata) -> limits_module.Limits:
     invalid: list[str] = []
-    limits = limits_module.from_metadata(metadata, invalid)
+    limits = read(metadata, invalid)
     for text in invalid:
         faults.report('metadata', f'{where}: {text}; it counts as unset')
     return limits

@@ -90,6 +90,11 @@ def cpu_weight(flavor) -> float:
     return limits.cpu_weight(_value(flavor, 'extra_specs') or {})
 
 
+def background(flavor) -> bool:
+    """Say whether a flavor's VMs are background work."""
+    return limits.of_flavor(_value(flavor, 'extra_specs') or {}).background
+
+
 def _value(thing, name: str):
     """Return a field of a Nova object, None when it is not set; never loads it."""
     return getattr(thing, name) if name in thing else None

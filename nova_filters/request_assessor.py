@@ -191,7 +191,8 @@ class RequestAssessor:
             request.never_refused(spec, present is not None),
             options.on_all_refused == 'least_harm',
             scheduling_result.AssessmentInputs(now, prepared.content.identity, profile, assessor,
-                                               part, storage_backends.pool_of(cluster, present)),
+                                               part, storage_backends.pool_of(cluster, present),
+                                               limits_at(0).background),
             alternates)
 
     def close(self) -> None:

@@ -112,6 +112,7 @@ class AssessmentInputs:
     :param snapshot: epoch and version
     :param part: hosts that differed from the snapshot, None where none did
     :param pool: see :meth:`tracon_watcher.placement.assessment.Assessor.assess`
+    :param background: whether the newcomer is background work
     """
 
     at: float
@@ -120,6 +121,7 @@ class AssessmentInputs:
     assessor: assessment.Assessor
     part: reassessment.Reassessment | None
     pool: int
+    background: bool = False
 
 
 @dataclasses.dataclass

@@ -36,16 +36,19 @@ def profiles(largest: float = 0.5) -> strategies.SearchStrategy:
 
 
 def hosts(largest: int = 4, storage: tuple[str | None, ...] = (cluster.LOCAL,),
-          limited: bool = True) -> strategies.SearchStrategy:
+          limited: bool = True, background: bool = False) -> strategies.SearchStrategy:
     """Strategy: hosts with residents, for :func:`tracon_watcher.placement.cluster.build`.
 
     :param storage: storage backends to choose from; with several a resident may be on another
         one than its host's newcomers
+    :param background: whether some of them are background work
     """
     tolerances = strategies.just(limits.NONE)
     if limited:
         tolerances = strategies.builds(limits.Limits, strategies.floats(1.05, 8.0),
                                        strategies.floats(0.05, 0.95)) | tolerances
+    if background:
+        tolerances |= strategies.just(limits.BACKGROUND)
     own = strategies.none()
     if len(storage) > 1:
         own |= strategies.sampled_from(storage)

@@ -103,6 +103,8 @@ def own_culprits(found: dict[str, Any]) -> str:
 def limit(found: dict[str, Any]) -> str:
     """Return a VM's limit, marked where it is crossed."""
     value = found['limits']['max_slowdown']
+    if found.get('background'):
+        return str(_('background'))
     if not found['in_breach']:
         return number(value)
     return html.format_html('{} <span class="label tracon-bad">{}</span>', number(value),

@@ -118,7 +118,7 @@ def worlds(draw):
         here = [Vm(
             f'vm-{name}-{row}', name, draw(_SIZES), draw(synthetic.profiles(0.7)),
             draw(strategies.sampled_from((limits.NONE, limits.Limits(1.4),
-                                          limits.Limits(2.5, 0.5)))),
+                                          limits.Limits(2.5, 0.5), limits.BACKGROUND))),
             state=draw(strategies.sampled_from(('paused', 'resized'))) if draw(_RARELY)
             else 'active', task='rebooting' if draw(_RARELY) else None, locked=draw(_RARELY),
             opted_out=draw(_RARELY), pinned=draw(_RARELY), port=draw(_RARELY),
@@ -356,7 +356,9 @@ def _server(vm):
         'OS-EXT-SRV-ATTR:host': vm.host, 'OS-EXT-STS:vm_state': vm.state,
         'OS-EXT-STS:task_state': vm.task,
         'metadata': {'tracon:exclude': 'yes'} if vm.opted_out else {},
-        'flavor': {'extra_specs': {'hw:cpu_policy': 'dedicated'} if vm.pinned else {}},
+        'flavor': {'extra_specs': {
+            **({'hw:cpu_policy': 'dedicated'} if vm.pinned else {}),
+            **({limits.CLASS: limits.BACKGROUND_CLASS} if vm.limits.background else {})}},
         'image': {'id': 'image', 'properties': {}}, 'pinned_availability_zone': vm.zone}
 
 

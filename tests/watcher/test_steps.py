@@ -83,12 +83,13 @@ def judged(world, where):
     state = clouds.state_of(world, where)
     found = assessment.Assessor(state)
     return ({uuid for uuid, bad in zip(state.uuids, found.breaches()) if bad},
-            float(np.nansum(found.log_responses())))
+            float(found.harm().sum()))
 
 
 class StepsTestCase(unittest.TestCase):
 
     lengths: list[int] = []
+    stops: list[int] = []
 
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
@@ -168,6 +169,26 @@ class StepsTestCase(unittest.TestCase):
                     self.assertLess(judged(world, there)[0], judged(world, where)[0])
             where = there
 
+    @SETTINGS
+    @hypothesis.given(clouds.worlds())
+    def test_what_is_stopped_is_background_work_that_may_be(self, world):
+        where = {uuid: vm.host for uuid, vm in world.vms.items()}
+        snapshot.write(self.path, clouds.state_of(world, where))
+        audit = Ours(world, self.path, background_action='stop')
+        solution = audit.execute()
+        stopped = {action['input_parameters']['resource_id']: action['input_parameters']
+                   for action in solution.actions if action['action_type'] == 'stop'}
+        self.stops.append(len(stopped))
+        hypothesis.event(f'{len(stopped)} stopped')
+        moved = {one.uuid: one.destination for one in audit._plan.moves}
+        self.assertFalse(stopped.keys() & moved.keys())
+        before = judged(world, settled(world, {**where, **moved}))[0]
+        for uuid in stopped:
+            self.assertTrue(world.vms[uuid].limits.background)
+            self.check_who_moves(world, {uuid: (world.vms[uuid].host, world.vms[uuid].host)})
+        for removal in audit._plan.removals:
+            self.assertLessEqual(set(removal.ends), before)
+
     def test_nothing_is_done_against_harm_that_ends_by_itself(self):
         hosts = {name: clouds.Host(name, 'north', (16, 64, 100), 4.0) for name in 'abcd'}
         vms = {'noisy': clouds.Vm('noisy', 'a', (2, 4, 4), np.array([900.0, 400.0, 0.9, 0.3]),
@@ -192,6 +213,7 @@ class StepsTestCase(unittest.TestCase):
         super().tearDownClass()
         # Otherwise nothing would have been looked at.
         assert sum(length > 1 for length in cls.lengths) >= 5, cls.lengths
+        assert any(cls.stops), cls.stops
 
 
 if __name__ == '__main__':

@@ -34,6 +34,7 @@ import webob
 import webob.dec
 
 from tracon_watcher.api import audits
+from tracon_watcher.api import capacity
 from tracon_watcher.api import explanations
 from tracon_watcher.api import faults
 from tracon_watcher.api import hosts
@@ -49,7 +50,7 @@ LOG = logging.getLogger(__name__)
 
 SERVICE_TYPE = 'interference'
 _RESOURCES = ('summary', 'hosts', 'host_types', 'vms', 'explanations', 'audits', 'moves',
-              'ledger', 'what_if')
+              'ledger', 'what_if', 'capacity')
 
 #: Says whether a part of the engine works; it must not take long.
 Check = Callable[[], bool]
@@ -144,6 +145,7 @@ class Routes:
         gate = explanations.ConcurrencyLimit()
         explained = explanations.Explanations(records, gate)
         self._all: dict[str, Callable[[Asked], Document]] = {
+            'capacity': lambda asked: capacity.find(asked.request, asked.caller, known, largest),
             'hosts': lambda asked: hosts.find(asked.request, asked.caller, known, largest),
             'host_types': lambda asked: hosts.find_types(asked.request, asked.caller, known,
                                                          largest),

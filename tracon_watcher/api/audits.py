@@ -55,6 +55,9 @@ def show(caller: policies.Caller, known: states.States, records: explanations.Re
     return {'audit': {
         **found, 'at': states.iso(found['at']),
         'moves': [{**one, 'vm': call(one['vm'])} for one in found['moves']],
+        # What audits of earlier releases told is in the database without them.
+        'removals': [{**one, 'vm': call(one['vm']), 'ends': list(map(call, one['ends']))}
+                     for one in found.get('removals', ())],
         'hosts': [{
             **host, 'breaches': [{**one, 'vm': call(one['vm'])} for one in host['breaches']],
             'options': [{**one, 'vm': call(one['vm']), 'ends': list(map(call, one['ends'])),

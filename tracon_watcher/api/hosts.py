@@ -100,7 +100,9 @@ class _Summary:
         self.vms: IntArray = np.bincount(cluster.host, minlength=count).astype(np.intp)
         self.in_breach: IntArray = np.bincount(
             cluster.host, now.breached.any(axis=0), minlength=count).astype(np.intp)
-        self.harm = self._sums(np.nansum(now.log_response, axis=0), now.known)
+        # What background work suffers counts nothing.
+        self.harm = self._sums(np.where(cluster.background, 0.0,
+                                        np.nansum(now.log_response, axis=0)), now.known)
         self.slow = state.slowdown()
         self.statuses = state.statuses()
         self.worst = self._most(self.slow)

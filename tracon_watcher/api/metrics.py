@@ -100,8 +100,9 @@ def _suffering(state: states.State,
     yield core.GaugeMetricFamily('tracon_vms_unknown', 'VMs whose slowdown cannot be predicted.',
                                  value=float((~known).sum()))
     yield core.GaugeMetricFamily(
-        'tracon_harm', 'Sum over all VMs of log slowdown and -log IOPS ratio, as predicted.',
-        value=float(np.nansum(now.log_response)))
+        'tracon_harm', 'Sum over all VMs but those of background work of log slowdown and -log '
+        'IOPS ratio, as predicted.',
+        value=float(np.nansum(now.log_response[:, ~state.cluster.background])))
     slowest = core.GaugeMetricFamily('tracon_slowdown_worst', 'Largest slowdown of any VM.',
                                      labels=('source',))
     mean = core.GaugeMetricFamily('tracon_slowdown_mean', 'Mean slowdown of the VMs of which it '

@@ -41,6 +41,7 @@ AUDITS_SHOW = f'{PREFIX}:audits:show'
 MOVES_LIST = f'{PREFIX}:moves:list'
 WHAT_IF_SHOW = f'{PREFIX}:what_if:show'
 HOST_TYPES_LIST = f'{PREFIX}:host_types:list'
+CAPACITY_LIST = f'{PREFIX}:capacity:list'
 
 _SCOPES = ['system', 'project']
 
@@ -103,6 +104,9 @@ _API = [
     _rule(HOST_TYPES_LIST, GLOBAL,
           'List host types, what was learnt of each, and how far it is trusted.',
           '/v1/host_types'),
+    _rule(CAPACITY_LIST, GLOBAL,
+          'See how much of hosts is idle, and how much of it background work may have.',
+          '/v1/capacity'),
 ]
 
 

@@ -44,6 +44,7 @@ class _Kept:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
+        self._turn = threading.Lock()
         self.values: dict[str, Any] = {}
         self._neighbours: dict[int, Neighbours] = {}
 
@@ -53,6 +54,15 @@ class _Kept:
             if name not in self.values:
                 self.values[name] = work()
             return self.values[name]
+
+    def slowly_once(self, name: str, work: Callable[[], Any]) -> Any:
+        """Return the same of work that takes seconds: other requests do not wait for it."""
+        with self._turn:
+            with self.lock:
+                if name in self.values:
+                    return self.values[name]
+            found = work()
+            return self.once(name, lambda: found)
 
     def neighbours(self, row: int, turn: Callable[[], contextlib.AbstractContextManager[None]],
                    work: Callable[[], Neighbours]) -> Neighbours:
@@ -151,7 +161,9 @@ class State:
         self.moment = view.moment
         self.cluster = view.assessor.cluster
         self._kept = kept
-        self._once = kept.once
+        #: Returns what a function gives, worked out once for all requests about this view.
+        self.once = kept.once
+        self.slowly_once = kept.slowly_once
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -172,7 +184,7 @@ class State:
         def look() -> tuple[bytes, current_interference.CurrentInterference]:
             return key, current_interference.current_interference(self.moment, self.now)
 
-        found = self._once('present', look)
+        found = self.once('present', look)
         # It changes when the engine gets nothing new, a few times at most.
         return found[1] if found[0] == key else look()[1]
 
@@ -192,8 +204,8 @@ class State:
 
     def culprits(self) -> attribution.Culprits:
         """Return who slows each VM down most, and what each costs others."""
-        found: attribution.Culprits = self._once('culprits',
-                                                 lambda: attribution.find_culprits(self.moment))
+        found: attribution.Culprits = self.once(
+            'culprits', lambda: attribution.find_culprits(self.moment))
         return found
 
     def neighbours(self, row: int, turn: Callable[[], contextlib.AbstractContextManager[None]]
@@ -228,7 +240,7 @@ class State:
                             dtype=np.bool_)
             return np.asarray(held & ~(self.view.observed > _VISIBLE))
 
-        found: BoolArray = self._once('held back', work)
+        found: BoolArray = self.once('held back', work)
         return found
 
     def vm(self, row: int) -> views.VM:
@@ -247,7 +259,7 @@ class State:
                      for uuid in self.cluster.uuids]
             return numbers, np.array(of_vm, dtype=np.intp)
 
-        found: tuple[Mapping[str, int], IntArray] = self._once('projects', work)
+        found: tuple[Mapping[str, int], IntArray] = self.once('projects', work)
         return found
 
     def vm_order(self, name: str) -> IntArray:
@@ -263,12 +275,12 @@ class State:
                                   for row in range(len(self.cluster.uuids))], dtype=str)
             return rank(texts)
 
-        found: IntArray = self._once(f'order {name}', work)
+        found: IntArray = self.once(f'order {name}', work)
         return found
 
     def host_order(self) -> IntArray:
         """Return the rank of each host, (h,), by its name."""
-        found: IntArray = self._once(
+        found: IntArray = self.once(
             'hosts', lambda: rank(np.array(self.cluster.hosts, dtype=str)))
         return found
 

@@ -119,6 +119,7 @@ def describe(state: states.State, rows: IntArray, open_to: bool, project: str | 
                 'upper': states.number(math.exp(-now.lower[1, row]))},
             'limits': {'max_slowdown': states.number(cluster.max_slowdown[row]),
                        'min_iops_ratio': states.number(cluster.min_iops_ratio[row]) or None},
+            'background': bool(cluster.background[row]),
             'in_breach': bool(now.breached[:, row].any()) if known else None,
             'agreement': current_interference.Agreement(int(agreement[row])).name.lower(),
             'own_limits': [

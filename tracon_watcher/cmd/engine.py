@@ -42,6 +42,7 @@ from tracon_watcher.contention import calibration
 from tracon_watcher.contention import profile_tracker
 from tracon_watcher.engine import collector
 from tracon_watcher.engine import engine as engines
+from tracon_watcher.engine import idle_shares
 from tracon_watcher.engine import inventory_cache
 from tracon_watcher.engine import leadership
 from tracon_watcher.engine import listener
@@ -341,7 +342,11 @@ def build(conf: cfg.ConfigOpts,
         make_listener if wanted.notifications else None,
         lambda: subscriber.Standby(protocol.connector(conf), name),
         lambda uuid, known: cloud.volumes_of(sdk, uuid, known),
-        probes.Probes(reader, wanted.maximum_age_seconds) if wanted.probes else None)
+        probes.Probes(reader, wanted.maximum_age_seconds) if wanted.probes else None,
+        # Another thread reads, and a reader is of one thread.
+        idle_shares.IdleShareHistory(
+            telemetry_reader(conf, session, asked.region_name, interface),
+            wanted.polling_interval_seconds))
     engine = engines.Engine(parts, engines.Settings(
         wanted.collection_interval_seconds or max(wanted.polling_interval_seconds / 2, 1.0),
         wanted.polling_interval_seconds, wanted.repair_interval_seconds,

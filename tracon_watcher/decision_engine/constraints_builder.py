@@ -22,6 +22,7 @@ from oslo_utils import strutils
 from tracon_watcher.decision_engine import inventory
 from tracon_watcher.decision_engine import records
 from tracon_watcher.placement import cooldown
+from tracon_watcher.placement import limits
 from tracon_watcher.placement import placement_constraints
 
 _POLICIES = frozenset(one.value for one in placement_constraints.GroupPolicy)
@@ -41,11 +42,13 @@ class ConstraintParameters:
     :param opt_out_key: a VM with this key in its metadata stays, unless it says false
     :param cooldown_seconds: after a migration, regardless of who ordered it; doubled by each
         further one within a day, up to six hours
+    :param removes_background: whether background VMs may be removed to end a breach
     """
 
     excluded_projects: frozenset[str]
     opt_out_key: str
     cooldown_seconds: float
+    removes_background: bool = False
 
 
 def build(found: inventory.Inventory, model: Any, wishes: ConstraintParameters,
@@ -112,7 +115,10 @@ def build(found: inventory.Inventory, model: Any, wishes: ConstraintParameters,
         {service.host: service.zone for service in found.services.values()},
         {one.uuid: one.pinned_zone for one in found.servers.values() if one.pinned_zone},
         _cooldowns(found, recorded, wishes),
-        {host: (node.vcpus, node.memory, node.disk) for host, node in nodes.items()})
+        {host: (node.vcpus, node.memory, node.disk) for host, node in nodes.items()},
+        # Nova's own word counts, and not that of a snapshot alone.
+        frozenset(uuid for uuid, server in found.servers.items() if wishes.removes_background
+                  and limits.of_flavor(server.extra_specs).background))
 
 
 def _cooldowns(found: inventory.Inventory, recorded: records.Records,

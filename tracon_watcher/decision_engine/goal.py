@@ -63,6 +63,9 @@ class InterferenceEfficacy(efficacy_base.EfficacySpecification):
                        None, _SLOWDOWN),
             _Indicator('live_migrations_count',
                        _('Live migrations in the action plan'), None, _COUNT),
+            _Indicator('background_vms_removed',
+                       _('Background VMs that the action plan stops, shelves or deletes'),
+                       None, _COUNT),
         ]
 
     def get_global_efficacy_indicator(self, indicators_map: Any = None) -> list[Any]:
@@ -115,7 +118,8 @@ class DependencyPlanner(weight.WeightPlanner):
     Watcher's weight planner runs two migrations at a time whatever they are, and its workload
     stabilization planner all of them, so that states would occur that were not assessed. Here a
     migration waits for the earlier ones that share a host or a server group with it;
-    others may run beside it, and one that fails does not hold them up.
+    others may run beside it, and one that fails does not hold them up. What is done to background
+    VMs waits for nothing: a VM that leaves harms none.
     """
 
     def schedule(self, context: Any, audit_id: int, solution: Any) -> Any:

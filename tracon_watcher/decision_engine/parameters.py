@@ -144,6 +144,9 @@ def _zone(name: str, text: str) -> datetime.tzinfo:
 
 
 _DEFAULT = plan.Parameters()
+#: What may be done to background VMs; all but the first are actions of Watcher's.
+BACKGROUND = 'background_action'
+KEEP, *ACTIONS = ('none', 'stop', 'shelve', 'delete')
 #: Hosts of which an audit tells what it left.
 _EXPLAINED = 20
 
@@ -194,6 +197,12 @@ SCHEMA: dict[str, Any] = {
             'description': 'A VM with this key in its metadata stays where it is, unless the '
                            'value says no (false, no, off, 0).',
             'type': 'string', 'minLength': 1, 'default': 'tracon:exclude'},
+        BACKGROUND: {
+            'description': 'What is done to background VMs (tracon:class=background) where a '
+                           'VM of the foreground is in breach, no migration ends that, and the '
+                           'background VM leaving its host does: none, or an action of '
+                           'Watcher\'s: stop, shelve or delete.',
+            'type': 'string', 'enum': [KEEP, *ACTIONS], 'default': KEEP},
         'confidence': {
             'description': 'Probability of the one-sided bound that must cross a limit before '
                            'this counts as a breach.',
@@ -214,6 +223,7 @@ class Audit:
     wishes: constraints_builder.ConstraintParameters
     confidence: float
     snapshot_file: str
+    background_action: str
 
     @classmethod
     def of(cls, given: Mapping[str, Any], now: float) -> Audit:
@@ -229,5 +239,6 @@ class Audit:
                             standstill=standstill(windows, now)),
             constraints_builder.ConstraintParameters(frozenset(given['excluded_projects']),
                                                      given['opt_out_key'],
-                                                     given['cooldown_seconds']),
-            given['confidence'], given['snapshot_file'])
+                                                     given['cooldown_seconds'],
+                                                     given[BACKGROUND] != KEEP),
+            given['confidence'], given['snapshot_file'], given[BACKGROUND])

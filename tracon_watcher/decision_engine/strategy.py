@@ -57,6 +57,8 @@ _MOST_PLANS = 10
 class InterferenceStrategy(base.BaseStrategy):
     """Ends breaches of what VMs tolerate of each other with a few live migrations.
 
+    Where none helps, and the audit allows it, background VMs are stopped, shelved or deleted.
+
     What each VM suffers, and would suffer and do on every other host, is predicted by the same
     judgement that Nova's interference filter and weigher use, from the same snapshot.
     """
@@ -105,7 +107,7 @@ class InterferenceStrategy(base.BaseStrategy):
             raise exception.ClusterStateNotDefined()
 
     def do_execute(self, audit: Any = None) -> None:
-        """Plan, and put the moves into the solution as live migrations."""
+        """Plan, and put moves into the solution as live migrations, and removals as asked for."""
         try:
             self._plan = self._make_plan()
         except Exception as error:
@@ -113,7 +115,10 @@ class InterferenceStrategy(base.BaseStrategy):
             _tell(audit, str(error))
             raise
         self._explain(self._plan)
-        _tell(audit, f'{len(self._plan.moves)} live migrations{_against(self._plan)}; '
+        action = self.input_parameters[parameters.BACKGROUND]
+        removals = self._plan.removals
+        removed = f', {len(removals)} background VMs to {action}' if removals else ''
+        _tell(audit, f'{len(self._plan.moves)} live migrations{removed}{_against(self._plan)}; '
                      f'{self._plan.reason}')
         # The model itself seeks a node by its name among all nodes and VMs.
         nodes = {node.hostname: node
@@ -123,6 +128,8 @@ class InterferenceStrategy(base.BaseStrategy):
                 self.compute_model.get_instance_by_uuid(move.uuid), 'live', nodes[move.source],
                 nodes[move.destination])
             self.waits_for[move.uuid] = [self._plan.moves[place].uuid for place in move.after]
+        for removal in removals:
+            self.solution.add_action(action_type=action, resource_id=removal.uuid)
         self._told(getattr(audit, 'uuid', None))
 
     def post_execute(self) -> None:
@@ -134,7 +141,8 @@ class InterferenceStrategy(base.BaseStrategy):
             vms_in_breach_before=before.in_breach, vms_in_breach_after=after.in_breach,
             mean_slowdown_before=before.mean_slowdown, mean_slowdown_after=after.mean_slowdown,
             worst_slowdown_before=before.worst_slowdown, worst_slowdown_after=after.worst_slowdown,
-            live_migrations_count=len(self._plan.moves))
+            live_migrations_count=len(self._plan.moves),
+            background_vms_removed=len(self._plan.removals))
 
     def _make_plan(self) -> plan.Plan:
         wanted = parameters.Audit.of(self.input_parameters, time.time())
@@ -232,6 +240,12 @@ class InterferenceStrategy(base.BaseStrategy):
                          'destination': move.destination, 'cost': move.cost,
                          'ended': move.ended, 'relieves': ', '.join(move.relieves),
                          'before': own.slowdown_before, 'after': own.slowdown_after})
+        for removal in made.removals:
+            LOG.info('Recommended: %(action)s background VM %(vm)s on %(host)s: ends, with all '
+                     'others of this host, the breaches of %(ends)s', {
+                         'action': self.input_parameters[parameters.BACKGROUND],
+                         'vm': removal.uuid, 'host': removal.host,
+                         'ends': ', '.join(removal.ends)})
         for host in made.remainders:
             for option in host.options:
                 LOG.info('Passed over: VM %(vm)s of %(host)s%(where)s: %(against)s, %(why)s', {

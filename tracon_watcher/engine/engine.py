@@ -23,6 +23,7 @@ from typing import Callable, Mapping, Protocol
 
 from tracon_watcher.engine import collector as collectors
 from tracon_watcher.engine import host_type_learner
+from tracon_watcher.engine import idle_shares
 from tracon_watcher.engine import inventory_cache
 from tracon_watcher.engine import leadership as leaderships
 from tracon_watcher.engine import listener
@@ -52,6 +53,8 @@ _LOOKUPS, _SHORTEST_LOOKUP = 20, 5.0
 _FAILED_LOOKUPS = 3
 #: Seconds between two times that what was learnt is stored.
 _SAVING = 300.0
+#: Seconds between two looks whether an hour has begun whose counters are to be read.
+_HOURS = 600.0
 
 
 class Publisher(listener.Startable, Protocol):
@@ -89,6 +92,7 @@ class Components:
     :param volumes_of: returns the volumes of a VM, given its uuid and the backends that are known;
         None where nothing can be said; None instead of it: only full listings tell
     :param probes: reads what probe VMs feel; None without them
+    :param idle: reads the counters of hosts; None: their idle shares are unknown
     """
 
     leadership: leaderships.Leadership
@@ -102,6 +106,7 @@ class Components:
     make_standby: Callable[[], Standby] | None = None
     volumes_of: Callable[[str, Mapping[str, str]], cloud.Volumes | None] | None = None
     probes: probes_module.Probes | None = None
+    idle: idle_shares.IdleShareHistory | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,6 +166,9 @@ class Engine:
             self.activities['look up'] = periodic_task.PeriodicTask(
                 'Looking up volumes', self.look_up, settings.repair_interval,
                 parts.residency.lookup_wanted, shortest=_SHORTEST_LOOKUP)
+        if parts.idle is not None:
+            self.activities['read idle shares'] = periodic_task.PeriodicTask(
+                'Reading idle shares', self.read_idle_shares, _HOURS)
         if parts.make_listener is not None:
             self.activities['listen'] = periodic_task.PeriodicTask(
                 'Listening to Nova', self.listen, listener.PATIENCE)
@@ -208,6 +216,8 @@ class Engine:
             # Both at once, in this order: nothing can be collected for unknown VMs.
             self.activities['list'].wake()
             self.activities['collect'].wake()
+            if 'read idle shares' in self.activities:
+                self.activities['read idle shares'].wake()
 
     def repair(self) -> None:
         """List the cloud again."""
@@ -266,6 +276,14 @@ class Engine:
         with self._lock:
             if self._publisher is not None:
                 self._cycle()
+
+    def read_idle_shares(self) -> None:
+        """Read what hosts left idle in the hours that have passed, while this engine leads.
+
+        :raises tracon_watcher.telemetry.samples.TelemetryUnavailable: and nothing is lost by it
+        """
+        if self._publisher is not None and self._parts.idle is not None:
+            self._parts.idle.collect(self._clock())
 
     def listen(self) -> None:
         """See whether Nova's notifications are heard while this engine leads.
@@ -346,7 +364,8 @@ class Engine:
         self.collected = collected
         assessor = assessment.Assessor(
             cluster, dataclasses.replace(self._settings.judging, learnt=learnt, pools=pools))
-        self.view = view.make_view(epoch, assessor, inventory, collected, now, felt)
+        self.view = view.make_view(epoch, assessor, inventory, collected, now, felt, *(
+            () if self._parts.idle is None else (self._parts.idle.shares,)))
         self._checking.take(self.view)
         if now >= self._saved_at + _SAVING or now < self._saved_at:
             self._saved_at = now

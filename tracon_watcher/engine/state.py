@@ -138,7 +138,8 @@ def build(inventory: cloud.Inventory, demand: Demand, defaults: Defaults, versio
             latest[server.host] = max(latest[server.host], _past(demand.updated_at[row], now))
         key = tuple(sorted(server.extra_specs.items()))
         if key not in flavors:
-            flavors[key] = _limits(f'flavor {server.flavor}', server.extra_specs, report)
+            flavors[key] = _limits(f'flavor {server.flavor}', server.extra_specs, report,
+                                   limits_module.of_flavor)
         stated = limits_module.NONE if server.flavor == PROBE_FLAVOR else (
             flavors[key].or_else(rules[server.host].limits).or_else(defaults.limits))
         began = max(launched_at, server.resumed_at)
@@ -290,10 +291,11 @@ def _rules(inventory: cloud.Inventory, host: str, defaults: Defaults,
         _limits(f'aggregate {one.name}', one.metadata, report) for one in found))
 
 
-def _limits(where: str, metadata: Mapping[str, str],
-            report: Callable[[str, str], None]) -> limits_module.Limits:
+def _limits(where: str, metadata: Mapping[str, str], report: Callable[[str, str], None],
+            read: Callable[[Mapping[str, str], list[str]], limits_module.Limits]
+            = limits_module.from_metadata) -> limits_module.Limits:
     faults: list[str] = []
-    found = limits_module.from_metadata(metadata, faults)
+    found = read(metadata, faults)
     for text in faults:
         report('limits', f'{where}: {text}; it counts as unset')
     return found

@@ -21,6 +21,7 @@ import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.engine import collector as collectors
+from tracon_watcher.engine import idle_shares
 from tracon_watcher.engine import own_limits as limits_module
 from tracon_watcher.engine import own_limits
 from tracon_watcher.engine import probes
@@ -67,6 +68,7 @@ class View:
         where unknown; None where nothing is known
     :param felt: by host and phase, what the sensors of probe VMs have felt; hosts whose sensor is
         silent are not there
+    :param idle: idle shares of hosts by hour
     """
 
     epoch: int
@@ -82,6 +84,7 @@ class View:
     stretches: FloatArray | None = None
     felt: Mapping[str,
                   Mapping[str, probes.RelativeReading]] = dataclasses.field(default_factory=dict)
+    idle: idle_shares.IdleShares = idle_shares.IdleShares()
 
 
 #: A change of demand below this share of what was told is not told, nor one below these floors:
@@ -153,7 +156,8 @@ def _same_waits(old: newcomer_profiles.Profile, profile: newcomer_profiles.Profi
 
 def make_view(epoch: int, assessor: assessment.Assessor, inventory: cloud.Inventory,
               collected: collectors.Collection, now: float,
-              felt: Mapping[str, Mapping[str, probes.RelativeReading]] = {}) -> View:
+              felt: Mapping[str, Mapping[str, probes.RelativeReading]] = {},
+              idle: idle_shares.IdleShares = idle_shares.IdleShares()) -> View:
     """Return the view; parameters as there."""
     uuids = assessor.cluster.uuids
     profiles = collected.profiles
@@ -169,7 +173,7 @@ def make_view(epoch: int, assessor: assessment.Assessor, inventory: cloud.Invent
                 float(known.mean()) if len(known) else float('nan'), now,
                 _own_limits(collected), frozenset(
         profiles.vms[row] for row in np.flatnonzero(profiles.limited)),
-        np.append(profiles.stretches, np.full((1, 2), np.nan), axis=0)[rows], felt)
+        np.append(profiles.stretches, np.full((1, 2), np.nan), axis=0)[rows], felt, idle)
 
 
 def _own_limits(collected: collectors.Collection

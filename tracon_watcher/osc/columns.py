@@ -101,8 +101,11 @@ def culprit(found: dict[str, Any]) -> Value:
 
 
 def limit(found: dict[str, Any]) -> Value:
-    """Return a VM's limit on its slowdown, and whether it is breached."""
+    """Return a VM's limit on its slowdown, and whether it is breached; background work has none.
+    """
     value = found['limits']['max_slowdown']
+    if found.get('background'):
+        return Value(None, 'background')
     if value is None:
         return Value(None, NONE)
     breached = found['in_breach'] and (found['slowdown']['lower'] or 0) > value

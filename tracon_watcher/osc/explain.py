@@ -119,6 +119,8 @@ def _told(audit: dict[str, Any]) -> str:
         f'audit {audit["audit"]} at {audit["at"]}',
         *(f'moves {_name(one["vm"])} from {one["source"]} to {one["destination"]}'
           for one in audit['moves']),
+        *(f'removes background VM {_name(one["vm"])} from {one["host"]}'
+          for one in audit.get('removals', ())),
         f'VMs in breach: {before["in_breach"]:.0f} before, {after["in_breach"]:.0f} after its '
         f'{len(audit["moves"])} live migrations', textwrap.fill(audit['reason'], 86)])
 

@@ -87,8 +87,8 @@ class Assessment:
     :param status: (h,) :class:`~tracon_watcher.placement.assessment.Status`
     :param log_response: (2, h) the newcomer's log slowdown and −log IOPS ratio; NaN where unknown,
         and in the second where it does too little I/O to have a ratio
-    :param score: (h,) expected harm: the newcomer's log responses plus what it adds to residents';
-        NaN where unknown
+    :param score: (h,) expected harm: the newcomer's log responses plus what it adds to residents',
+        without those of background work; NaN where unknown
     :param overshoot: (h,) by how much the worst VM's log response rises beyond what its limit
         allows; > 0 is a breach
     :param remote: (h,) the part of the score that residents of other hosts have in it
@@ -352,7 +352,8 @@ class Assessor:
         stays on a pool.
 
         :param newcomer: its expected profile
-        :param limits: its limits, the same everywhere or one for each host
+        :param limits: its limits, the same everywhere or one for each host; what background work
+            would suffer itself is in no score
         :param now: seconds since the epoch, for staleness; None: nothing is stale
         :param pool: index of a storage backend that it is on and stays on, whichever host it
             comes to, since it is a resident of one; -1 for none
@@ -369,7 +370,9 @@ class Assessor:
             # Where its I/O is felt already, it is so by the same VMs of other hosts.
             remote &= not newcomer.apart and (pool < 0 or not felt)
             coming = queues.Newcomer(newcomer, pool, pool >= 0 and felt)
-            self._assess_hosts(coming, _limit_exponents(limits, count), result)
+            background = (limits if isinstance(limits, limits_module.Limits) else
+                          limits[0] if limits else limits_module.NONE).background
+            self._assess_hosts(coming, _limit_exponents(limits, count), result, background)
             if remote:
                 self._assess_pools(coming, stale, result)
         else:
@@ -395,6 +398,13 @@ class Assessor:
         found[:, self.law.residents] = self.law.log_response
         return found
 
+    def harm(self) -> FloatArray:
+        """Return what counts of :meth:`log_responses` as harm, (2, n); 0 where unknown.
+
+        What background work suffers counts nothing.
+        """
+        return np.where(self.cluster.background, 0.0, np.nan_to_num(self.log_responses()))
+
     def breaches(self) -> BoolArray:
         """Return which residents breach a limit now, by the lower confidence bound, (n,)."""
         return np.asarray(self.breaches_by_response().any(axis=0))
@@ -410,7 +420,7 @@ class Assessor:
         return np.asarray(law.bound(1 - self.settings.confidence) > law.limit)
 
     def _assess_hosts(self, coming: queues.Newcomer, limits: tuple[FloatArray, FloatArray],
-                      result: Assessment) -> None:
+                      result: Assessment, background: bool) -> None:
         """Judge the newcomer, and those that are on its host."""
         law = self.law
         confidence, newcomer = self.settings.confidence, coming.newcomer
@@ -426,7 +436,8 @@ class Assessor:
             responses.append(1)
         for index in responses:
             result.log_response[index, law.hosts] = own[index]
-            result.score[law.hosts] += own[index]
+            if not background:
+                result.score[law.hosts] += own[index]
             lower = bounds(1 - confidence)[index]
             limit = limits[index][law.hosts]
             over = np.flatnonzero(lower > limit)
@@ -474,7 +485,7 @@ class Assessor:
         storage = coming.domain(cluster.host_io_domain)
         uses_pool = storage >= 0
         own = cluster.host[law.residents]
-        harm = np.nan_to_num(rise).sum(axis=0)
+        harm = law.counted(rise).sum(axis=0)
         everywhere: FloatArray = np.bincount(
             law.domain + 1, harm, len(cluster.io_domains) + 1)[1:].astype(float)
         # On the newcomer's own host they are its neighbours, and were counted as such.

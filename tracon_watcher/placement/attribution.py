@@ -58,7 +58,7 @@ def without_each(part: cluster_module.ClusterState) -> cluster_module.ClusterSta
         profiles=part.profiles[rows], max_slowdown=part.max_slowdown[rows],
         min_iops_ratio=part.min_iops_ratio[rows], own_wait=part.own_wait[rows],
         vcpus=part.vcpus[rows], storage_wait=part.storage_wait[rows],
-        cpu_weight=part.cpu_weight[rows],
+        cpu_weight=part.cpu_weight[rows], background=part.background[rows],
         io_domains=tuple(_named(part.io_domains[domain], place) for place in range(count)
                          for domain in used), rate_elsewhere=rate)
 
@@ -226,7 +226,7 @@ class LeaveOneOut:
 
     :param uuids: the m residents
     :param relief: (m,) log responses, log slowdown and −log IOPS ratio together, that end: the
-        leaver's own and its part in those of all others
+        leaver's own and its part in those of all others, background work left out
     :param ends: (m, m) whose breach ends, a line for each leaver; its own breach among them
     """
 
@@ -249,7 +249,8 @@ def leave_one_out(assessor: assessment.Assessor, host: int) -> LeaveOneOut:
                            np.zeros((len(uuids), len(uuids)), dtype=bool))
     rows, after = law.without(host)
     before = law.log_response[:, rows]
-    relief = np.nansum(before, axis=(0, 1)) - np.nansum(after, axis=(0, 2))
+    relief = (law.counted(before, rows).sum(axis=(0, 1))
+              - law.counted(after, rows).sum(axis=(0, 2)))
     level, limit = 1 - assessor.settings.confidence, law.limit[:, rows]
     breached = law.bound(level, before, rows) > limit
     still = law.bound(level, after, rows) > limit[:, np.newaxis, :]
@@ -266,7 +267,7 @@ class Culprits:
     :param culprit: (n,) row of the VM that does most to each; -1 for none or unknown
     :param share: (n,) of the increase, that VM's; NaN where unknown
     :param harm: (n,) log responses, log slowdown and −log IOPS ratio together, that each adds to
-        what others suffer, wherever they are; NaN where unknown
+        what others suffer, wherever they are, background work left out; NaN where unknown
     """
 
     culprit: IntArray
@@ -290,7 +291,7 @@ def find_culprits(assessor: assessment.Assessor) -> Culprits:
 def _of_law(law: queues.Queues) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return the worst culprit of each resident, -1 for none, its share, and each one's harm."""
     parts = law.parts()
-    suffered = np.nan_to_num(law.by_neighbours).sum(axis=0)
+    suffered = law.counted(law.by_neighbours).sum(axis=0)
     something = np.expm1(law.by_neighbours[0]) > _NOTHING
     harm = np.zeros(len(suffered))
     others = []

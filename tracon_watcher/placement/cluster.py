@@ -106,6 +106,7 @@ class ClusterState:
         unknown
     :param cpu_weight: (n,) of each one's share of the cores beside others; 0 for a VM with cores
         of its own
+    :param background: (n,) whether each is background work: what it suffers counts nothing
     :param io_domains: names of the storage backends
     :param history: profiles of newcomers, see :mod:`tracon_watcher.placement.newcomer_profiles`
     :param version: rises with every snapshot
@@ -134,6 +135,7 @@ class ClusterState:
     vcpus: IntArray
     storage_wait: FloatArray
     cpu_weight: FloatArray
+    background: BoolArray
     io_domains: tuple[str, ...]
     history: Mapping[str, newcomer_profiles.Profile]
     version: int = 0
@@ -239,7 +241,8 @@ class ClusterState:
     def resident_limits(self, index: int) -> limits_module.Limits:
         """Return the limits of resident ``index``."""
         return limits_module.Limits(float(self.max_slowdown[index]),
-                                    float(self.min_iops_ratio[index]))
+                                    float(self.min_iops_ratio[index]),
+                                    bool(self.background[index]))
 
     def moved(self, moves: Mapping[str, str | None]) -> ClusterState:
         """Return the state in which the named residents are on other hosts (None: gone).
@@ -357,7 +360,8 @@ class ClusterState:
             own_wait=np.insert(self.own_wait, at, [one.own_wait for one in came]),
             vcpus=np.insert(self.vcpus, at, [one.vcpus for one in came]),
             storage_wait=np.insert(self.storage_wait, at, [one.storage_wait for one in came]),
-            cpu_weight=np.insert(self.cpu_weight, at, [one.cpu_weight for one in came]))
+            cpu_weight=np.insert(self.cpu_weight, at, [one.cpu_weight for one in came]),
+            background=np.insert(self.background, at, [one[3].background for one in listed]))
 
     def _with_residents(self, rows: IntArray, host: IntArray, io_domain: IntArray) -> ClusterState:
         return dataclasses.replace(
@@ -365,7 +369,8 @@ class ClusterState:
             io_domain=io_domain[rows], profiles=self.profiles[rows],
             max_slowdown=self.max_slowdown[rows], min_iops_ratio=self.min_iops_ratio[rows],
             own_wait=self.own_wait[rows], vcpus=self.vcpus[rows],
-            storage_wait=self.storage_wait[rows], cpu_weight=self.cpu_weight[rows])
+            storage_wait=self.storage_wait[rows], cpu_weight=self.cpu_weight[rows],
+            background=self.background[rows])
 
 
 def build(hosts: Iterable[Host], history: Mapping[str, newcomer_profiles.Profile] | None = None,
@@ -406,6 +411,7 @@ def build(hosts: Iterable[Host], history: Mapping[str, newcomer_profiles.Profile
         np.array([vm.vcpus for _place, _host, vm in everyone], dtype=np.intp),
         np.array([vm.storage_wait for _place, _host, vm in everyone], dtype=np.float64),
         np.array([vm.cpu_weight for _place, _host, vm in everyone], dtype=np.float64),
+        np.array([vm.limits.background for _place, _host, vm in everyone], dtype=np.bool_),
         tuple(domains), dict(history or {}), version, generated_at, contention=told_contention(
             np.array([host.contention or NO_CONTENTION for host in listed], dtype=np.float64)))
     check_names(state)

@@ -69,7 +69,7 @@ def patched(state: cluster_module.ClusterState, fresh: cluster_module.ClusterSta
         min_iops_ratio=both.joined('min_iops_ratio')[rows],
         own_wait=both.joined('own_wait')[rows],
         vcpus=both.joined('vcpus')[rows], storage_wait=both.joined('storage_wait')[rows],
-        cpu_weight=both.joined('cpu_weight')[rows],
+        cpu_weight=both.joined('cpu_weight')[rows], background=both.joined('background')[rows],
         io_domains=io_domains,
         rate_elsewhere=None, request_seconds=None,
         contention=cluster_module.told_contention(both.joined('felt')[source]))
@@ -205,6 +205,7 @@ def changed_hosts(old: cluster_module.ClusterState,
                  | (old.vcpus[old_rows] != new.vcpus[rows])
                  | _differ(old.storage_wait[old_rows], new.storage_wait[rows])
                  | (old.cpu_weight[old_rows] != new.cpu_weight[rows])
+                 | (old.background[old_rows] != new.background[rows])
                  | _profiles_differ(old.profiles[old_rows], new.profiles[rows]))
     changed[new.host[rows[different]]] = True
     return before, changed

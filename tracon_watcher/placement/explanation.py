@@ -343,7 +343,8 @@ def _limits(decision: Mapping[str, Any], entry: Mapping[str, Any]) -> limits_mod
     newcomer = decision.get('newcomer')
     stated = entry.get('limits') or (newcomer or {}).get('limits') or {}
     limits = limits_module.Limits(_number(stated.get('max_slowdown')) or math.inf,
-                                  _number(stated.get('min_iops_ratio')) or 0.0)
+                                  _number(stated.get('min_iops_ratio')) or 0.0,
+                                  stated.get('background') is True)
     worst = entry.get('worst')
     if not stated and isinstance(worst, Mapping) and (
             worst.get('vm') in (assessment.NEWCOMER, decision.get('vm'))):
@@ -357,7 +358,8 @@ def _limits(decision: Mapping[str, Any], entry: Mapping[str, Any]) -> limits_mod
 
 def _limits_document(limits: limits_module.Limits) -> Document:
     return {'max_slowdown': limits.max_slowdown if math.isfinite(limits.max_slowdown) else None,
-            'min_iops_ratio': limits.min_iops_ratio or None}
+            'min_iops_ratio': limits.min_iops_ratio or None,
+            **({'background': True} if limits.background else {})}
 
 
 def _profile(content: object) -> newcomer_profiles.Profile | None:

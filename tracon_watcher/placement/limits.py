@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Limits that owners and operators set for a VM, and its share of the cores."""
+"""Limits that owners and operators set for a VM, its class, and its share of the cores."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ from tracon_watcher import numerals
 
 MAX_SLOWDOWN = 'tracon:max_slowdown'
 MIN_IOPS_RATIO = 'tracon:min_iops_ratio'
+CLASS = 'tracon:class'
+#: The one class that a flavor may state; VMs of all others are in the foreground.
+BACKGROUND_CLASS = 'background'
 
 #: Inclusive ranges: a VM alone has slowdown 1 and IOPS ratio 1.
 RANGES = {MAX_SLOWDOWN: (1.0, 1000.0), MIN_IOPS_RATIO: (0.001, 1.0)}
@@ -30,10 +33,15 @@ RANGES = {MAX_SLOWDOWN: (1.0, 1000.0), MIN_IOPS_RATIO: (0.001, 1.0)}
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """A VM's limits; infinity and zero stand for *none*, which is the default."""
+    """A VM's limits; infinity and zero stand for *none*, which is the default.
+
+    :param background: whether it is background work, which has no limits: what others do to it
+        counts nothing, what it does to others does
+    """
 
     max_slowdown: float = math.inf
     min_iops_ratio: float = 0.0
+    background: bool = False
 
     def stricter(self, other: Limits) -> Limits:
         """Return, of each limit, the stricter one."""
@@ -41,13 +49,17 @@ class Limits:
                       max(self.min_iops_ratio, other.min_iops_ratio))
 
     def or_else(self, other: Limits) -> Limits:
-        """Return these limits, and ``other``'s for those that are none."""
-        return Limits(
+        """Return these limits, and ``other``'s for those that are none.
+
+        Background work has none whatever aggregates state.
+        """
+        return self if self.background else Limits(
             other.max_slowdown if math.isinf(self.max_slowdown) else self.max_slowdown,
             self.min_iops_ratio if self.min_iops_ratio > 0 else other.min_iops_ratio)
 
 
 NONE = Limits()
+BACKGROUND = Limits(background=True)
 
 
 def parse(key: str, text: object) -> float:
@@ -83,6 +95,21 @@ def from_metadata(metadata: Mapping[str, object], faults: list[str] | None = Non
                 if faults is not None:
                     faults.append(str(error))
     return Limits(values.get(MAX_SLOWDOWN, math.inf), values.get(MIN_IOPS_RATIO, 0.0))
+
+
+def of_flavor(extra_specs: Mapping[str, object], faults: list[str] | None = None) -> Limits:
+    """Read the class and the limits out of a flavor's extra specs.
+
+    :param faults: gets the text of each invalid value, which counts as unset
+    """
+    stated = extra_specs.get(CLASS)
+    if stated is not None and str(stated).strip().lower() == BACKGROUND_CLASS:
+        return BACKGROUND
+    if stated is not None and faults is not None:
+        faults.append(str(errors.InvalidOption(
+            CLASS, stated, f'expected {BACKGROUND_CLASS}, or no such key for a VM of the '
+            'foreground')))
+    return from_metadata(extra_specs, faults)
 
 
 def strictest(several: Iterable[Limits]) -> Limits:

@@ -96,6 +96,7 @@ class Constraints:
     :param cooldown_until: by uuid, seconds since the epoch before which a VM must not move again
     :param largest: the most that a single VM may need of each host by name, Placement's max_unit;
         None: not considered
+    :param removable: uuids of background VMs that a plan may remove from their host
     """
 
     immovable: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -107,6 +108,7 @@ class Constraints:
     bound_to_zone: Mapping[str, str] = dataclasses.field(default_factory=dict)
     cooldown_until: Mapping[str, float] = dataclasses.field(default_factory=dict)
     largest: Mapping[str, Room] | None = None
+    removable: frozenset[str] = frozenset()
 
 
 _HARD = (GroupPolicy.AFFINITY, GroupPolicy.ANTI_AFFINITY)
@@ -146,6 +148,10 @@ class Occupancy:
                     members[self._host[uuid]] += 1
                     self._groups.setdefault(uuid, []).append(index)
             self._members.append(members)
+
+    def removable(self, uuid: str) -> bool:
+        """Say whether a plan may remove a VM from its host: nothing that keeps it there may be."""
+        return uuid in self._rules.removable and self.obstacle(uuid) is None
 
     def obstacle(self, uuid: str) -> Obstacle | None:
         """Return why a VM cannot move anywhere, or None."""

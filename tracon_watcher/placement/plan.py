@@ -173,11 +173,24 @@ class Outlook:
 
 
 @dataclasses.dataclass(frozen=True)
+class Removal:
+    """A background VM that is to leave its host and come to no other one.
+
+    :param ends: uuids of the VMs whose breach ends when all removals from this host are made
+    """
+
+    uuid: str
+    host: str
+    ends: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Plan:
     """Moves in the order in which they were assessed.
 
     :param reason: why there are no more moves than these, or none
     :param remainders: of the hosts with most breaches, then most harm, what is left and why
+    :param removals: of background VMs, which end breaches that the moves leave
     """
 
     moves: tuple[Move, ...]
@@ -185,18 +198,19 @@ class Plan:
     before: Outlook
     after: Outlook
     remainders: tuple[Remainder, ...] = ()
+    removals: tuple[Removal, ...] = ()
 
 
 def outlook(assessor: assessment.Assessor, known: BoolArray) -> Outlook:
     """Sum up the residents of the hosts (h,) that are ``known``."""
-    slow, ratio = assessor.log_responses()
+    slow = assessor.log_responses()[0]
     chosen = known[assessor.cluster.host] & ~np.isnan(slow)
     slowdowns = np.exp(slow[chosen])
     return Outlook(
         int(chosen.sum()), int((assessor.breaches() & chosen).sum()),
         float(slowdowns.mean()) if len(slowdowns) else 1.0,
         float(slowdowns.max(initial=1.0)),
-        float(slow[chosen].sum() + np.nansum(ratio[chosen])))
+        float(assessor.harm()[:, chosen].sum()))
 
 
 SCHEMA = 'tracon-audit/1'
@@ -213,6 +227,8 @@ def audit_document(made: Plan, audit: str, now: float) -> dict[str, Any]:
         'schema': SCHEMA, 'audit': audit, 'at': now, 'reason': made.reason,
         'moves': [{'vm': one.uuid, 'source': one.source, 'destination': one.destination}
                   for one in made.moves],
+        'removals': [{'vm': one.uuid, 'host': one.host, 'ends': list(one.ends)}
+                     for one in made.removals],
         **{name: {field: getattr(outlook, field) for field in _OUTLOOK}
            for name, outlook in (('before', made.before), ('after', made.after))},
         'hosts': [_host(one) for one in made.remainders]}
@@ -239,6 +255,10 @@ def read_audit(content: Any) -> Mapping[str, Any]:
         'at': fields.number('at', 0), 'reason': fields.string('reason'),
         'moves': [{name: one.string(name) for name in ('vm', 'source', 'destination')}
                   for one in fields.sections('moves')],
+        # Audits of earlier releases have none.
+        'removals': [{'vm': one.string('vm'), 'host': one.string('host'),
+                      'ends': one.strings('ends')} for one in (
+            fields.sections('removals') if fields.has('removals') else ())],
         **{name: {field: fields.section(name).number(field) for field in _OUTLOOK}
            for name in ('before', 'after')},
         'hosts': [{

@@ -60,7 +60,8 @@ class PlanState:
         self._parameters = parameters
         self._now = now
         count = len(assessor.cluster.hosts)
-        #: (h,) log responses that the residents of each host suffer together.
+        #: (h,) log responses that the residents of each host suffer together, background work
+        #: left out.
         self.harm = np.zeros(count)
         #: (h,) residents of each host in breach.
         self.breaches: IntArray = np.zeros(count, dtype=np.intp)
@@ -69,6 +70,7 @@ class PlanState:
         self._worst = np.ones(count)
         self._sum_up(assessor, np.arange(count))
         self._moves: list[tuple[str, int, int]] = []
+        self._removed: set[str] = set()
         self._host: dict[str, int] = {}
         self._touched: set[int] = set()
         self._parts: dict[tuple[int, ...], assessment.Assessor] = {}
@@ -154,6 +156,21 @@ class PlanState:
         self._sum_up(self._part((source, destination)), np.array((source, destination)))
         return changed
 
+    def breached(self, host: int, gone: frozenset[str] = frozenset()) -> frozenset[str]:
+        """Return the uuids of the residents of a host in breach, with some of them gone."""
+        return _breached(_without(self._part((host,)), gone))
+
+    def remove(self, host: int, uuids: frozenset[str]) -> None:
+        """Remove residents of a host, after all moves."""
+        self._removed |= uuids
+        self._touched.add(host)
+        self._parts.clear()
+        self._trials.clear()
+        self._departures.pop(host, None)
+        for kept in self._arrivals.values():
+            kept.stale.add(host)
+        self._sum_up(self._part((host,)), np.array([host]))
+
     def outlook(self, known: BoolArray) -> plan.Outlook:
         """Sum up the residents of the hosts (h,) that are ``known``."""
         vms = int(self._vms[known].sum())
@@ -164,11 +181,11 @@ class PlanState:
 
     def _sum_up(self, assessor: assessment.Assessor, hosts: IntArray) -> None:
         """Take down what the residents of ``hosts``, those of ``assessor``, suffer."""
-        slow, ratio = assessor.log_responses()
+        slow = assessor.log_responses()[0]
         count, host = len(hosts), assessor.cluster.host
         counted = ~np.isnan(slow)
         slowdown = np.where(counted, np.exp(np.nan_to_num(slow)), 0.0)
-        self.harm[hosts] = np.bincount(host, np.nan_to_num(slow) + np.nan_to_num(ratio), count)
+        self.harm[hosts] = np.bincount(host, assessor.harm().sum(axis=0), count)
         self.breaches[hosts] = np.bincount(host, assessor.breaches() & counted, count)
         self._vms[hosts] = np.bincount(host, counted, count)
         self._slowdowns[hosts] = np.bincount(host, slowdown, count)
@@ -188,8 +205,18 @@ class PlanState:
                 names = self._first.cluster.hosts
                 state = state.moved({vm: names[end] for vm, _start, end in moves}).restricted(
                     range(len(hosts)))
+            state = state.moved(dict.fromkeys(self._removed.intersection(state.uuids)))
             found = self._parts[hosts] = assessment.Assessor(state, self._first.settings)
         return found
+
+
+def _without(assessor: assessment.Assessor, gone: frozenset[str]) -> assessment.Assessor:
+    return _again(assessor, assessor.cluster.moved(dict.fromkeys(gone))) if gone else assessor
+
+
+def _breached(assessor: assessment.Assessor) -> frozenset[str]:
+    return frozenset(uuid for uuid, bad in zip(
+        assessor.cluster.uuids, assessor.breaches().tolist()) if bad)
 
 
 def arrivals(assessor: assessment.Assessor, cluster: cluster_module.ClusterState, row: int,
@@ -263,15 +290,17 @@ def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
     if bad.any():
         victim = before.cluster.uuids[int(np.flatnonzero(bad)[0])]
         return Obstacle(Against.LIMIT, f'{victim} would be in breach')
-    gain = float(np.nansum(old) - np.nansum(new))
+    harm_before, harm_after = before.harm(), after.harm()[:, order]
+    gain = float(harm_before.sum() - harm_after.sum())
     changes = tuple(one for one in predicted_effects(before, after) if not (
         math.isnan(one.slowdown_before) or math.isnan(one.slowdown_after)))
     ended = [change.uuid for change in changes if change.breach_before and not change.breach_after]
-    relieved = tuple(ended) or tuple(
-        change.uuid for change in sorted(changes, key=_most_relieved)[:1])
+    background = dict(zip(before.cluster.uuids, before.cluster.background.tolist()))
+    relieved = tuple(ended) or tuple(change.uuid for change in sorted(
+        changes, key=lambda one: (background[one.uuid], *_most_relieved(one)))[:1])
     return MoveEvaluation(plan.Move(uuid, source, name, gain, cost, len(ended), relieved, changes),
                           gain - (0.0 if ended else noise * _exposed(
-                              old, new, before.cluster.resident_index[uuid])))
+                              harm_before, harm_after, before.cluster.resident_index[uuid])))
 
 
 def predicted_effects(before: assessment.Assessor, after: assessment.Assessor,
@@ -303,12 +332,12 @@ def _exposed(old: FloatArray, new: FloatArray, mover: int) -> float:
     A VM that stays is seen wrongly before and after alike, so only its change counts. The one
     that moves meets others before and after, and is itself part of all changes.
 
-    :param old: (2, m) log responses before the move
+    :param old: (2, m) harm before the move
     :param new: and after it
     """
-    change = np.nan_to_num(new - old).sum(axis=0)
+    change = (new - old).sum(axis=0)
     change[mover] = 0.0
-    own = [float(np.nansum(one[:, mover])) for one in (old, new)]
+    own = [float(one[:, mover].sum()) for one in (old, new)]
     return math.sqrt(own[0] ** 2 + own[1] ** 2 + float(change @ change)
                      + float(change.sum()) ** 2)
 

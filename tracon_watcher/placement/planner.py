@@ -184,9 +184,9 @@ def plan_moves(assessor: assessment.Assessor,
     together = None if assign is None or len(made.moves) < 2 else _together(
         assessor, constraints, parameters, now, assign, made)
     if together is None:
-        return dataclasses.replace(made, remainders=first.remainders())
+        return first.end(made)
     second, found = together
-    return dataclasses.replace(found, remainders=second.remainders())
+    return second.end(found)
 
 
 def _together(assessor: assessment.Assessor, constraints: constraint.Constraints,
@@ -253,11 +253,47 @@ class _Planner:
             left.remove(one)
         return plan.Plan(tuple(moves), '', before, self._prospect.outlook(self._known))
 
-    def remainders(self) -> tuple[plan.Remainder, ...]:
-        """Return what is left where the moves so far were made."""
-        return PlanSearch(
+    def end(self, made: plan.Plan) -> plan.Plan:
+        """Return a plan whose moves were made, with the removals after them and what is left."""
+        removals = tuple(self._removals())
+        if removals:
+            ended = sum(len(one) for one in {removal.host: removal.ends
+                                             for removal in removals}.values())
+            made = dataclasses.replace(
+                made, removals=removals, after=self._prospect.outlook(self._known),
+                reason=f'{made.reason}; without {len(removals)} background VMs {ended} of these '
+                       'breaches end')
+        return dataclasses.replace(made, remainders=PlanSearch(
             self._prospect, self._occupancy, self._known, self._parameters,
-            len(self._made) == self._parameters.max_migrations).remainders()
+            len(self._made) == self._parameters.max_migrations).remainders())
+
+    def _removals(self) -> Iterator[plan.Removal]:
+        """Remove the least background VMs whose leaving ends breaches that no move ends.
+
+        While more moves are possible, none is removed: the next audit may still move it.
+        """
+        if (self._parameters.standstill or self._unfinished
+                or len(self._made) == self._parameters.max_migrations):
+            return
+        hosts = np.flatnonzero(self._known & (self._prospect.breaches > 0))
+        for host in hosts[np.argsort(self._alphabetical[hosts])].tolist():
+            leaving = self._prospect.departures(host)
+            order = np.lexsort((np.array(leaving.uuids, dtype=str), np.round(leaving.relief, 9)))
+            some = [leaving.uuids[row] for row in order
+                    if self._cluster.background[self._cluster.resident_index[leaving.uuids[row]]]
+                    and self._occupancy.removable(leaving.uuids[row])]
+            gone = frozenset(some)
+            left = self._prospect.breached(host, gone)
+            ends = self._prospect.breached(host) - left
+            if not ends:
+                continue
+            # Those that help least come back first, as long as no breach comes back with them.
+            for uuid in some:
+                if self._prospect.breached(host, gone - {uuid}) <= left:
+                    gone -= {uuid}
+            self._prospect.remove(host, gone)
+            for uuid in sorted(gone):
+                yield plan.Removal(uuid, self._cluster.hosts[host], tuple(sorted(ends)))
 
     def _judge(self, uuid: str, destination: int) -> plan_state.MoveEvaluation | None:
         """Judge one move, as :meth:`_try` does the best of a VM."""

@@ -238,6 +238,7 @@ class Queues:
         self.taken = shared * cluster.vcpus[rows]
         self._own_wait = cluster.own_wait[rows]
         self._does_io = self._rate >= characteristics.MINIMUM_IOPS
+        self._foreground = ~cluster.background[rows]
         with np.errstate(divide='ignore'):
             #: (2, n) limits as log responses, infinite for none.
             self.limit = np.stack([np.log(cluster.max_slowdown[rows]),
@@ -327,12 +328,23 @@ class Queues:
             change = np.maximum(change, np.abs(own - log_response))
         return change
 
+    def counted(self, log_responses: FloatArray, rows: IntArray | slice = slice(None)
+                ) -> FloatArray:
+        """Return what counts as harm of residents' log responses, in their shape.
+
+        That of background work does not, nor what is unknown.
+
+        :param log_responses: (…, m)
+        :param rows: (m,) places in ``residents``
+        """
+        return np.asarray(np.nan_to_num(log_responses) * self._foreground[rows])
+
     def harm(self, rise: FloatArray) -> FloatArray:
-        """Return by how much log responses rise on each host, (g,).
+        """Return by how much log responses rise on each host, (g,), without background work.
 
         :param rise: (2, n) of the residents
         """
-        found: FloatArray = np.bincount(self.place, np.nan_to_num(rise).sum(axis=0),
+        found: FloatArray = np.bincount(self.place, self.counted(rise).sum(axis=0),
                                         len(self.hosts)).astype(float)
         return found
 

@@ -110,11 +110,12 @@ def of_host(cluster: cluster_module.ClusterState, index: int) -> dict[str, Any]:
     unknown: BoolArray = np.asarray(np.isnan(profiles).any(axis=1))
     vms = []
     for (uuid, profile, missing, slowdown, ratio, own_wait, vcpus, storage_wait, weight,
-         domain) in zip(
+         background, domain) in zip(
             cluster.uuids[rows], profiles.tolist(), unknown.tolist(),
             cluster.max_slowdown[rows].tolist(), cluster.min_iops_ratio[rows].tolist(),
             cluster.own_wait[rows].tolist(), cluster.vcpus[rows].tolist(),
             cluster.storage_wait[rows].tolist(), cluster.cpu_weight[rows].tolist(),
+            cluster.background[rows].tolist(),
             cluster.io_domain[rows].tolist()):
         vm: dict[str, Any] = {'uuid': uuid, 'profile': None if missing else profile}
         if math.isfinite(slowdown):
@@ -129,6 +130,8 @@ def of_host(cluster: cluster_module.ClusterState, index: int) -> dict[str, Any]:
             vm['storage_wait'] = storage_wait
         if weight != 1.0:
             vm['cpu_weight'] = weight
+        if background:
+            vm['class'] = limits_module.BACKGROUND_CLASS
         if domain != own:
             # What is not said is the host's own, so what is not known must be.
             vm['storage'] = _storage(cluster, domain, name) or cluster_module.UNKNOWN
@@ -257,6 +260,7 @@ class Columns:
         self._vcpus: list[int] = []
         self._storage_waits: list[float] = []
         self._weights: list[float] = []
+        self._background: list[bool] = []
         self._domains: dict[str, int] = {}
 
     @property
@@ -307,7 +311,8 @@ class Columns:
             np.array(self._own_waits, dtype=np.float64),
             np.array(self._vcpus, dtype=np.intp),
             np.array(self._storage_waits, dtype=np.float64),
-            np.array(self._weights, dtype=np.float64), names, dict(history or {}), version,
+            np.array(self._weights, dtype=np.float64),
+            np.array(self._background, dtype=np.bool_), names, dict(history or {}), version,
             generated_at, contention=cluster_module.told_contention(
                 np.array(self._contention).reshape(-1, 4)))
 
@@ -334,6 +339,13 @@ class Columns:
             one = document.Fields(fields.source, vm, f'vms[{index}]')
             slowdown = _limit(one, 'max_slowdown', limits_module.MAX_SLOWDOWN, slowdown)
             ratio = _limit(one, 'min_iops_ratio', limits_module.MIN_IOPS_RATIO, ratio)
+        background = 'class' in vm
+        if background:
+            document.Fields(fields.source, vm, f'vms[{index}]').string(
+                'class', (limits_module.BACKGROUND_CLASS,))
+            # Whoever wrote limits for it, it has none.
+            slowdown, ratio = math.inf, 0.0
+        self._background.append(background)
         self._slowdowns.append(slowdown)
         self._ratios.append(ratio)
         self._own_waits.append(0.0 if 'own_wait' not in vm else document.Fields(

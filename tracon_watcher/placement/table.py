@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import math
 import os
 
 import numpy as np
@@ -35,7 +36,7 @@ from tracon_watcher.placement import snapshot_lines
 
 REQUIRED = ('host', 'uuid') + NAMES
 OPTIONAL = ('host_type', 'storage', 'updated_at', 'cores', 'vcpus', 'storage_wait', 'project',
-            'flavor', 'image', 'max_slowdown', 'min_iops_ratio')
+            'flavor', 'image', 'max_slowdown', 'min_iops_ratio', 'class')
 
 
 def read(path: str | os.PathLike[str], now: float,
@@ -115,6 +116,10 @@ def _resident(row: csv_table.Row) -> cluster.Resident | None:
         profile = np.array([row.number(name, 0.0, LARGEST) for name in NAMES])
     values = {key: row.number(key, *limits.RANGES[f'tracon:{key}'])
               for key in ('max_slowdown', 'min_iops_ratio') if row.text(key)}
-    return cluster.Resident(uuid, profile, limits.Limits(**values),
+    if row.text('class') not in ('', limits.BACKGROUND_CLASS):
+        row.refuse('class', f'expected {limits.BACKGROUND_CLASS}, or nothing for the foreground')
+    stated = limits.BACKGROUND if row.text('class') else limits.Limits(
+        values.get('max_slowdown', math.inf), values.get('min_iops_ratio', 0.0))
+    return cluster.Resident(uuid, profile, stated,
                             vcpus=_whole(row, 'vcpus') or 1,
                             storage_wait=row.optional('storage_wait', 0.0, 1.0))

@@ -193,7 +193,8 @@ def read(root: pathlib.Path = pathlib.Path('/'), ticks_per_second: int | None = 
     :param monotonic: the clock, in ns
     """
     ticks = ticks_per_second or os.sysconf('SC_CLK_TCK')
-    return {meters.HOST_CLOCK.name: monotonic(), **_cpu(root, ticks), **_disks(root)}
+    return {meters.HOST_CLOCK.name: monotonic(), **_cpu(root, ticks), **_disks(root),
+            **_memory(root)}
 
 
 def _cpu(root: pathlib.Path, ticks: int) -> dict[str, int]:
@@ -215,15 +216,26 @@ def _disks(root: pathlib.Path) -> dict[str, int]:
     rows = list(_whole_disks(root))
     if not rows:
         return {}
-    reads, read_ms, writes, write_ms = map(sum, zip(*rows))
+    reads, read_ms, writes, write_ms, busy_ms = map(sum, zip(*rows))
     return {meters.HOST_READ_REQUESTS.name: reads,
             meters.HOST_READ_TIME.name: read_ms * 10**6,
             meters.HOST_WRITE_REQUESTS.name: writes,
-            meters.HOST_WRITE_TIME.name: write_ms * 10**6}
+            meters.HOST_WRITE_TIME.name: write_ms * 10**6,
+            meters.HOST_DISK_BUSY.name: busy_ms * 10**6, meters.HOST_DISKS.name: len(rows)}
 
 
-def _whole_disks(root: pathlib.Path) -> Iterator[tuple[int, int, int, int]]:
-    """Reads, their time, writes, their time (ms) of each device that is nothing but itself.
+def _memory(root: pathlib.Path) -> dict[str, int]:
+    """Memory that VMs have touched is not available, whether they still use it or not."""
+    fields = dict(line.split(':', 1) for line in _lines(root / 'proc/meminfo') if ':' in line)
+    wanted = {meters.HOST_MEMORY.name: 'MemTotal',
+              meters.HOST_MEMORY_AVAILABLE.name: 'MemAvailable'}
+    return {name: int(fields[field].split()[0]) * 1024 for name, field in wanted.items()
+            if field in fields}
+
+
+def _whole_disks(root: pathlib.Path) -> Iterator[tuple[int, int, int, int, int]]:
+    """Reads, their time, writes, their time, busy time (ms) of each device that is nothing but
+    itself.
 
     A partition has no entry in /sys/block. A device with slaves (device mapper, md) passes
     requests on to them, where they are counted. A hidden one is a path to an NVMe namespace,
@@ -231,16 +243,17 @@ def _whole_disks(root: pathlib.Path) -> Iterator[tuple[int, int, int, int]]:
     """
     for line in _lines(root / 'proc/diskstats'):
         fields = line.split()
-        if len(fields) < 11:
+        if len(fields) < 13:
             continue
-        name, reads, read_ms, writes, write_ms = (fields[index] for index in (2, 3, 6, 7, 10))
+        name, reads, read_ms, writes, write_ms, busy_ms = (
+            fields[index] for index in (2, 3, 6, 7, 10, 12))
         entry = root / 'sys/block' / name.replace('/', '!')
         if name.rstrip('0123456789') in _NOT_DISKS or not entry.is_dir():
             continue
         slaves = entry / 'slaves'
         if slaves.is_dir() and any(slaves.iterdir()) or _lines(entry / 'hidden') == ['1']:
             continue
-        yield int(reads), int(read_ms), int(writes), int(write_ms)
+        yield int(reads), int(read_ms), int(writes), int(write_ms), int(busy_ms)
 
 
 def _lines(path: pathlib.Path) -> list[str]:

@@ -12,11 +12,11 @@
 
 """The one list of meters: what is collected, and what each is for.
 
-All but those of probes are cumulative. A rate is always d(counter) / d(clock) of two samples of
-one resource, the clock being that of the host at the moment when libvirt was asked: neither jitter
-of polling nor the bucket that a sample is stored in nor a clock that was set then has a part in
-it. A clock starts again when its host is booted, a VM's counters when it is started or has
-migrated.
+All but those of probes, of memory and the number of disks are cumulative. A rate is always
+d(counter) / d(clock) of two samples of one resource, the clock being that of the host at the
+moment when libvirt was asked: neither jitter of polling nor the bucket that a sample is stored in
+nor a clock that was set then has a part in it. A clock starts again when its host is booted, a
+VM's counters when it is started or has migrated.
 """
 
 from __future__ import annotations
@@ -106,6 +106,16 @@ HOST_READ_TIME = Meter('tracon.host.disk.read.time', 'ns', HOST, _LOAD,
                        'time that these reads took, added up', everywhere=False)
 HOST_WRITE_TIME = Meter('tracon.host.disk.write.time', 'ns', HOST, _LOAD,
                         'time that these writes took, added up', everywhere=False)
+HOST_DISK_BUSY = Meter('tracon.host.disk.busy', 'ns', HOST, _LOAD,
+                       'time in which each of these disks had a request under way, added up',
+                       everywhere=False)
+HOST_DISKS = Meter('tracon.host.disks', 'disk', HOST, _LOAD, 'number of these disks',
+                   everywhere=False, type='gauge')
+HOST_MEMORY = Meter('tracon.host.memory.total', 'B', HOST, _LOAD, 'memory of the host',
+                    everywhere=False, type='gauge')
+HOST_MEMORY_AVAILABLE = Meter('tracon.host.memory.available', 'B', HOST, _LOAD,
+                              'memory that new processes could get without swapping',
+                              everywhere=False, type='gauge')
 
 #: All of them.
 #: Phases of a probe, in the order of :data:`PROBE_METERS`, two for each.
@@ -121,7 +131,8 @@ METERS: tuple[Meter, ...] = (
     CLOCK, CPU_GUEST, CPU_HOST, CPU_DELAY, READ_REQUESTS, WRITE_REQUESTS, READ_TIME, WRITE_TIME,
     CPU_THROTTLED, READ_BYTES, WRITE_BYTES, INSTRUCTIONS, CYCLES, CACHE_MISSES,
     HOST_CLOCK, HOST_BUSY, HOST_IDLE, HOST_IOWAIT, HOST_STEAL, HOST_READ_REQUESTS,
-    HOST_WRITE_REQUESTS, HOST_READ_TIME, HOST_WRITE_TIME, *PROBE_METERS)
+    HOST_WRITE_REQUESTS, HOST_READ_TIME, HOST_WRITE_TIME, HOST_DISK_BUSY, HOST_DISKS, HOST_MEMORY,
+    HOST_MEMORY_AVAILABLE, *PROBE_METERS)
 VM_METERS = tuple(meter for meter in METERS if meter.scope == VM)
 HOST_METERS = tuple(meter for meter in METERS if meter.scope == HOST)
 BY_NAME: Mapping[str, Meter] = {meter.name: meter for meter in METERS}

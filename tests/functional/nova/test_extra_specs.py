@@ -40,6 +40,10 @@ class ExtraSpecsTest(base.InterferenceTestCase):
         self.assertEqual({'tracon:max_slowdown': '1.5', 'tracon:min_iops_ratio': '0.7'},
                          self.admin_api.get_extra_specs(flavor))
 
+    def test_the_class_of_background_work(self):
+        for text in ('background', 'batch', '', 'background '):
+            self.assertEqual(text == 'background', self.validates(limits.CLASS, text), text)
+
     def test_the_api_and_the_scheduler_allow_the_same(self):
         for key, value in [
                 (limits.MAX_SLOWDOWN, text) for text in (

@@ -271,7 +271,7 @@ class BadInputTestCase(base.WatcherTestCase):
         self.assertEqual(
             ['vms_in_breach_before', 'vms_in_breach_after', 'mean_slowdown_before',
              'mean_slowdown_after', 'worst_slowdown_before', 'worst_slowdown_after',
-             'live_migrations_count'],
+             'live_migrations_count', 'background_vms_removed'],
             [one['name'] for one in goal['efficacy_specification']])
         strategy, = [one for one in self.box.get('/v1/strategies/detail')['strategies']
                      if one['name'] == 'tracon_interference']

@@ -43,7 +43,7 @@ class Tenant(base.ApiCase):
         for path in ('req-1', 'req-2'):
             yield f'/v1/explanations/{path}'
         yield from ('/v1/hosts', '/v1/hosts/alpha', '/v1/host_types', '/v1/summary',
-                    '/v1/audits/latest', '/v1/moves', '/v1/what_if?host_down=x',
+                    '/v1/capacity', '/v1/audits/latest', '/v1/moves', '/v1/what_if?host_down=x',
                     '/v1/ledger?moves=true',
                     '/healthz', '/healthz/ready',
                     '/v1', '/', '/v1/vms?culprit=x', '/v1/vms?host=x', '/v1/vms?sort_key=host',

@@ -72,7 +72,7 @@ class EngineCase(base.StorageCase):
         self.published = []
         self.engine = self.make()
 
-    def make(self, make_standby=None, probes=None):
+    def make(self, make_standby=None, probes=None, idle=None):
         parts = engine.Components(
             leadership.Leadership(self.storage.lease, str(uuid.uuid4()), LEASE,
                                   lambda: self.monotonic),
@@ -80,7 +80,8 @@ class EngineCase(base.StorageCase):
             inventory_cache.InventoryCache(),
             lambda: collector.Collector(
                 self.source, profile_tracker.ProfileTracker(calibration.packaged()), 60.0, 1800.0),
-            self.make_publisher, Listener, make_standby=make_standby, probes=probes)
+            self.make_publisher, Listener, make_standby=make_standby, probes=probes,
+            idle=idle)
         return engine.Engine(parts, engine.Settings(
             judging=assessment.Settings(maximum_age=900.0),
             defaults=state.Defaults(synthetic.HOST_TYPE)), lambda: self.source.now)

@@ -239,6 +239,21 @@ class StateTest(unittest.TestCase):
         self.assertEqual([4.0, 1.8, 9.0], found.max_slowdown.tolist())
         self.assertEqual([0.1, 0.1, 0.1], found.min_iops_ratio.tolist())
 
+    def test_no_limit_holds_for_background_work(self):
+        self.aggregates = [
+            cloud.Aggregate('one', frozenset(['h1']), {limits.MAX_SLOWDOWN: '2.5'})]
+        found = self.build(
+            server('a', specs={limits.CLASS: 'background', limits.MAX_SLOWDOWN: '4'}),
+            server('b'), server('c', specs={limits.CLASS: 'batch'}),
+            defaults=state.Defaults('type', 'local', limits.Limits(9.0, 0.1)))
+        self.assertEqual([True, False, False], found.background.tolist())
+        self.assertEqual([math.inf, 2.5, 2.5], found.max_slowdown.tolist())
+        self.assertEqual([0.0, 0.1, 0.1], found.min_iops_ratio.tolist())
+        ((kind, text),) = self.reported
+        self.assertEqual('limits', kind)
+        self.assertIn("flavor m1: tracon:class='batch': expected background", text)
+        self.assertIn('it counts as unset', text)
+
     def test_no_limit_holds_for_a_sensor(self):
         self.aggregates = [
             cloud.Aggregate('one', frozenset(['h1']), {limits.MAX_SLOWDOWN: '2.5'})]

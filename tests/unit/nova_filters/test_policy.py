@@ -65,6 +65,18 @@ class PolicyTest(testtools.TestCase):
         self.assertEqual(1, len(logs.output))
         self.assertIn('flavor m1: Nova gives no extra specs', logs.output[0])
 
+    def test_the_class_of_a_flavor(self):
+        for stated, expected in (({limits.CLASS: 'background'}, limits.BACKGROUND),
+                                 ({}, limits.NONE)):
+            self.assertEqual(expected, policy.of_flavor(base.request_spec(stated), self.faults))
+        with self.assertLogs('test', 'WARNING') as logs:
+            for _request in range(3):
+                self.assertEqual(limits.Limits(2.0), policy.of_flavor(base.request_spec(
+                    {limits.CLASS: 'batch', limits.MAX_SLOWDOWN: '2'}), self.faults))
+        (said,) = logs.output
+        self.assertIn("flavor synthetic: tracon:class='batch': expected background", said)
+        self.assertIn('it counts as unset', said)
+
     def test_aggregates_that_state_the_mode(self):
         for stated, mode, expected in (
                 (('enforce', 'weigh', ' Enforce'), policy.Mode.ENFORCE, ['a0', 'a2']),

@@ -13,6 +13,7 @@
 """What a judge makes of HostStates that differ from the snapshot, and of its siblings."""
 
 import gc
+import json
 import os
 import threading
 import time
@@ -155,6 +156,55 @@ class InFlightTest(base.JudgeCase):
         states = self.states()
         states[1].num_instances += 1
         self.assertEqual(['a'], names(judge.passing(states, base.request_spec(self.SPECS))))
+
+
+class BackgroundTest(base.JudgeCase):
+    """Requests for background VMs, and for others beside them."""
+
+    SPECS = {limits.CLASS: 'background', limits.MAX_SLOWDOWN: '1.1'}
+
+    def setUp(self):
+        super().setUp()
+        self.write({'busy': {'vm-busy': None}, 'strict': {'vm-strict': 1.1}, 'empty': {}}, more=[
+            cluster.Host('batch', (cluster.Resident('vm-batch', base.BUSY, limits.BACKGROUND),),
+                         'synthetic', updated_at=time.time(), cores=1)])
+        self.states = [base.host_state(name, [f'vm-{name}'] if name != 'empty' else [])
+                       for name in ('busy', 'strict', 'empty', 'batch')]
+
+    def weights(self, specs, **options):
+        return dict(zip(('busy', 'strict', 'empty', 'batch'), self.judge(**options).weights(
+            self.states, base.request_spec(specs))))
+
+    def test_it_is_refused_for_others_alone(self):
+        found = self.judge(limits=limits.Limits(1.1)).passing(
+            self.states, base.request_spec(self.SPECS))
+        self.assertEqual(['busy', 'empty', 'batch'], names(found))
+        # One of the foreground has a limit of its own.
+        found = self.judge(limits=limits.Limits(1.1)).passing(
+            self.states, base.request_spec())
+        self.assertEqual(['empty'], names(found))
+
+    def test_only_harm_to_the_foreground_weighs(self):
+        background = self.weights(self.SPECS)
+        self.assertEqual(background['empty'], background['batch'])
+        self.assertGreater(background['empty'], background['busy'])
+        self.assertGreater(background['busy'], background['strict'])
+        foreground = self.weights({})
+        # What it suffers itself is the same beside either; what it does is not.
+        self.assertGreater(foreground['empty'], foreground['batch'])
+        self.assertGreater(foreground['batch'], foreground['busy'])
+
+    def test_one_that_has_a_host_already_is_still_background_work(self):
+        judge = self.judge()
+        spec = base.request_spec(self.SPECS)
+        states = self.states[2:3]
+        judge.passing(states, spec)
+        base.consume(states[0])
+        judge.passing(self.states, base.request_spec(self.SPECS))
+        (placed,) = judge.pending.all()
+        self.assertEqual(limits.BACKGROUND, placed.limits)
+        self.assertEqual(limits.BACKGROUND, type(placed).from_record(
+            json.loads(json.dumps(placed.to_record()))).limits)
 
 
 class BootFromVolumeTest(base.JudgeCase):

@@ -31,6 +31,7 @@ import webob.dec
 
 from tests.unit.api import base
 from tracon_watcher.api import server
+from tracon_watcher.osc import capacity
 from tracon_watcher.osc import explain
 from tracon_watcher.osc import host
 from tracon_watcher.osc import ledger
@@ -40,6 +41,7 @@ from tracon_watcher.osc import vm
 from tracon_watcher.osc import what_if
 
 COMMANDS = {
+    'interference capacity': capacity.ListCapacity,
     'interference explain': explain.Explain,
     'interference host list': host.ListHost, 'interference host show': host.ShowHost,
     'interference host type list': host.ListHostType,

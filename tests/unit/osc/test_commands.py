@@ -20,6 +20,7 @@ import numpy as np
 from tests.unit.api import base
 from tests.unit.osc import base as osc
 from tests.unit.osc import documented
+from tracon_watcher.engine import idle_shares
 from tracon_watcher.engine import probes
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import explanation
@@ -385,6 +386,55 @@ class ExplainAudit(osc.OscCase):
         self.assertIn('not allowed with', self.fails('explain', 'req-1', '--audit', 'latest'))
 
 
+class Capacity(osc.OscCase):
+
+    def setUp(self):
+        super().setUp()
+        values = np.full((24, 2, 3), np.nan)
+        values[:, 0] = 0.9, 0.5, np.nan
+        self.view = dataclasses.replace(self.view, idle=idle_shares.IdleShares(
+            tuple(range(498_864, 498_888)), ('alpha', 'beta'), values))
+
+    def test_for_people(self):
+        text = self.told('capacity')
+        self.assertIn('4 hosts, 24 hours from 2026-11-29T00:00:00Z to 2026-11-30T00:00:00Z\n'
+                      'idle: CPU 90 %, Memory 50 %, Disk -\n'
+                      'unknown hours of hosts: CPU in 72 of 96, Memory in 72 of 96, Disk in 96 of '
+                      '96\n', text)
+        self.assertRegex(text, r'now: \d\.\d of 3 cores idle on 3 hosts, \d\.\d of them for '
+                               r'background work; 1 hosts unknown\n')
+        (alpha,) = [one for one in text.splitlines() if one.startswith('| alpha ')]
+        self.assertIn('| 90 % (90 to 90 %) | 50 % (50 to 50 %) | -         | Disk 24 ', alpha)
+        self.assertIn('| alpha | 90 %', self.told('capacity', '--limit', '1'))
+
+    def test_for_programs(self):
+        rows = {one['Host']: one for one in self.json('capacity')}
+        self.assertEqual((0.9, None, {'cpu': 0, 'memory': 0, 'disk': 24}), (
+            rows['alpha']['CPU Idle']['mean'], rows['alpha']['Disk Idle'],
+            rows['alpha']['Unknown Hours']))
+        self.assertEqual({'5', '25', '50', '75', '95'},
+                         set(rows['alpha']['CPU Idle']['percentiles']))
+        self.assertEqual((1.0, 1.0, 0, 0), tuple(rows['delta'][name] for name in (
+            'Idle Cores', 'For Background', 'VMs', 'With Limit')))
+        self.assertIsNone(rows['gamma']['For Background'])
+        hours = self.json('capacity', '--by', 'hour')
+        self.assertEqual(24, len(hours))
+        self.assertEqual({'Hour', 'CPU Idle', 'Memory Idle', 'Disk Idle', 'Unknown Hours'},
+                         set(hours[0]))
+        (cloud,) = self.json('capacity', '--by', 'cloud')
+        self.assertEqual((4, 1), (cloud['Hosts'], cloud['Unknown Hosts']))
+
+    def test_before_any_hour_and_without_any_known_host(self):
+        self.view = dataclasses.replace(self.view, idle=idle_shares.IdleShares())
+        self.now += 601
+        self.assertIn('4 hosts, no hour of counters yet\nnow: all hosts unknown\n',
+                      self.told('capacity'))
+
+    def test_errors(self):
+        self.assertIn('invalid choice', self.fails('capacity', '--by', 'year'))
+        self.assertIn('is no key', self.fails('capacity', '--sort', 'uuid'))
+
+
 class Roles(osc.OscCase):
     """Every command in every role: what is answered, or the status of the refusal."""
 
@@ -397,7 +447,8 @@ class Roles(osc.OscCase):
         ('explain', DB, '--now'): (0, 0, 403, 403, 403),
         ('explain', '--audit', 'latest'): (0, 0, 403, 403, 403),
         ('host', 'type', 'list'): (0, 0, 403, 403, 403),
-        ('summary',): (0, 0, 403, 403, 403), ('ledger',): (0, 0, 403, 403, 403),
+        ('summary',): (0, 0, 403, 403, 403), ('capacity',): (0, 0, 403, 403, 403),
+        ('ledger',): (0, 0, 403, 403, 403),
         ('what-if', '--host-down', 'alpha'): (0, 0, 403, 403, 403),
         ('what-if', '--boot', 'm1.small,,'): (0, 0, 403, 403, 403),
         ('what-if', '--migrate', f'{BATCH},delta'): (0, 0, 403, 403, 403)}

@@ -51,6 +51,30 @@ class Parse(unittest.TestCase):
         self.assertIn('banana', faults[0])
 
 
+class OfFlavor(unittest.TestCase):
+
+    def test_background_work_has_no_limits(self):
+        found = limits.of_flavor({'tracon:class': 'background', 'tracon:max_slowdown': '1.5'})
+        self.assertEqual(limits.BACKGROUND, found)
+        self.assertEqual(limits.BACKGROUND, found.or_else(limits.Limits(2.0, 0.5)))
+
+    def test_without_a_class_it_is_in_the_foreground(self):
+        found = limits.of_flavor({'tracon:max_slowdown': '1.5'})
+        self.assertEqual(limits.Limits(1.5), found)
+        self.assertFalse(found.background)
+
+    def test_another_class_counts_as_unset_and_is_told(self):
+        faults = []
+        found = limits.of_flavor({'tracon:class': 'batch', 'tracon:max_slowdown': '1.5'}, faults)
+        self.assertEqual(limits.Limits(1.5), found)
+        self.assertEqual(1, len(faults))
+        self.assertIn("tracon:class='batch'", faults[0])
+        self.assertIn('expected background, or no such key', faults[0])
+
+    def test_an_aggregate_states_no_class(self):
+        self.assertEqual(limits.NONE, limits.from_metadata({'tracon:class': 'background'}))
+
+
 class Combine(unittest.TestCase):
 
     def test_strictest_aggregate_wins(self):

@@ -44,6 +44,16 @@ class Read(unittest.TestCase):
         self.assertEqual([50.0, 50.0], state.updated_at.tolist())
         self.assertEqual(1, newcomer_profiles.expected(state.history, 'any', 'small', 'any').count)
 
+    def test_the_class(self):
+        heading = f'{HEADING},class'
+        state = read('a,t,,vm1,1,2,0.5,0.1,,1.5,background', 'a,t,,vm2,1,2,0.5,0.1,,1.5,',
+                     heading=heading)
+        self.assertEqual([True, False], state.background.tolist())
+        self.assertEqual([np.inf, 1.5], state.max_slowdown.tolist())
+        with self.assertRaisesRegex(errors.InvalidDocument,
+                                    "column class is 'batch': expected background"):
+            read('a,t,,vm1,1,2,0.5,0.1,,,batch', heading=heading)
+
     def test_cores_and_vcpus(self):
         heading = f'{HEADING},cores,vcpus,storage_wait'
         state = read('a,t,,vm1,1,2,0.5,0.1,,,48,4,0.3', 'b,t,,vm2,1,2,0.5,0.1,,,,,',

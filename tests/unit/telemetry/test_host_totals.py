@@ -21,7 +21,8 @@ from tracon_watcher.telemetry import host_counters
 from tracon_watcher.telemetry import meters
 
 DISKS = (meters.HOST_READ_REQUESTS, meters.HOST_READ_TIME, meters.HOST_WRITE_REQUESTS,
-         meters.HOST_WRITE_TIME)
+         meters.HOST_WRITE_TIME, meters.HOST_DISK_BUSY, meters.HOST_DISKS)
+MEMORY = (meters.HOST_MEMORY, meters.HOST_MEMORY_AVAILABLE)
 
 
 class Tree(unittest.TestCase):
@@ -58,7 +59,9 @@ class TestRecorded(Tree):
 
     def test_all_meters_and_none_falls(self):
         (_first, before), (_second, after) = self.moments()
-        self.assertEqual({meter.name for meter in meters.HOST_METERS}, set(before))
+        # What it recorded has no file of memory.
+        self.assertEqual({meter.name for meter in meters.HOST_METERS if meter not in MEMORY},
+                         set(before))
         for name in before:
             self.assertGreaterEqual(after[name], before[name], name)
 
@@ -85,6 +88,8 @@ class TestRecorded(Tree):
             self.assertLess({'vda', 'loop0', 'zram0'}, set(rows))
             self.assertEqual(int(rows['vda'][3]), found[meters.HOST_READ_REQUESTS.name])
             self.assertEqual(int(rows['vda'][10]) * 10**6, found[meters.HOST_WRITE_TIME.name])
+            self.assertEqual((int(rows['vda'][12]) * 10**6, 1), (
+                found[meters.HOST_DISK_BUSY.name], found[meters.HOST_DISKS.name]))
 
 
 class TestSynthetic(Tree):
@@ -93,7 +98,7 @@ class TestSynthetic(Tree):
     STAT = ['cpu  10 20 30 400 50 6 7 8 900 1000', 'cpu0 10 20 30 400 50 6 7 8 900 1000']
 
     def line(self, name, reads, writes=0):
-        return f'   8  0 {name} {reads} 0 0 {reads * 2} {writes} 0 0 {writes * 3} 0 0 0'
+        return f'   8  0 {name} {reads} 0 0 {reads * 2} {writes} 0 0 {writes * 3} 0 {reads} 0'
 
     def test_each_request_is_counted_once(self):
         self.write(self.STAT, [
@@ -108,7 +113,7 @@ class TestSynthetic(Tree):
         (self.root / 'sys/block/nvme0n1/hidden').write_text('0\n')
         (self.root / 'sys/block/nvme0c0n1/hidden').write_text('1\n')
         found = self.read()
-        self.assertEqual([4321, 8642 * 10**6, 7, 21 * 10**6],
+        self.assertEqual([4321, 8642 * 10**6, 7, 21 * 10**6, 4321 * 10**6, 4],
                          [found[meter.name] for meter in DISKS])
 
     def test_cpu_in_ns(self):
@@ -127,6 +132,13 @@ class TestSynthetic(Tree):
         found = self.read()
         self.assertNotIn(meters.HOST_BUSY.name, found)
         self.assertEqual(1, found[meters.HOST_READ_REQUESTS.name])
+
+    def test_memory_in_bytes(self):
+        (self.root / 'proc/meminfo').write_text(
+            'MemTotal:       2000 kB\nMemFree:  100 kB\nMemAvailable:   500 kB\n'
+            'HugePages_Total: 0\n')
+        found = self.read()
+        self.assertEqual([2000 * 1024, 500 * 1024], [found[meter.name] for meter in MEMORY])
 
     def test_nothing_at_all(self):
         self.assertEqual({meters.HOST_CLOCK.name: 42}, self.read())

@@ -38,8 +38,10 @@ class TestMeters(unittest.TestCase):
                                  meter.name.startswith('tracon.host.'))
                 self.assertEqual(meter.scope == meters.PROBE,
                                  meter.name.startswith('tracon.probe.'))
-                self.assertEqual('gauge' if meter.scope == meters.PROBE else 'cumulative',
-                                 meter.type)
+                self.assertEqual(
+                    'gauge' if meter.scope == meters.PROBE or meter in (
+                        meters.HOST_DISKS, meters.HOST_MEMORY, meters.HOST_MEMORY_AVAILABLE)
+                    else 'cumulative', meter.type)
                 self.assertTrue(meter.description)
 
     def test_what_is_there_on_every_host_is_enough_for_the_characteristics(self):
