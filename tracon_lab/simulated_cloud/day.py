@@ -242,6 +242,8 @@ class Day:
         self._placement = np.random.default_rng([settings.seed, 3])
         self._host = np.full(len(demand.vcpus), _NO_HOST)
         self._ready = np.full(len(demand.vcpus), np.nan)
+        #: (hosts, intervals) cores that VMs of each host will use; the oracle's.
+        self._future = np.zeros((settings.hosts, demands.STEPS))
         self._moved: list[int] = []
         self._seconds = 0.0
         #: (running VMs,) share of its vCPUs' time that each used in the interval before.
@@ -291,8 +293,12 @@ class Day:
             self._scheduler.now = now + demands.SECONDS * place / len(numbers)
             vcpus, project = int(self._demand.vcpus[number]), int(self._demand.project[number])
             began = time.process_time()
-            chosen = self._scheduler.choose(number, vcpus, project, nova_scheduler.order(
-                self._placement, settings.hosts, settings.candidates))
+            candidates = nova_scheduler.order(
+                self._placement, settings.hosts, settings.candidates)
+            if self._arm.oracle:
+                chosen = self._foretold(number, step, candidates)
+            else:
+                chosen = self._scheduler.choose(number, vcpus, project, candidates)
             if self._arm.mode is not None:
                 self._seconds += time.process_time() - began
             if chosen is None:
@@ -303,6 +309,19 @@ class Day:
             self._host[number] = chosen
             if self._engine is not None:
                 self._engine.came(number, vcpus, project, chosen, self._scheduler.now)
+
+    def _foretold(self, number: int, step: int, candidates: Sequence[int]) -> int | None:
+        """Place a VM where the sum of squares of what hosts will use rises least."""
+        vcpus, free = int(self._demand.vcpus[number]), self._scheduler.free()
+        hosts = np.array([one for one in candidates if free[one] >= vcpus], dtype=np.intp)
+        if not len(hosts):
+            return None
+        life = slice(step, self._demand.leaves[number])
+        own = vcpus * self._demand.used[number, life]
+        chosen = int(hosts[np.argmin(self._future[hosts, life] @ own)])
+        self._future[chosen, life] += own
+        self._scheduler.move(number, vcpus, None, chosen)
+        return chosen
 
     def _would_do(self, number: int, step: int) -> bool:
         """Say whether a host would have taken a VM without a breach, now."""

@@ -51,6 +51,7 @@ class Arm:
     :ivar audits: whether this extension's audits migrate VMs
     :ivar stabilizes: standard deviation of hosts' CPU use from which Watcher's
         workload_stabilization migrates VMs; 0: it does not
+    :ivar oracle: whether VMs are placed by what they and all others will use until they leave
     """
 
     multipliers: float = 1.0
@@ -58,6 +59,7 @@ class Arm:
     mode: str | None = None
     audits: bool = False
     stabilizes: float = 0.0
+    oracle: bool = False
 
     @property
     def judged(self) -> bool:
@@ -76,6 +78,7 @@ ARMS = {
     'audits': Arm(audits=True),
     'weigh and audits': Arm(mode='weigh', audits=True),
     'all': Arm(mode='enforce', audits=True),
+    'oracle': Arm(oracle=True),
 }
 
 
@@ -160,8 +163,8 @@ class Scheduler:
         state.instances[demand.vm_uuid(number)] = self._instance
         return int(state.index)
 
-    def move(self, number: int, vcpus: int, source: int, destination: int | None) -> None:
-        """Take a VM from its host, and put it onto another (None: nowhere)."""
+    def move(self, number: int, vcpus: int, source: int | None, destination: int | None) -> None:
+        """Take a VM from its host, and put it onto another (None: from nowhere, to nowhere)."""
         for host, sign in ((source, -1), (destination, 1)):
             if host is None:
                 continue

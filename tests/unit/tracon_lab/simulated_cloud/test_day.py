@@ -55,6 +55,14 @@ class DayTest(unittest.TestCase):
         self.assertLess(spread, 1.15)
         self.assertGreater(packed, 2.0)
 
+    def test_an_oracle_puts_vms_apart_that_are_busy_together(self):
+        vms = constant_demand([4] * 4, [0.1] * 4)
+        vms.used[:2, :6] = vms.used[2:, 6:] = 0.9
+        settings = day.Settings(hosts=2, cores=4, hidden=0.0, seed=1)
+        outcome = self.run_day(vms, 'oracle', settings)
+        self.assertLess(outcome.slowdown.max(), 1.15)
+        self.assertEqual(0, outcome.refused)
+
     def test_who_is_there_leaves_and_room_is_free_again(self):
         vms = constant_demand([4] * 3, [0.1] * 3, arrives=2)
         vms.leaves[:] = 5
