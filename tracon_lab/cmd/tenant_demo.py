@@ -49,6 +49,10 @@ class Demo(lister.Lister):
             metavar='DIR', help='folder for the plot, the model and logs (default: %(default)s)')
         add('--rounds', type=numerals.whole(1, 100), default=1, metavar='N',
             help='how often each arm is played; the table has the medians (default: %(default)s)')
+        add('--replicas', action='store_true',
+            help='instead of HAProxy, queries that each ask three segments of two replicas, with '
+                 'equal shares of replicas and with those of DIAL; the table has the 95th '
+                 'percentile')
         add('--interval', type=numerals.number(1, 60), default=1.0, metavar='SECONDS',
             help='of DIAL, 10 in production; all takes as many times longer (default: '
                  '%(default)s)')
@@ -61,7 +65,7 @@ class Demo(lister.Lister):
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
         from tracon_lab.tenant_demo import experiment
-        if not shutil.which('haproxy'):
+        if not (parsed_args.replicas or shutil.which('haproxy')):
             raise errors.NotInstalled('haproxy is not installed: apt-get install haproxy')
         if os.getloadavg()[0] > _BUSY:
             self.app.LOG.warning('Other programs use this machine (load %.1f): latencies will be '
@@ -70,6 +74,8 @@ class Demo(lister.Lister):
         folder.mkdir(parents=True, exist_ok=True)
         site = experiment.Site(folder, parsed_args.interval, parsed_args.contention,
                                parsed_args.quiet)
+        if parsed_args.replicas:
+            return self._replicas(parsed_args, site)
         outcomes: dict[str, list[experiment.Outcome]] = {arm: [] for arm in experiment.ARMS}
         with site.workers():
             self.app.LOG.info('Trains the model; runs of each kind that it names rightly:\n%s',
@@ -83,6 +89,20 @@ class Demo(lister.Lister):
         return experiment.COLUMNS, [
             tuple(numerals.shown(value, parsed_args) for value in row)
             for row in experiment.table(outcomes)]
+
+    def _replicas(self, parsed_args: argparse.Namespace,
+                  site: experiment.Site) -> tuple[tuple[str, ...], list[Any]]:
+        from tracon_lab.tenant_demo import replicas
+        found: dict[bool, list[replicas.Outcome]] = {False: [], True: []}
+        with site.workers():
+            for number in range(parsed_args.rounds):
+                for steered, outcomes in found.items():
+                    self.app.LOG.info('Round %d of %d: %s', number + 1, parsed_args.rounds,
+                                      'DIAL' if steered else 'equal shares')
+                    outcomes.append(replicas.play(site, steered, number))
+        return replicas.COLUMNS, [
+            tuple(numerals.shown(value, parsed_args) for value in row)
+            for row in replicas.table(found[False], found[True])]
 
 
 def _draw(outcomes: dict[str, experiment.Outcome], path: pathlib.Path) -> None:

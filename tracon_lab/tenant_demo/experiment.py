@@ -42,9 +42,9 @@ COLUMNS = ('contention', 'round_robin_ms', 'least_connections_ms', 'dial_ms', 'd
 #: Requests a second to all workers, and what one serves at most.
 RATE, PEAK_RATE = 190.0, 200.0
 #: Lengths in intervals of DIAL: of quiet times, between contention, and of runs of training.
-_LEAST_QUIET, _PAUSE, _RUN = 10, 3, 3
+LEAST_QUIET, _PAUSE, _RUN = 10, 3, 3
 #: Intervals that DIAL may take to see that contention has ended.
-_END = 15
+END = 15
 _NAMES = [f'w{host.number}' for host in hosts.HOSTS]
 _HAPROXY = '''global
     log stdout format raw local0
@@ -121,8 +121,8 @@ class Site:
     """
 
     def __init__(self, folder: pathlib.Path, interval: float, contention: int = 10,
-                 quiet: int = _LEAST_QUIET) -> None:
-        self._folder, self._interval, self._contention = folder, interval, contention
+                 quiet: int = LEAST_QUIET) -> None:
+        self._folder, self.interval, self.contention = folder, interval, contention
         self._quiet = quiet
         self._file = folder / 'disk'
         with self._file.open('wb') as stream:
@@ -137,7 +137,7 @@ class Site:
             'model': f'{folder}/model.json',
             'exporters': {name: f'http://{host.address}:{hosts.METRICS}/metrics'
                           for name, host in zip(_NAMES, hosts.HOSTS)},
-            'stressors': {kind: {_NAMES[0]: shlex.join(self._program(
+            'stressors': {kind: {_NAMES[0]: shlex.join(self.program(
                 hosts.HOSTS[0], kind, '{percent}'))} for kind in programs.KINDS}}),
             encoding='utf-8')
 
@@ -151,7 +151,7 @@ class Site:
             os.sched_setaffinity(0, set(hosts.CORES[:-1] or hosts.CORES))
             stack.callback(os.sched_setaffinity, 0, set(hosts.CORES))
             for host in hosts.HOSTS:
-                stack.enter_context(_running(self._program(host, 'worker')))
+                stack.enter_context(running(self.program(host, 'worker')))
             for host in hosts.HOSTS:
                 _wait_for(host.address, hosts.PORT)
             yield
@@ -176,25 +176,25 @@ class Site:
         with self._serving(ARMS[arm], seed=round_number + 1) as (generator, began), \
                 contextlib.ExitStack() as stack:
             if arm == 'DIAL':
-                stack.enter_context(_running(_tracon('run', self._folder), said))
-            self._sleep(self._quiet if arm == 'DIAL' else _LEAST_QUIET)
+                stack.enter_context(running(_tracon('run', self._folder), said))
+            self.sleep(self._quiet if arm == 'DIAL' else LEAST_QUIET)
             windows[QUIET] = 0.0, time.monotonic() - began
             false = len(re.findall('is contended', said.read_text()[begin:])) if (
                 arm == 'DIAL') else 0
             for kind in programs.KINDS[::-1 if round_number % 2 else 1]:
                 place = said.stat().st_size if said.exists() else 0
-                with _running(self._program(hosts.HOSTS[0], kind)):
+                with running(self.program(hosts.HOSTS[0], kind)):
                     start = time.monotonic() - began
                     while (passed := time.monotonic() - began - start) < (
-                            self._contention * self._interval):
-                        time.sleep(self._interval / 5.0)
+                            self.contention * self.interval):
+                        time.sleep(self.interval / 5.0)
                         if arm == 'DIAL' and kind not in named and (found := re.search(
                                 r'w1 is contended \((\w+)\)', said.read_text()[place:])):
-                            named[kind], delay[kind] = found[1], passed / self._interval
+                            named[kind], delay[kind] = found[1], passed / self.interval
                     windows[kind] = start, time.monotonic() - began
                 if arm == 'DIAL':
                     named.setdefault(kind, 'not seen')
-                self._sleep(_END if arm == 'DIAL' else _PAUSE)
+                self.sleep(END if arm == 'DIAL' else _PAUSE)
         sent, taken = np.array(sorted(generator.done)).T
         return Outcome(windows, sent - began, taken, named, delay, false)
 
@@ -205,8 +205,8 @@ class Site:
             _HAPROXY.format(folder=self._folder, port=self._port, algorithm=algorithm)
             + ''.join(f'    server {name} {host.address}:{hosts.PORT}\n'
                       for name, host in zip(_NAMES, hosts.HOSTS)), encoding='utf-8')
-        with _running(['haproxy', '-db', '-f', f'{self._folder}/haproxy.cfg'],
-                      self._folder / 'haproxy.log'):
+        with running(['haproxy', '-db', '-f', f'{self._folder}/haproxy.cfg'],
+                     self._folder / 'haproxy.log'):
             _wait_for('127.0.0.1', self._port)
             generator, began = load.Load(self._port, RATE, seed), time.monotonic()
             generator.start()
@@ -215,12 +215,14 @@ class Site:
             finally:
                 generator.stop()
 
-    def _program(self, host: hosts.Host, kind: str, percent: str = '100') -> list[str]:
+    def program(self, host: hosts.Host, kind: str, percent: str = '100') -> list[str]:
+        """Return the command line of a program of a host: its worker, or a neighbour."""
         return host.command(sys.executable, '-m', 'tracon_lab.tenant_demo.programs',
                             str(host.number), str(self._file), kind, percent)
 
-    def _sleep(self, intervals: int) -> None:
-        time.sleep(intervals * self._interval)
+    def sleep(self, intervals: int) -> None:
+        """Wait for some intervals."""
+        time.sleep(intervals * self.interval)
 
 
 def _tracon(action: str, folder: pathlib.Path) -> list[str]:
@@ -229,7 +231,7 @@ def _tracon(action: str, folder: pathlib.Path) -> list[str]:
 
 
 @contextlib.contextmanager
-def _running(command: list[str], log: pathlib.Path | None = None) -> Iterator[None]:
+def running(command: list[str], log: pathlib.Path | None = None) -> Iterator[None]:
     """Run a command, with its output in a log; end it."""
     with contextlib.ExitStack() as stack:
         stream = stack.enter_context(log.open('ab')) if log else subprocess.DEVNULL

@@ -59,16 +59,21 @@ class Load(threading.Thread):
         await asyncio.gather(*asked)
 
     async def _ask(self, due: float) -> None:
-        taken = PATIENCE
-        try:
-            async with asyncio.timeout_at(asyncio.get_running_loop().time() + PATIENCE):
-                reader, writer = await asyncio.open_connection('127.0.0.1', self._port)
-                try:
-                    writer.write(b'GET / HTTP/1.0\r\n\r\n')
-                    if (await reader.read())[8:13] == b' 200 ':
-                        taken = min(time.monotonic() - due, PATIENCE)
-                finally:
-                    writer.close()
-        except (OSError, TimeoutError):
-            pass
-        self.done.append((due, taken))
+        self.done.append((due, await fetch('127.0.0.1', self._port, due)))
+
+
+async def fetch(address: str, port: int, due: float) -> float:
+    """Ask once; return seconds from an intended time to the end of the answer."""
+    taken = PATIENCE
+    try:
+        async with asyncio.timeout_at(asyncio.get_running_loop().time() + PATIENCE):
+            reader, writer = await asyncio.open_connection(address, port)
+            try:
+                writer.write(b'GET / HTTP/1.0\r\n\r\n')
+                if (await reader.read())[8:13] == b' 200 ':
+                    taken = min(time.monotonic() - due, PATIENCE)
+            finally:
+                writer.close()
+    except (OSError, TimeoutError):
+        pass
+    return taken

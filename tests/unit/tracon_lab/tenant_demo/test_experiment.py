@@ -129,7 +129,7 @@ class TestSite(FolderCase):
 
     def test_a_program_that_ends_early_is_told(self):
         with self.assertRaisesRegex(errors.TraconError, 'false ended by itself with status 1'), \
-                experiment._running(['false']):
+                experiment.running(['false']):
             time.sleep(0.2)
 
     def test_a_machine_that_lets_nothing_be_made(self):
