@@ -51,7 +51,7 @@ TABLE = ('measure', 'unit', 'runs', *(column for arm in ARMS[1:] for column in (
 Windows = dict[tuple[int, str], dict[str, float]]
 
 
-def planned(runs: int, seed: int) -> list[list[str]]:
+def planned(runs: int, seed: int, arms: typing.Sequence[str] = ARMS) -> list[list[str]]:
     """Return the order of the arms in each run.
 
     A random order is rotated from run to run, and drawn again when it is through: in as many runs
@@ -59,9 +59,9 @@ def planned(runs: int, seed: int) -> list[list[str]]:
     """
     rng, orders = random.Random(seed), []
     for run in range(runs):
-        turn = run % len(ARMS)
+        turn = run % len(arms)
         if not turn:
-            drawn = rng.sample(ARMS, len(ARMS))
+            drawn = rng.sample(arms, len(arms))
         orders.append(drawn[turn:] + drawn[:turn])
     return orders
 
@@ -105,16 +105,15 @@ def write(path: pathlib.Path, facts: typing.Mapping[str, str], windows: Windows)
                        windows.items() for measure, value in values.items())
 
 
-def read(path: pathlib.Path) -> Windows:
+def read(path: pathlib.Path, arms: typing.Sequence[str] = ARMS) -> Windows:
     """Read windows that :func:`write` has written.
 
     :raises tracon_watcher.errors.InvalidDocument: naming file, line, column and value
     """
     windows: Windows = {}
-    for row in csv_table.read(path, 'write it with `tracon lab background --output`',
-                              COLUMNS).rows:
-        if row.text('arm') not in ARMS:
-            row.refuse('arm', f'expected one of {", ".join(ARMS)}')
+    for row in csv_table.read(path, 'measure it with --output', COLUMNS).rows:
+        if row.text('arm') not in arms:
+            row.refuse('arm', f'expected one of {", ".join(arms)}')
         windows.setdefault((row.whole('run', 1), row.text('arm')), {})[
             row.text('measure')] = row.number('value')
     return windows

@@ -88,27 +88,11 @@ def measure(chosen: Measurement, report: typing.Callable[[str], None],
     :param keep: called with facts and all windows so far, after each of them
     :raises TestbedError: when it cannot be set up here
     """
-    cores = sorted(os.sched_getaffinity(0))
-    if len(cores) < 2:
-        raise errors.TestbedError('one core: guests and background work need two')
-    cache = (chosen.cache or images.default_cache()).absolute()
+    windows: comparison.Windows = {}
     with contextlib.ExitStack() as stack:
-        bed = stack.enter_context(testbed.Testbed(
-            host_types.named('same-core-raw-disk'), cache, cores[-1], chosen.accelerator,
-            len(GUESTS), database=False, spread=(1,) * len(GUESTS) if chosen.shared else None,
-            first=False))
-        sensor = stack.enter_context(sensor_guest.booted(
-            cache, ','.join(map(str, cores if chosen.shared else cores[-1:])),
-            accelerator=bed.accelerator))
-        stack.enter_context(web_service.link(sensor))
-        report(f'guests are up ({bed.accelerator})')
-        run = stack.enter_context(Run(bed, sensor, chosen, frozenset(cores[:-1]), cache))
-        facts = {**{name: value for name, value in bed.facts().items()
-                    if name not in ('database_program', 'host_type', 'perf_events')},
-                 'cores': str(len(cores)), 'guests_on': 'all cores' if chosen.shared else
-                 'the last core', 'window_seconds': f'{chosen.seconds:g}',
-                 'seed': str(chosen.seed), 'disk_MB_per_second': f'{run.disk / 1e6:.0f}'}
-        windows: comparison.Windows = {}
+        front = stack.enter_context(booted(chosen, len(GUESTS), report))
+        run = stack.enter_context(Run(front, chosen))
+        facts = {**front.facts, 'disk_MB_per_second': f'{run.disk / 1e6:.0f}'}
         for number, order in enumerate(comparison.planned(chosen.runs, chosen.seed), 1):
             for arm in order:
                 windows[number, arm] = run.window(arm, number)
@@ -117,20 +101,59 @@ def measure(chosen: Measurement, report: typing.Callable[[str], None],
                 keep(facts, windows)
 
 
-class Run:
-    """A context: background work in its groups, paused between windows.
+@dataclasses.dataclass(frozen=True)
+class Front:
+    """The foreground: guests that run programs, and a Web service, which is a sensor.
 
-    :param cores: of the background
-    :param folder: where its files are, on the disk that the guests' are on
+    :param cores: of this machine, in order
+    :param facts: of a file's header
     """
 
-    def __init__(self, bed: testbed.Testbed, sensor: sensor_guest.Sensor, chosen: Measurement,
-                 cores: frozenset[int], folder: pathlib.Path) -> None:
-        self._bed, self._sensor, self._chosen = bed, sensor, chosen
-        self._cores, self._folder = cores, folder
-        self._device, number = disk_of(folder)
+    bed: testbed.Testbed
+    service: sensor_guest.Sensor
+    cores: list[int]
+    cache: pathlib.Path
+    facts: dict[str, str]
+
+
+@contextlib.contextmanager
+def booted(chosen: Measurement, guests: int,
+           report: typing.Callable[[str], None]) -> collections.abc.Iterator[Front]:
+    """Boot the foreground, with as much right to cores as other control groups have.
+
+    :param guests: how many run programs
+    :raises TestbedError: when it cannot be set up here
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        raise errors.TestbedError('one core: guests and what is beside them need two')
+    cache = (chosen.cache or images.default_cache()).absolute()
+    with contextlib.ExitStack() as stack:
+        bed = stack.enter_context(testbed.Testbed(
+            host_types.named('same-core-raw-disk'), cache, cores[-1], chosen.accelerator,
+            guests, database=False, spread=(1,) * guests if chosen.shared else None,
+            first=False))
+        service = stack.enter_context(sensor_guest.booted(
+            cache, ','.join(map(str, cores if chosen.shared else cores[-1:])),
+            accelerator=bed.accelerator))
+        stack.enter_context(web_service.link(service))
+        report(f'guests are up ({bed.accelerator})')
+        yield Front(bed, service, cores, cache, {
+            **{name: value for name, value in bed.facts().items()
+               if name not in ('database_program', 'host_type', 'perf_events')},
+            'cores': str(len(cores)), 'window_seconds': f'{chosen.seconds:g}',
+            'seed': str(chosen.seed)})
+
+
+class Run:
+    """A context: background work in its groups, paused between windows."""
+
+    def __init__(self, front: Front, chosen: Measurement) -> None:
+        self._bed, self._sensor, self._chosen = front.bed, front.service, chosen
+        self._cores, self._folder = frozenset(front.cores[:-1]), front.cache
+        self._device, number = disk_of(self._folder)
         self._tree = cgroups.ControlGroups(list(GROUPS), number)
-        self._iterations = window.calibrate(bed)
+        self._iterations = window.calibrate(self._bed)
         self._ticks = os.sysconf('SC_CLK_TCK')
         self._programs: dict[str, programs.Program] = {}
         self._stack = contextlib.ExitStack()

@@ -22,7 +22,6 @@ import asyncio
 import collections.abc
 import contextlib
 import ctypes
-import functools
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -47,8 +46,9 @@ CAPACITY = 100.0
 DEVICE, ADDRESS, SINK = 'tracon-bg', '198.19.0.2', ('198.19.0.1', 9000)
 _SPACE, _BRIDGE, _LINK, _PORT = 'tracon-clients', 'tracon-br', 'tracon-up', 'tracon-bp'
 _NEW_NETWORK = 0x40000000       # CLONE_NEWNET
-#: Requests a second, steps of a CPU loop that each takes, and seconds after which one has failed.
-RATE, WORK, PATIENCE = 20.0, 100_000, 10.0
+#: Requests a second, the mean of steps of a CPU loop in each, and seconds after which one has
+#: failed.
+RATE, WORK, PATIENCE = 30.0, 1e6, 10.0
 
 
 @contextlib.contextmanager
@@ -128,14 +128,17 @@ def _swallow() -> None:
 class Clients:
     """Requests that come at random times, whether or not earlier ones were answered.
 
-    :param seed: of the times; the same one, the same times
+    Both the time between two requests and the work of each have an exponential distribution.
+
+    :param seed: of both
     """
 
-    def __init__(self, sensor: sensor_guest.Sensor, seconds: float, seed: int) -> None:
+    def __init__(self, sensor: sensor_guest.Sensor, seconds: float, seed: int,
+                 rate: float = RATE) -> None:
         self._seconds = seconds
         self._results, far = multiprocessing.Pipe(duplex=False)
-        self._child = _process(_ask, far, sensor.address, sensor.port, sensor.secret, seconds,
-                               seed)
+        self._child = _process(_ask, far, sensor.address, sensor.port, sensor.secret,
+                               arrivals(seconds, rate, seed))
 
     def __enter__(self) -> Clients:
         self._child.__enter__()
@@ -155,21 +158,27 @@ class Clients:
         return self._results.recv()
 
 
+def arrivals(seconds: float, rate: float, seed: int) -> list[tuple[float, int]]:
+    """Return requests: when each is due, in seconds from the beginning, and its steps of work."""
+    rng, found, due = random.Random(seed), [], 0.0
+    while (due := due + rng.expovariate(rate)) < seconds:
+        found.append((due, 1 + int(rng.expovariate(1 / WORK))))
+    return found
+
+
 def _ask(results: multiprocessing.connection.Connection, address: str, port: int, secret: bytes,
-         seconds: float, seed: int) -> None:
-    rng = random.Random(seed)
-    gaps = iter(functools.partial(rng.expovariate, RATE), None)
-    results.send(asyncio.run(_open_loop(f'http://{address}:{port}', secret, seconds, gaps)))
+         requests: list[tuple[float, int]]) -> None:
+    results.send(asyncio.run(_open_loop(f'http://{address}:{port}', secret, requests)))
     time.sleep(PATIENCE)        # the parent ends it
 
 
-async def _open_loop(url: str, secret: bytes, seconds: float,
-                     gaps: collections.abc.Iterator[float]) -> list[float]:
+async def _open_loop(url: str, secret: bytes,
+                     requests: list[tuple[float, int]]) -> list[float]:
     clock = asyncio.get_running_loop().time
-    begin = due = clock()
+    begin = clock()
 
-    async def request(due: float) -> float:
-        asked = answers.target('/connection', 'work', WORK)
+    async def request(due: float, work: int) -> float:
+        asked = answers.target('/connection', 'work', work)
         try:
             async with asyncio.timeout(PATIENCE), client.get(url + asked, headers={
                     answers.SIGNATURE: answers.sign(secret, asked.encode())}) as got:
@@ -181,7 +190,7 @@ async def _open_loop(url: str, secret: bytes, seconds: float,
 
     async with generator.session() as client, asyncio.TaskGroup() as group:
         tasks = []
-        while (due := due + next(gaps)) < begin + seconds:
-            await asyncio.sleep(max(due - clock(), 0.0))
-            tasks.append(group.create_task(request(due)))
+        for due, work in requests:
+            await asyncio.sleep(max(begin + due - clock(), 0.0))
+            tasks.append(group.create_task(request(begin + due, work)))
     return [task.result() for task in tasks]

@@ -24,6 +24,7 @@ from tests.functional.lab import test_measure
 from tests.unit.tracon_lab.cmd import test_model
 from tracon_lab.background import comparison
 from tracon_lab.background import measurement
+from tracon_lab.background import second_vm
 from tracon_watcher.background import cgroups
 from tracon_watcher.probe import images
 
@@ -43,6 +44,21 @@ class BackgroundTestCase(unittest.TestCase):
     def links(self):
         return subprocess.run(['ip', '-o', 'link'], capture_output=True, text=True,
                               check=True).stdout.count('\n')
+
+    def test_a_second_vm_on_shared_and_on_separate_cores(self):
+        processes, links = test_measure.left_behind(), self.links()
+        with tempfile.TemporaryDirectory() as name:
+            code, out, err = test_model.run(
+                'lab', 'second', 'vm', '--quick', '--accelerator', 'qemu', '--output',
+                str(pathlib.Path(name) / 'windows.csv'), '-f', 'json')
+        self.assertEqual(0, code, err)
+        rows = json.loads(out)
+        self.assertEqual({**second_vm.SETTINGS}, {
+            setting: (row['second_vm'], row['cores'])
+            for setting, row in zip(second_vm.SETTINGS, rows, strict=True)})
+        for row in rows:
+            self.assertTrue(0 < row['P50, ms'] <= row['P75, ms'] <= row['P95, ms'], row)
+        self.assertEqual((processes, links), (test_measure.left_behind(), self.links()))
 
     def test_all_arms_and_nothing_is_left(self):
         processes, links = test_measure.left_behind(), self.links()

@@ -24,6 +24,7 @@ from tests.unit.tracon_lab.cmd import test_model
 from tracon_lab.background import comparison
 from tracon_lab.background import measurement
 from tracon_lab.background import programs
+from tracon_lab.background import second_vm
 from tracon_lab.background import web_service
 from tracon_watcher.background import cgroups
 from tracon_watcher.background import regulator
@@ -120,6 +121,17 @@ class FileTestCase(unittest.TestCase):
         with self.assertRaisesRegex(errors.InvalidDocument, 'line 2, column arm'):
             comparison.read(self.path)
 
+    def test_the_command_of_the_second_vm_reads_its_own_windows(self):
+        found = {(1, setting): {'P50': 0.01, 'P75': 0.02, 'P95': 0.04}
+                 for setting in second_vm.SETTINGS}
+        comparison.write(self.path, {}, found)
+        code, out, err = test_model.run('lab', 'second', 'vm', str(self.path), '-f', 'csv')
+        self.assertEqual(0, code, err)
+        self.assertIn('140 / 330 / 1140', out)
+        code, _out, err = test_model.run('lab', 'background', str(self.path))
+        self.assertNotEqual(0, code)
+        self.assertIn('expected one of nothing', err)
+
     def test_without_windows_the_command_says_how_to_measure(self):
         code, _out, err = test_model.run('lab', 'background')
         self.assertNotEqual(0, code)
@@ -167,6 +179,41 @@ class ConfigurationTestCase(unittest.TestCase):
         found = self.read(6)
         self.assertEqual((6, 6, 6), (found.memory_window, found.rate_window,
                                      found.processor_window))
+
+
+class ArrivalsTestCase(unittest.TestCase):
+
+    def test_rate_and_work_are_means_and_the_seed_decides(self):
+        found = web_service.arrivals(1000.0, 20.0, 1)
+        self.assertEqual(found, web_service.arrivals(1000.0, 20.0, 1))
+        self.assertNotEqual(found, web_service.arrivals(1000.0, 20.0, 2))
+        self.assertAlmostEqual(1.0, len(found) / 20_000, delta=0.03)
+        self.assertAlmostEqual(1.0, sum(work for _due, work in found) / len(found)
+                               / web_service.WORK, delta=0.03)
+        dues = [due for due, _work in found]
+        self.assertEqual(sorted(dues), dues)
+        self.assertLess(dues[-1], 1000.0)
+
+
+class SecondVMTestCase(unittest.TestCase):
+
+    def test_percentiles_and_their_ratio_to_no_second_vm(self):
+        found = {(run, setting): dict(zip(('P50', 'P75', 'P95'), (
+            0.01, 0.02, 0.04 if setting == second_vm.NONE else 0.04 * factor)))
+            for run, factor in ((1, 2.0), (2, 4.0)) for setting in second_vm.SETTINGS}
+        found[3, second_vm.NONE] = {}       # the run did not end
+        rows = {row[:2]: dict(zip(second_vm.TABLE, row, strict=True))
+                for row in second_vm.table(found)}
+        self.assertEqual(9, len(rows))
+        row = rows['PI', 'shared']
+        self.assertEqual((2, '64 / 180 / 560'), (row['runs'], row['Zhang, ms']))
+        self.assertAlmostEqual(10.0, row['P50, ms'])
+        self.assertAlmostEqual(120.0, row['P95, ms'])
+        self.assertAlmostEqual(3.0, row['P95, ratio to none'])
+        self.assertAlmostEqual(1.0, rows['none', '']['P95, ratio to none'])
+
+    def test_each_setting_has_its_figures_in_the_source(self):
+        self.assertEqual(set(second_vm.SETTINGS), set(second_vm.PAPER))
 
 
 class DiskTestCase(unittest.TestCase):
