@@ -170,14 +170,16 @@ class Run:
                                           'controller of control groups')
             stack.callback(self._kill)
             self._limit(comparison.CPUSET)
+            # The disk's stressor is the first of all, and alone while it is calibrated.
             for name, members in reversed(GROUPS.items()):
                 for member in members:
                     self._programs[member] = programs.start(
                         member, self._folder, folders(self._tree, name))
+                    self._wait_for_units()
                     if member == 'disk':
+                        before = self._programs[member].done
                         time.sleep(_CALIBRATION)
-                        self.disk = self._programs[member].done / _CALIBRATION * (1 << 20)
-            self._wait_for_units()
+                        self.disk = (self._programs[member].done - before) / _CALIBRATION * 2**20
             self._limit(comparison.NOTHING)
             self._stack = stack.pop_all()
         return self
@@ -333,8 +335,8 @@ def folders(tree: cgroups.ControlGroups, name: str) -> list[pathlib.Path]:
 
 def paused(tree: cgroups.ControlGroups) -> bool:
     """Return whether any group is paused."""
-    file, word = (('cgroup.freeze', '1') if tree.version == 2 else ('freezer.state', 'FROZEN'))
-    return any((tree.folder(name, 'freezer') / file).read_text().strip() == word
+    file, runs = (('cgroup.freeze', '0') if tree.version == 2 else ('freezer.state', 'THAWED'))
+    return any((tree.folder(name, 'freezer') / file).read_text().strip() != runs
                for name in tree.names)
 
 
@@ -346,17 +348,18 @@ def group(tree: cgroups.ControlGroups, name: str) -> collections.abc.Iterator[No
     """
     made = folders(tree, name)
     try:
-        if tree.version == 2:
-            (made[0].parent / 'cgroup.subtree_control').write_text('+cpu +cpuset +io +memory')
-        for folder in made:
-            folder.mkdir(exist_ok=True)
-        if tree.version == 1:
-            for file in ('cpuset.mems', 'cpuset.cpus'):
-                own = tree.folder(name, 'cpuset') / file
-                own.write_text((own.parent.parent / file).read_text())
+        try:
+            if tree.version == 2:
+                (made[0].parent / 'cgroup.subtree_control').write_text('+cpu +cpuset +io +memory')
+            for folder in made:
+                folder.mkdir(exist_ok=True)
+            if tree.version == 1:
+                for file in ('cpuset.mems', 'cpuset.cpus'):
+                    own = tree.folder(name, 'cpuset') / file
+                    own.write_text((own.parent.parent / file).read_text())
+        except OSError as error:
+            raise errors.TestbedError(f'control group {name}: {error}') from None
         yield
-    except OSError as error:
-        raise errors.TestbedError(f'control group {name}: {error}') from None
     finally:
         deadline = time.monotonic() + 10.0
         for folder in made:

@@ -63,7 +63,8 @@ class Testbed:
     :param applications: the disk of the applications, if they are to run
     :param spread: the virtual CPUs of each guest, which run on all cores of this machine, as those
         of VMs without pinning do; None: one each, on the measured core
-    :param first: whether guests come before all other processes on their cores
+    :param first: whether guests come before all other processes on their cores, and processes that
+        watch them before guests; otherwise all have equal weight
     """
 
     __test__ = False
@@ -125,8 +126,8 @@ class Testbed:
             self.boot(side)
         if self._first:
             self._undo.append(self._raise_shares())
-        if self.host_type.separate_cores or self._spread:
-            self._undo.append(self._watch_first())
+            if self.host_type.separate_cores or self._spread:
+                self._undo.append(self._watch_first())
 
     def __exit__(self, *unused: object) -> None:
         with interruption.signals.held():
