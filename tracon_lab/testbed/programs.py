@@ -36,6 +36,7 @@ class Unit:
     :param period: microseconds between arrivals; 0 is a closed loop
     :param think: microseconds for which a closed loop does nothing after a unit, about
     :param loops: how many do that at once, which then only compute
+    :param walk: bytes of memory, a word of each cache line of which is written
     :param application: its name, when one run of it is a unit
     """
 
@@ -50,6 +51,7 @@ class Unit:
     think: int = 0
     loops: int = 1
     queries: int = 0
+    walk: int = 0
     application: str = ''
 
     @property
@@ -63,11 +65,11 @@ class Unit:
             return 'run application=%s shards=%d seed=%d' % (
                 self.application, applications.SHARDS, seed)
         return ('run cpu=%d reads=%.6f writes=%.6f rsize=%d wsize=%d rseq=%d wseq=%d '
-                'period=%d think=%d loops=%d queries=%d seed=%d' % (
+                'period=%d think=%d loops=%d queries=%d walk=%d seed=%d' % (
                     self.cpu_seconds * iterations_per_second, self.reads, self.writes,
                     self.read_bytes, self.write_bytes, self.sequential_reads,
                     self.sequential_writes, self.period, self.think, self.loops, self.queries,
-                    seed))
+                    self.walk, seed))
 
 
 def generator(cpu_percent: int, reads_per_second: int, writes_per_second: int) -> str:

@@ -63,6 +63,8 @@ class Testbed:
     :param applications: the disk of the applications, if they are to run
     :param spread: the virtual CPUs of each guest, which run on all cores of this machine, as those
         of VMs without pinning do; None: one each, on the measured core
+    :param first: whether guests come before all other processes on their cores, and processes that
+        watch them before guests; otherwise all have equal weight
     """
 
     __test__ = False
@@ -70,13 +72,14 @@ class Testbed:
     def __init__(self, host_type: host_types.HostType, cache: pathlib.Path, core: int,
                  accelerator: str = 'auto', guests: int = 2, database: bool = True,
                  applications: application_image.ApplicationImage | None = None,
-                 spread: typing.Sequence[int] | None = None) -> None:
+                 spread: typing.Sequence[int] | None = None, first: bool = True) -> None:
         self.host_type = host_type
         self.sides = domain.SIDES[:guests]
         self.events: tuple[str, ...] = ()
         self._database = database
         self._applications = applications
         self._spread = spread
+        self._first = first
         self.core = core
         self.accelerator = accelerator
         self.guests: dict[str, Guest] = {}
@@ -121,9 +124,10 @@ class Testbed:
         self.events = self._countable()
         for side in self.sides:
             self.boot(side)
-        self._undo.append(self._raise_shares())
-        if self.host_type.separate_cores or self._spread:
-            self._undo.append(self._watch_first())
+        if self._first:
+            self._undo.append(self._raise_shares())
+            if self.host_type.separate_cores or self._spread:
+                self._undo.append(self._watch_first())
 
     def __exit__(self, *unused: object) -> None:
         with interruption.signals.held():

@@ -23,7 +23,8 @@
  *                       fractions), rseq, wseq (0 or 1), rsize, wsize (bytes),
  *                       period (microseconds, 0 = closed loop), think (so many
  *                       microseconds after a unit, about), queries, seed, loops
- *                       (how many do that at once, if they only compute);
+ *                       (how many do that at once, if they only compute),
+ *                       walk (bytes of memory, a word of each line written);
  *                       or application (a name) and shards (how many inputs)
  *   stop                stop; answers once the work has stopped
  *   read                answers "clock units service reads readtime writes
@@ -62,11 +63,12 @@
 #define APPLICATIONS "/apps"    /* their root file system */
 
 #define LOOPS 4
+#define LINE 64                 /* bytes, of a cache */
 
 struct spec {
     double cpu, reads, writes, period, think;
     long loops;
-    long rseq, wseq, rsize, wsize, queries, shards;
+    long rseq, wseq, rsize, wsize, queries, shards, walk;
     uint64_t seed;
     char application[32];
 };
@@ -81,6 +83,8 @@ uint64_t disk_bytes;
 static uint64_t read_at, write_at;
 static __thread uint64_t rng;
 static char *buffer;
+static volatile char *memory;
+static long memory_bytes;
 static __thread volatile uint64_t words[WORDS];
 static int to_database = -1, from_database = -1;
 static long database_rows;
@@ -161,6 +165,12 @@ static void query(void)
     do {
         n = read(from_database, text, sizeof text);
     } while (n > 0 && text[n - 1] != '\n');
+}
+
+static void walk(void)
+{
+    for (long at = 0; at < spec.walk && running; at += LINE)
+        memory[at]++;
 }
 
 static void start_database(void)
@@ -329,6 +339,7 @@ static int unit(double *read_credit, double *write_credit)
         else if (s < reads + writes)
             transfer(1);
     }
+    walk();
     for (long q = 0; q < spec.queries && running; q++)
         query();
     if (spec.application[0])
@@ -441,12 +452,23 @@ const char *start(const char *line)
     spec.rsize = number(line, "rsize", 4096);
     spec.wsize = number(line, "wsize", 4096);
     spec.queries = number(line, "queries", 0);
+    spec.walk = number(line, "walk", 0);
     spec.seed = number(line, "seed", 1);
     spec.shards = number(line, "shards", 1);
     text(line, "application", spec.application, sizeof spec.application);
     if (spec.queries)
         drop_caches();
+    if (spec.walk > memory_bytes) {
+        free((void *)memory);
+        memory = malloc(spec.walk);
+        memory_bytes = memory ? spec.walk : 0;
+        memset((void *)memory, 1, memory_bytes);    /* so that none is a hole */
+    }
     memset(&counters, 0, sizeof counters);
+    if (spec.walk > memory_bytes) {
+        pthread_mutex_unlock(&lock);
+        return "there is not so much memory to walk";
+    }
     if (spec.loops > LOOPS
         || (spec.loops > 1 && (spec.reads || spec.writes || spec.queries
                                || spec.application[0]))) {

@@ -39,7 +39,8 @@ class TestPrograms(unittest.TestCase):
     def test_command(self):
         command = self.catalogue['seqread'].command(1e9, seed=3)
         self.assertEqual('run cpu=0 reads=4.000000 writes=0.000000 rsize=65536 wsize=4096 '
-                         'rseq=1 wseq=0 period=0 think=0 loops=1 queries=0 seed=3', command)
+                         'rseq=1 wseq=0 period=0 think=0 loops=1 queries=0 walk=0 '
+                         'seed=3', command)
 
     def test_cpu_time_becomes_iterations(self):
         self.assertIn(' cpu=5000000 ', self.catalogue['calc'].command(1e9, seed=1))
