@@ -58,8 +58,8 @@ class Demo(lister.Lister):
                  '%(default)s)')
         add('--contention', type=numerals.whole(5, 1000), default=10, metavar='INTERVALS',
             help='how long each contention lasts (default: %(default)s)')
-        add('--quiet', type=numerals.whole(10, 10000), default=10, metavar='INTERVALS',
-            help='how long it is quiet before, in which DIAL learns, and alarms are false '
+        add('--quiet-intervals', type=numerals.whole(10, 10000), default=10, metavar='N',
+            help='how many intervals it is quiet before, in which DIAL learns, and alarms are false '
                  '(default: %(default)s)')
         return parser
 
@@ -73,7 +73,7 @@ class Demo(lister.Lister):
         folder = parsed_args.output.resolve()
         folder.mkdir(parents=True, exist_ok=True)
         site = experiment.Site(folder, parsed_args.interval, parsed_args.contention,
-                               parsed_args.quiet)
+                               parsed_args.quiet_intervals)
         if parsed_args.replicas:
             return self._replicas(parsed_args, site)
         outcomes: dict[str, list[experiment.Outcome]] = {arm: [] for arm in experiment.ARMS}
