@@ -59,8 +59,8 @@ class Demo(lister.Lister):
         add('--contention', type=numerals.whole(5, 1000), default=10, metavar='INTERVALS',
             help='how long each contention lasts (default: %(default)s)')
         add('--quiet-intervals', type=numerals.whole(10, 10000), default=10, metavar='N',
-            help='how many intervals it is quiet before, in which DIAL learns, and alarms are false '
-                 '(default: %(default)s)')
+            help='how many intervals are quiet before, in which DIAL learns, and alarms are '
+                 'false (default: %(default)s)')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
