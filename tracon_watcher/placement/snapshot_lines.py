@@ -343,7 +343,7 @@ class Columns:
         if background:
             document.Fields(fields.source, vm, f'vms[{index}]').string(
                 'class', (limits_module.BACKGROUND_CLASS,))
-            # Whoever wrote limits for it, it has none.
+            # A background VM has no limits, whatever the snapshot states.
             slowdown, ratio = math.inf, 0.0
         self._background.append(background)
         self._slowdowns.append(slowdown)
