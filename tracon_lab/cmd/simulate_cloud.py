@@ -144,13 +144,37 @@ def _more(rows: list[tuple[Any, ...]], row: tuple[Any, ...]) -> float | None:
 
 
 def _plot(path: pathlib.Path, rows: list[tuple[Any, ...]], names: list[str]) -> None:
+    """Draw a bar for each row, in groups by vCPUs per core."""
+    from matplotlib import cm
     from matplotlib import figure
-    drawing = figure.Figure(figsize=(6.5, 4), layout='constrained')
+    from tracon_lab.simulated_cloud import nova_scheduler
+    groups = sorted({row[0] for row in rows})
+    # Without this extension grey, with it green, the oracle white.
+    judged = [nova_scheduler.ARMS[name].judged for name in names]
+    shades = {True: iter(cm.YlGn(np.linspace(0.4, 0.9, sum(judged)))),
+              False: iter(cm.Greys(np.linspace(0.75, 0.3, len(names) - sum(judged))))}
+    drawing = figure.Figure(figsize=(8, 3.6), layout='constrained')
     axes = drawing.subplots()
-    for name in names:
-        own = [(row[0], row[4]) for row in rows if row[1] == name]
-        axes.plot(*zip(*own), marker='.', label=name)
-    axes.set(xlabel='vCPUs that run for each core', ylabel='99th percentile of slowdown')
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
+    found = {(row[0], row[1]): row for row in rows}
+    # A bar that is much higher than most is cut, with its value at its end.
+    highest = 1.0 + 1.4 * (float(np.percentile([row[_P99] for row in rows], 85)) - 1.0)
+    for place, name in enumerate(names):
+        values = [found[group, name][_P99] for group in groups]
+        bars = axes.bar(
+            np.arange(len(groups)) + (place - (len(names) - 1) / 2) * 0.85 / len(names),
+            np.array(values) - 1.0, 0.8 / len(names), bottom=1.0, label=name,
+            color=('white' if nova_scheduler.ARMS[name].oracle else next(shades[judged[place]])),
+            edgecolor='black', linewidth=0.5,
+            yerr=[found[group, name][COLUMNS.index('p99_ci')] or np.nan for group in groups],
+            error_kw={'elinewidth': 0.8})
+        for bar, value in zip(bars, values):
+            axes.annotate(f'{value:.2f}', (bar.get_x() + bar.get_width() / 2,
+                                           min(value, highest * 0.93)),
+                          (0, 2), textcoords='offset points', ha='center', va='bottom',
+                          fontsize=7, rotation=90, bbox={'color': 'white', 'pad': 0.5})
+    axes.set(xlabel='vCPUs that run for each core', ylabel='99th percentile of slowdown',
+             xticks=range(len(groups)), xticklabels=[f'{group:g}' for group in groups],
+             ylim=(1.0, highest))
+    axes.spines[['top', 'right']].set_visible(False)
+    drawing.legend(loc='outside right upper', frameon=False, fontsize=8)
     drawing.savefig(path, dpi=110)
