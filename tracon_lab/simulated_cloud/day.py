@@ -28,6 +28,7 @@ import numpy as np
 
 from tracon_lab.simulated_cloud import demand as demands
 from tracon_lab.simulated_cloud import nova_scheduler
+from tracon_lab.simulated_cloud import proxlb_rule
 from tracon_lab.simulated_cloud import shared_cores
 from tracon_lab.simulated_cloud import watcher_audit
 from tracon_watcher import assignment
@@ -364,12 +365,15 @@ class Day:
     def _audit(self, step: int, now: float) -> list[tuple[int, int]]:
         """Return the migrations of an audit: numbers of VMs, and hosts."""
         settings, began = self._settings, time.process_time()
+        rows, capacity = np.flatnonzero(self._host >= 0), settings.ratio * settings.cores
         if self._arm.stabilizes:
-            rows = np.flatnonzero(self._host >= 0)
             return self._watcher.submit(
-                watcher_audit.audit, self._names, settings.cores, settings.ratio * settings.cores,
-                self._host[rows], rows, self._demand.vcpus[rows], self._share,
-                self._arm.stabilizes, step).result()
+                watcher_audit.audit, self._names, settings.cores, capacity, self._host[rows], rows,
+                self._demand.vcpus[rows], self._share, self._arm.stabilizes, step).result()
+        if self._arm.balanciness:
+            return [(int(rows[row]), destination) for row, destination in proxlb_rule.audit(
+                settings.cores, capacity, settings.hosts, self._host[rows],
+                self._demand.vcpus[rows], self._share, self._arm.balanciness)]
         if self._engine is None or not self._arm.audits:
             return []
         moves = self._engine.audit(self._content, self._scheduler.free(), now)

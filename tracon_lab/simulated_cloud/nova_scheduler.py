@@ -51,6 +51,7 @@ class Arm:
     :ivar audits: whether this extension's audits migrate VMs
     :ivar stabilizes: standard deviation of hosts' CPU use from which Watcher's
         workload_stabilization migrates VMs; 0: it does not
+    :ivar balanciness: points of hosts' CPU use from which ProxLB migrates VMs; 0: it does not
     :ivar oracle: whether VMs are placed by what they and all others will use until they leave
     """
 
@@ -59,6 +60,7 @@ class Arm:
     mode: str | None = None
     audits: bool = False
     stabilizes: float = 0.0
+    balanciness: float = 0.0
     oracle: bool = False
 
     @property
@@ -73,6 +75,7 @@ ARMS = {
     'packing': Arm(multipliers=-1.0),
     'least CPU use': Arm(by_use=True),
     'workload_stabilization': Arm(stabilizes=0.1),
+    'ProxLB': Arm(balanciness=10.0),
     'weigh': Arm(mode='weigh'),
     'weigh and refuse': Arm(mode='enforce'),
     'audits': Arm(audits=True),

@@ -147,12 +147,17 @@ class Explanations:
         return {'explanations': found, 'state': None if state is None else state.describe()}
 
 
-def explained(decision: Mapping[str, Any], state: states.State | None) -> Document:
-    """Return an explanation for a caller who may know of all VMs and hosts."""
+def explained(decision: Mapping[str, Any], state: states.State | None,
+              judged: assessment.Assessment | None = None) -> Document:
+    """Return an explanation for a caller who may know of all VMs and hosts.
+
+    :param judged: the judgement of all hosts of the state, if it is at hand
+    """
     if state is None:
         found = explanation.explain(decision)
     else:
-        found = explanation.explain(decision, state.assessor, state.identity, state.now, _TRIALS)
+        found = explanation.explain(decision, state.assessor, state.identity, state.now, _TRIALS,
+                                    judged)
     call = _call(state, found['vm'])
     for host in found['hosts']:
         host['why'] = explanation.why(host, call)

@@ -112,9 +112,9 @@ def _boot(state: states.State, flavor: str, image: str, project: str) -> Documen
         newcomer_profiles.expected(cluster.history, project, flavor, image),
         vcpus=int(cluster.vcpus[row]), cpu_weight=float(cluster.cpu_weight[row])),
         newcomer_profiles.on_volume(image))
-    decision = explanation.of_newcomer(state.assessor, profile, cluster.resident_limits(row),
-                                       state.now)
-    return explanations.explained(decision, state)
+    decision, judged = explanation.of_newcomer(
+        state.assessor, profile, cluster.resident_limits(row), state.now)
+    return explanations.explained(decision, state, judged)
 
 
 def _host(state: states.State, name: str) -> int:

@@ -111,16 +111,19 @@ class CounterfactualSearch:
     :param vm: uuid of the newcomer, which the state may show on some host already
     :param now: seconds since the epoch, for staleness; None: nothing is stale
     :param most: times that hosts are judged again in all; a millisecond or two each
+    :param judged: the judgement of all hosts, if it is at hand
     """
 
     def __init__(self, assessor: assessment.Assessor, profile: newcomer_profiles.Profile,
                  limits: Callable[[int], limits_module.Limits], vm: str | None = None,
-                 now: float | None = None, most: int = 1500) -> None:
+                 now: float | None = None, most: int = 1500,
+                 judged: assessment.Assessment | None = None) -> None:
         self._assessor = assessor
         self._profile = profile
         self._limits = limits
         self._now = now
         self._left = most
+        self._judged_before = judged
         self._beyond_limits: dict[int, list[int]] = {}
         cluster = assessor.cluster
         row = None if vm is None else cluster.resident_index.get(vm)
@@ -132,6 +135,8 @@ class CounterfactualSearch:
     @functools.cached_property
     def everywhere(self) -> assessment.Assessment:
         """The judgement of all hosts, with nothing changed."""
+        if self._judged_before is not None:
+            return self._judged_before
         cluster = self._assessor.cluster
         result = self._assessor.assess(
             self._profile, [self._limits(host) for host in range(len(cluster.hosts))],

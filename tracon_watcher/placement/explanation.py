@@ -134,7 +134,7 @@ Document = dict[str, Any]
 
 def explain(decision: Mapping[str, Any], assessor: assessment.Assessor | None = None,
             identity: tuple[int, int] | None = None, now: float | None = None,
-            most: int = 1500) -> Document:
+            most: int = 1500, judged: assessment.Assessment | None = None) -> Document:
     """Explain a decision.
 
     :param decision: its document
@@ -142,6 +142,7 @@ def explain(decision: Mapping[str, Any], assessor: assessment.Assessor | None = 
     :param identity: epoch and version of that state
     :param now: seconds since the epoch, for staleness of a judgement of now
     :param most: times that hosts are judged again, with one thing changed each
+    :param judged: the judgement of all hosts of that state, if it is at hand
     :returns: a document of :data:`SCHEMA`; what is unknown is null
     """
     listed = [one for one in decision.get('hosts') or () if isinstance(one, Mapping)]
@@ -149,7 +150,8 @@ def explain(decision: Mapping[str, Any], assessor: assessment.Assessor | None = 
     found: Document = {'schema': SCHEMA, **{name: decision.get(name) for name in _KEPT}}
     newcomer = decision.get('newcomer')
     found['newcomer'] = dict(newcomer) if isinstance(newcomer, Mapping) else None
-    trials, found['judged_again'] = _trials(decision, listed, assessor, identity, now, most)
+    trials, found['judged_again'] = _trials(decision, listed, assessor, identity, now, most,
+                                              judged)
     found['hosts'] = [_host(one, chosen, trials, assessor) for one in listed]
     return found
 
@@ -172,8 +174,9 @@ def of_now(assessor: assessment.Assessor, uuid: str, now: float | None = None) -
 
 
 def of_newcomer(assessor: assessment.Assessor, profile: newcomer_profiles.Profile,
-                limits: limits_module.Limits, now: float | None = None) -> Document:
-    """Return the decision that the placement of a newcomer would be now.
+                limits: limits_module.Limits,
+                now: float | None = None) -> tuple[Document, assessment.Assessment]:
+    """Return the decision that the placement of a newcomer would be now, and its judgement.
 
     What counts as chosen is the host of rank 1.
 
@@ -181,8 +184,8 @@ def of_newcomer(assessor: assessment.Assessor, profile: newcomer_profiles.Profil
     :param limits: the same on each host
     :param now: seconds since the epoch, for staleness
     """
-    return _of_now(assessor.assess(profile, limits, now), np.arange(len(assessor.cluster.hosts)),
-                   limits, None, None, now)
+    judged = assessor.assess(profile, limits, now)
+    return _of_now(judged, np.arange(len(assessor.cluster.hosts)), limits, None, None, now), judged
 
 
 def _of_now(judged: assessment.Assessment, candidates: IntArray, limits: limits_module.Limits,
@@ -243,8 +246,8 @@ def _judged(judged: assessment.Assessment, host: int, rank: int | None, lower: F
 
 def _trials(decision: Mapping[str, Any], listed: list[Mapping[str, Any]],
             assessor: assessment.Assessor | None, identity: tuple[int, int] | None,
-            now: float | None,
-            most: int) -> tuple[counterfactual.CounterfactualSearch | None, str]:
+            now: float | None, most: int, judged: assessment.Assessment | None
+            ) -> tuple[counterfactual.CounterfactualSearch | None, str]:
     """Return trials on the state of the decision, and why there are none, or that there are."""
     if assessor is None:
         return None, 'no: no state of the cloud is at hand'
@@ -260,7 +263,7 @@ def _trials(decision: Mapping[str, Any], listed: list[Mapping[str, Any]],
               if one.get('host') in index}
     return counterfactual.CounterfactualSearch(
         assessor, profile, lambda host: limits.get(host, limits_module.NONE), decision.get('vm'),
-        now if made_on is None else None, most), 'yes'
+        now if made_on is None else None, most, judged), 'yes'
 
 
 def _host(entry: Mapping[str, Any], chosen: Mapping[str, Any] | None,
