@@ -150,8 +150,8 @@ def explain(decision: Mapping[str, Any], assessor: assessment.Assessor | None = 
     found: Document = {'schema': SCHEMA, **{name: decision.get(name) for name in _KEPT}}
     newcomer = decision.get('newcomer')
     found['newcomer'] = dict(newcomer) if isinstance(newcomer, Mapping) else None
-    trials, found['judged_again'] = _trials(decision, listed, assessor, identity, now, most,
-                                              judged)
+    trials, found['judged_again'] = _trials(
+        decision, listed, assessor, identity, now, most, judged)
     found['hosts'] = [_host(one, chosen, trials, assessor) for one in listed]
     return found
 

@@ -24,8 +24,8 @@ class AuditTest(unittest.TestCase):
                                  balanciness)
 
     def test_the_smallest_vms_of_the_most_used_host_go_to_the_least_used_one(self):
-        # CPU use is 100, 50 and 12.5 %; without the VM of one vCPU 75, 50 and 37.5 %. The rule does
-        # not look ahead: the VM of three makes it 0, 50 and 112.5 %.
+        # CPU use is 100, 50 and 12.5 %; without the VM of one vCPU 75, 50 and 37.5 %. The rule
+        # does not look ahead: the VM of three makes it 0, 50 and 112.5 %.
         moves = self.audit([0, 0, 1, 2], [3, 1, 2, 1], [1.0, 1.0, 1.0, 0.5])
         self.assertEqual([(1, 2), (0, 2)], moves)
 
