@@ -208,10 +208,16 @@ class SolvedNetwork:
         used = np.broadcast_to(newcomer.used, needed.shape)
         for hosts, rows, part in self._parts:
             here = dataclasses.replace(newcomer, used=used[hosts], resource=resource[hosts])
+            # A part is solved as a whole, but what is said of a host depends on it alone.
             if wanted[hosts].any():
-                own[hosts], others[rows] = part.with_newcomer(here)
+                alone, beside = part.with_newcomer(here)
+                concerned = wanted[self._vms.host[rows]]
+                others[rows[concerned]] = beside[concerned]
             elif needed[hosts].any():
-                own[hosts] = part.newcomer(here)[1]
+                alone = part.newcomer(here)[1]
+            else:
+                continue
+            own[hosts[needed[hosts]]] = alone[needed[hosts]]
         return own, others
 
     def without(self, host: int) -> FloatArray:

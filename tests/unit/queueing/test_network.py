@@ -221,8 +221,14 @@ class NewcomerTest(unittest.TestCase):
         only, some = prepared.with_newcomer(newcomer, wanted)
         np.testing.assert_array_equal(own, only)
         np.testing.assert_array_equal(others[wanted[host]], some[wanted[host]])
-        # The last hosts are of another part.
-        np.testing.assert_array_equal(before[-2:], some[-2:])
+        np.testing.assert_array_equal(before[~wanted[host]], some[~wanted[host]])
+
+    def test_on_a_host_with_a_core_for_each_vcpu_it_waits_for_none_whatever_others_do(self):
+        prepared = network.SolvedNetwork(network.Hosts(np.array([2.0, 1.0])), network.VMs(
+            np.arange(2), np.ones(2, dtype=int), np.full(2, 0.5)))
+        own, others = prepared.with_newcomer(network.Newcomer(1, 0.5))
+        self.assertEqual((1.0, 1.0), (own[0], others[0]))
+        self.assertGreater(min(own[1], others[1]), 1.2)
 
     def test_a_disk_counts_by_the_requests_that_a_newcomer_sends(self):
         vms = network.VMs(np.zeros(2, dtype=int), np.ones(2, dtype=int), np.full(2, 0.1))
