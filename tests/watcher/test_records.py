@@ -108,6 +108,18 @@ class RecordsTestCase(testtools.TestCase):
         self.assertEqual({'a': under_way.uuid, 'b': under_way.uuid}, found.vms)
         self.assertEqual({'h1', 'h2', 'h3'}, set(found.hosts))
 
+    def test_the_latest_plan_that_frees_room(self):
+        for age, state, outcome, kind in (
+                (90, 'SUCCEEDED', 'SUCCEEDED', 'shelve'), (80, 'FAILED', 'FAILED', 'delete'),
+                (70, 'ONGOING', 'PENDING', 'delete'), (60, 'SUCCEEDED', 'SUCCEEDED', 'stop'),
+                # Not carried out, or not yet.
+                (50, 'RECOMMENDED', 'PENDING', 'delete'), (40, 'CANCELLED', 'CANCELLED', 'delete')):
+            with self.at(age):
+                made = self.plan(state)
+                self.action(made, outcome, kind, resource_id='a')
+            expected = {90: 90, 80: 80}.get(age, 70)
+            self.assertEqual(expected, round(self.seconds() - self.collect().preempted_at))
+
     def test_an_empty_database(self):
         self.assertEqual(records.Records(), self.collect())
         self.assertEqual([], objects.Action.list(self.context))

@@ -22,9 +22,11 @@ import sys
 import threading
 import time
 from typing import Any, Mapping, Sequence
+from urllib import parse
 import uuid
 
 from keystoneauth1 import adapter
+from keystoneauth1 import exceptions
 from keystoneauth1 import loading
 from openstack import connection
 from oslo_config import cfg
@@ -59,6 +61,7 @@ from tracon_watcher.engine.storage import records
 from tracon_watcher.engine.storage import repository as storages
 from tracon_watcher import errors
 from tracon_watcher.inventory import cloud
+from tracon_watcher.inventory import listing
 from tracon_watcher.inventory import volume_limits
 from tracon_watcher.messaging import nova
 from tracon_watcher.messaging import protocol
@@ -216,6 +219,8 @@ AUTH = 'service_auth'
 #: itself waits 60 seconds for a cell that hangs, before it lists what the others have.
 _TIMEOUT = 180
 _MINUTE, _HOUR = 60.0, 3600.0
+#: Seconds between two audits that the engine triggers.
+_PAUSE = 10.0
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
@@ -328,11 +333,14 @@ def build(conf: cfg.ConfigOpts,
                                    standard_logging.getLogger('tracon_watcher.messaging'),
                                    on_moves=after.recommended, standing=after.standing)
 
+    trigger = listener.AuditTrigger(lambda: _trigger_audit(
+        _found(session, 'infra-optim', asked.region_name, interface), wanted.request_audit))
+
     def make_listener() -> Any:
         return nova.Listener(
             conf, listener.Endpoint(residents, lambda event, error: LOG.warning(
                 'Notification %s cannot be read (%s); the cloud is listed instead', event,
-                error)), wanted.nova_exchange)
+                error), trigger=trigger if wanted.request_audit else None), wanted.nova_exchange)
 
     of_volumes = volume_limits.VolumeLimits()
     parts = engines.Components(
@@ -356,7 +364,24 @@ def build(conf: cfg.ConfigOpts,
             0.0 if wanted.min_iops_ratio is None else wanted.min_iops_ratio))))
     engine.activities['measure'] = periodic_task.PeriodicTask(
         'Measuring what moves have brought', after.measure, _MINUTE)
+    if wanted.request_audit:
+        engine.activities['trigger'] = periodic_task.PeriodicTask(
+            'Triggering an audit', trigger.trigger, _MINUTE, trigger.wanted, shortest=_PAUSE)
     return engine, after
+
+
+def _trigger_audit(watcher: adapter.Adapter, audit: str) -> None:
+    """Have an audit of the type EVENT run.
+
+    :raises tracon_watcher.inventory.listing.CloudUnavailable: when Watcher does not
+    """
+    path = f'/v1/webhooks/{parse.quote(audit, safe="")}'
+    try:
+        watcher.post(path, json={}, headers={'OpenStack-API-Version': 'infra-optim 1.4'})
+    except exceptions.ClientException as error:
+        raise listing.CloudUnavailable(
+            f'Watcher: POST {path}: {error}: see whether Watcher\'s API runs, and [engine] '
+            'request_audit names an audit of the type EVENT') from None
 
 
 def _decision(document: dict[str, Any]) -> decisions.Decision | None:

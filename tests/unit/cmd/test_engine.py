@@ -21,6 +21,8 @@ import tempfile
 import unittest
 from unittest import mock
 
+from keystoneauth1 import adapter
+from keystoneauth1 import exceptions
 from nova import context
 from oslo_config import cfg
 
@@ -70,6 +72,21 @@ class TestSample(unittest.TestCase):
                                      'project_name', 'user_domain_id', 'project_domain_id',
                                      'region_name', 'valid_interfaces'} - set(names)))
         self.assertEqual(len(names), len(set(names)))
+
+
+class TestRequestAudit(BuildCase):
+
+    def test_it_is_triggered_where_it_is_named(self):
+        self.assertNotIn('trigger', self.build().activities)
+        self.assertIn('trigger', self.build(request_audit='room').activities)
+
+    def test_watchers_webhook_is_called(self):
+        watcher = mock.create_autospec(adapter.Adapter, instance=True)
+        engine._trigger_audit(watcher, 'make room/1')
+        self.assertEqual('/v1/webhooks/make%20room%2F1', watcher.post.call_args[0][0])
+        watcher.post.side_effect = exceptions.NotFound
+        with self.assertRaisesRegex(errors.TraconError, 'request_audit names an audit of the type'):
+            engine._trigger_audit(watcher, 'room')
 
 
 class TestCalibration(BuildCase):
