@@ -44,8 +44,9 @@ class BreachTestCase(BackgroundCase):
 
     def setUp(self):
         super().setUp()
-        self.world = clouds.world('ab', [clouds.Vm(name, 'a', (1, 1, 1), BUSY, of) for name, of in (
-            ('web', limits.Limits(1.3)), ('batch', limits.BACKGROUND))])
+        self.world = clouds.world('ab', [
+            clouds.Vm('web', 'a', (1, 1, 1), BUSY, limits.Limits(1.3)),
+            clouds.Vm('batch', 'a', (1, 1, 1), BUSY, limits.BACKGROUND)])
         self.world.hosts['b'].enabled = False
 
     def test_by_default_nothing_is_done_to_it(self):

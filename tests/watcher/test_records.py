@@ -113,7 +113,8 @@ class RecordsTestCase(testtools.TestCase):
                 (90, 'SUCCEEDED', 'SUCCEEDED', 'shelve'), (80, 'FAILED', 'FAILED', 'delete'),
                 (70, 'ONGOING', 'PENDING', 'delete'), (60, 'SUCCEEDED', 'SUCCEEDED', 'stop'),
                 # Not carried out, or not yet.
-                (50, 'RECOMMENDED', 'PENDING', 'delete'), (40, 'CANCELLED', 'CANCELLED', 'delete')):
+                (50, 'RECOMMENDED', 'PENDING', 'delete'),
+                (40, 'CANCELLED', 'CANCELLED', 'delete')):
             with self.at(age):
                 made = self.plan(state)
                 self.action(made, outcome, kind, resource_id='a')

@@ -149,6 +149,18 @@ class Records:
             raise faults.Unavailable('The database of moves cannot be read now.') from None
         return [_document(one, measured.get(one.id, ())) for one in found]
 
+    def told(self) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
+        """Return the latest decisions, and what each audit told last.
+
+        :raises tracon_watcher.api.faults.Unavailable: while the database cannot be asked
+        """
+        try:
+            return ([one.document for one in self._storage.decisions.find(limit=decisions.PAGE)],
+                    self._storage.audits.all())
+        except storage_errors.StorageFailed as error:
+            LOG.warning('Remedies were asked for and cannot be read: %s', error)
+            raise faults.Unavailable('The database of decisions cannot be read now.') from None
+
     def breaches(self, vms: Sequence[str], now: float) -> Mapping[str, float] | None:
         """Return for how many seconds of this month VMs were in breach; None: not known."""
         try:

@@ -147,10 +147,12 @@ def requests(found: inventory.Inventory, state: cluster_module.ClusterState,
     :param state: with the profiles of earlier VMs
     :param now: seconds since the epoch
     """
+    if not (wishes.request_age_seconds and found.failed_builds):
+        return ()
     grouped = frozenset().union(*(group.members for group in found.groups
                                   if not group.policy.startswith('soft')))
     placed = sorted((one.created, one.project, one.flavor) for one in found.servers.values()
-                    if one.host and one.created) if found.failed_builds else []
+                    if one.host and one.created)
     chosen = []
     for build in sorted(found.failed_builds, key=lambda one: (one.failed_at, one.server.uuid)):
         server, failed_at = build.server, timeutils.parse_isotime(build.failed_at).timestamp()

@@ -245,8 +245,8 @@ class InterferenceStrategy(base.BaseStrategy):
         for removal in made.removals:
             why = (f'makes room for VM {removal.request}, which found no host' if removal.request
                    else f'ends the breaches of {", ".join(removal.ends)}')
-            LOG.info('Recommended: %(action)s background VM %(vm)s on %(host)s: with all others of '
-                     'this host, it %(why)s', {
+            LOG.info('Recommended: %(action)s background VM %(vm)s on %(host)s: with all others '
+                     'of this host, it %(why)s', {
                          'action': self.input_parameters[parameters.BACKGROUND],
                          'vm': removal.uuid, 'host': removal.host, 'why': why})
         for host in made.remainders:

@@ -239,7 +239,8 @@ class Occupancy:
         """Return the indices of the hosts that a newcomer may come to once they have room."""
         if self._free is None or self._rules.needs is None:
             return np.empty(0, dtype=np.intp)
-        found = self._open | np.array([name in self._rules.full for name in self._hosts])
+        found = self._open | np.array([name in self._rules.full for name in self._hosts],
+                                      dtype=bool)
         if self._largest is not None:
             found &= (self._largest >= np.array(need)).all(axis=1)
         if zone:
@@ -258,9 +259,9 @@ class Occupancy:
 
     def replace(self, host: int, gone: Collection[str], need: Room) -> None:
         """Take note that VMs have left a host, and that a newcomer has come to it."""
-        assert self._free is not None
-        self._free[host] += np.sum([self.size(uuid) for uuid in gone] or [(0.0,) * 3], axis=0)
-        self._free[host] -= np.array(need)
+        if self._free is not None and self._rules.needs is not None:
+            self._free[host] += np.sum([(0.0,) * 3, *map(self.size, gone)], axis=0)
+            self._free[host] -= np.array(need)
 
     def groups_of(self, uuid: str) -> frozenset[int]:
         """Return the indices of the hard server groups of a VM."""

@@ -178,12 +178,14 @@ class Removal:
 
     :param ends: uuids of the VMs whose breach ends when all removals from this host are made
     :param request: uuid of the VM that found no host and fits here then; '' for none
+    :param slowdowns: of those whose breach ends, before and after all removals from this host
     """
 
     uuid: str
     host: str
     ends: tuple[str, ...] = ()
     request: str = ''
+    slowdowns: tuple[tuple[float, float], ...] = dataclasses.field(default=(), compare=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,6 +232,8 @@ def audit_document(made: Plan, audit: str, now: float) -> dict[str, Any]:
         'moves': [{'vm': one.uuid, 'source': one.source, 'destination': one.destination}
                   for one in made.moves],
         'removals': [{'vm': one.uuid, 'host': one.host, 'ends': list(one.ends),
+                      'effects': [{'vm': vm, 'before': before, 'after': after}
+                                  for vm, (before, after) in zip(one.ends, one.slowdowns)],
                       **({'request': one.request} if one.request else {})}
                      for one in made.removals],
         **{name: {field: getattr(outlook, field) for field in _OUTLOOK}
@@ -261,6 +265,11 @@ def read_audit(content: Any) -> Mapping[str, Any]:
         # Audits of earlier releases have none.
         'removals': [{'vm': one.string('vm'), 'host': one.string('host'),
                       'ends': one.strings('ends'),
+                      'effects': [{'vm': effect.string('vm'),
+                                   **{name: effect.number(name, 0)
+                                      for name in ('before', 'after')}}
+                                  for effect in (one.sections('effects')
+                                                 if one.has('effects') else ())],
                       **({'request': one.string('request')} if one.has('request') else {})}
                      for one in (
                          fields.sections('removals') if fields.has('removals') else ())],

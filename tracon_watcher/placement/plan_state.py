@@ -163,6 +163,11 @@ class PlanState:
         """Return the uuids of the residents of a host in breach, with some of them gone."""
         return _breached(_without(self._part((host,)), gone))
 
+    def slowdowns(self, host: int) -> dict[str, float]:
+        """Return the predicted slowdown of each resident of a host, by uuid; NaN where unknown."""
+        assessor = self._part((host,))
+        return dict(zip(assessor.cluster.uuids, np.exp(assessor.log_responses()[0]).tolist()))
+
     def admits(self, host: int, gone: frozenset[str], profile: newcomer_profiles.Profile,
                limits: limits_module.Limits, before: Sequence[
                    tuple[str, newcomer_profiles.Profile, limits_module.Limits]] = ()) -> bool:

@@ -296,9 +296,13 @@ class _Planner:
             for uuid in some:
                 if self._prospect.breached(host, gone - {uuid}) <= left:
                     gone -= {uuid}
+            before = self._prospect.slowdowns(host)
             self._prospect.remove(host, gone)
+            after = self._prospect.slowdowns(host)
+            victims = tuple(sorted(ends))
             for uuid in sorted(gone):
-                yield plan.Removal(uuid, self._cluster.hosts[host], tuple(sorted(ends)))
+                yield plan.Removal(uuid, self._cluster.hosts[host], victims, slowdowns=tuple(
+                    (before[one], after[one]) for one in victims))
 
     def _preempt(self, made: plan.Plan, requests: Sequence[preemption.Request]) -> plan.Plan:
         """Return a plan with the removals that make room for requests."""

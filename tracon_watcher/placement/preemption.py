@@ -71,8 +71,7 @@ class Preemption:
         options = []
         for host in self._room.open_to(request.need, request.zone).tolist():
             some = self._removable(host)
-            gone = _least(some, lambda gone, host=host: self._room.has_room(
-                host, request.need, gone))
+            gone = _least(some, lambda gone: self._room.has_room(host, request.need, gone))
             if gone is not None:
                 size = tuple(map(sum, zip(*map(self._room.size, gone))))
                 options.append((len(gone), size, self._ahead.cluster.hosts[host], host, gone,
@@ -83,7 +82,7 @@ class Preemption:
             if best is not None and count >= len(best[1]):
                 break
             found = gone if self._admits(host, request, gone) else _least(
-                some, lambda gone, host=host: self._room.has_room(host, request.need, gone)
+                some, lambda gone: self._room.has_room(host, request.need, gone)
                 and self._admits(host, request, gone))
             if found is not None and (best is None or len(found) < len(best[1])):
                 best = host, found

@@ -19,6 +19,7 @@ import json
 import pathlib
 
 from tests.functional.watcher import base
+from tracon_watcher.engine import listener
 from tracon_watcher.placement import limits
 
 TOLERANT = limits.Limits(max_slowdown=1.2)
@@ -144,6 +145,11 @@ class RequestTestCase(base.WatcherTestCase):
                               'flavorRef': self.flavor(3072)}}
         failed = self._wait_for_state_change(self.api.post_server(request), 'ERROR')
         self.assertIn('No valid host', failed['fault']['message'])
+        told, = self.notifier.wait_for_versioned_notifications(
+            'compute_task.build_instances.error')
+        trigger = listener.AuditTrigger(lambda: None)
+        trigger.tell(told['payload']['nova_object.data'])
+        self.assertTrue(trigger.wanted.is_set())
         self.write_snapshot(dict.fromkeys(batch, base.LIGHT))
         for action in ('none', 'stop'):
             self.assertEqual((), self.box.audit(parameters={'background_action': action}).actions)

@@ -232,8 +232,14 @@ class Removals(unittest.TestCase):
     def test_the_document_of_an_audit(self):
         made = self.plan([self.VICTIM, self.background('b')])
         document = json.loads(json.dumps(plan.audit_document(made, 'audit', NOW)))
-        self.assertEqual([{'vm': 'b', 'host': 'h0', 'ends': ['a']}],
-                         plan.read_audit(document)['removals'])
+        (found,) = plan.read_audit(document)['removals']
+        (effect,) = found.pop('effects')
+        self.assertEqual({'vm': 'b', 'host': 'h0', 'ends': ['a']}, found)
+        self.assertEqual('a', effect['vm'])
+        self.assertGreater(effect['before'], 1.3)
+        self.assertAlmostEqual(1.0, effect['after'])
+        del document['removals'][0]['effects']
+        self.assertEqual([], plan.read_audit(document)['removals'][0]['effects'])
         del document['removals']
         self.assertEqual([], plan.read_audit(document)['removals'])
 
@@ -318,7 +324,7 @@ class Preemptions(unittest.TestCase):
     def test_the_document_of_an_audit(self):
         made = self.plan(self.crowd('b0'))
         document = json.loads(json.dumps(plan.audit_document(made, 'audit', NOW)))
-        self.assertEqual([{'vm': 'b0', 'host': 'h0', 'ends': [], 'request': 'r0'}],
+        self.assertEqual([{'vm': 'b0', 'host': 'h0', 'ends': [], 'effects': [], 'request': 'r0'}],
                          plan.read_audit(document)['removals'])
 
 
