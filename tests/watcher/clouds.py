@@ -367,7 +367,8 @@ class Services:
                 host.node: {'resources': {
                     kind: {'capacity': most, 'used': used} for kind, most, used in zip(
                         RESOURCES, host.capacity, cloud.allocated[host.name])}}
-                for host in world.hosts.values() if left[host.node][1] >= 1}}}
+                for host in world.hosts.values()}}}
+        self._left = left
         self.compute = self.placement = self.network = self
 
     def get(self, path, params, microversion):
@@ -375,6 +376,11 @@ class Services:
         response.status_code = 200
         response.headers['Content-Type'] = 'application/json'
         body = {'shares': []} if path.endswith('/shares') else self._bodies[path]
+        if 'resources' in params:
+            # Placement names the providers that have so much left.
+            kind = RESOURCES.index(params['resources'].partition(':')[0])
+            body = {name: {node: one for node, one in providers.items()
+                           if self._left[node][kind] >= 1} for name, providers in body.items()}
         if params.get('offset'):
             body = {key: [] for key in body}
         response._content = json.dumps(body).encode()

@@ -12,6 +12,7 @@
 
 """What Watcher's own database says, in a database with Watcher's own tables."""
 
+import contextlib
 import datetime
 from unittest import mock
 import uuid
@@ -66,7 +67,7 @@ class RecordsTestCase(testtools.TestCase):
     def action(self, plan, outcome, kind='migrate', age=0.0, **parameters):
         made = self.create(objects.Action, state='PENDING', action_plan_id=plan.id,
                            action_type=kind, input_parameters=parameters, parents=[])
-        with self.at(age):
+        with contextlib.nullcontext() if age is None else self.at(age):
             made.state = outcome
             made.save()
         return made
@@ -117,7 +118,9 @@ class RecordsTestCase(testtools.TestCase):
                 (40, 'CANCELLED', 'CANCELLED', 'delete')):
             with self.at(age):
                 made = self.plan(state)
-                self.action(made, outcome, kind, resource_id='a')
+                action = self.action(made, 'PENDING', kind, None, resource_id='a')
+            action.state = outcome
+            action.save()
             expected = {90: 90, 80: 80}.get(age, 70)
             self.assertEqual(expected, round(self.seconds() - self.collect().preempted_at))
 

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, Collection, Mapping
 
 from oslo_utils import strutils
@@ -202,7 +203,7 @@ def _free(model: Any, node: Any, found: inventory.Inventory) -> placement_constr
     if found.room is None:
         return left
     vcpus, memory, disk = (
-        min(pair) for pair in zip(left, found.room.get(node.uuid, (0.0, 0.0, 0.0))))
+        min(pair) for pair in zip(left, found.room.get(node.uuid, (0.0, 0.0, math.inf))))
     return vcpus, memory, disk
 
 

@@ -171,6 +171,8 @@ def collect(connection: Any, moved_since: float) -> Inventory:
     properties = (_volume_properties(connection)
                   if any(not one.get('image') for one in listed) else {})
     servers = [_server(one, properties) for one in listed]
+    builds = tuple(build for one, server in zip(listed, servers)
+                   if (build := _failed_build(one, server)) is not None)
     migrations = compute.pages('/os-migrations', 'migrations',
                                {'changes-since': since.strftime('%Y-%m-%dT%H:%M:%SZ')})
     moved_at: dict[str, float] = {}
@@ -194,10 +196,8 @@ def collect(connection: Any, moved_since: float) -> Inventory:
     return Inventory(
         {one.uuid: one for one in servers}, tuple(_groups(compute)),
         {one.host: one for one in services}, moved_at, _direct_ports(ports), moves,
-        arriving, _room(placement), leaving, hypervisor_types.several_machines({
-            host: one['type'] for host, one in cloud.hypervisor_details(compute).items()}),
-        tuple(build for one, server in zip(listed, servers)
-              if (build := _failed_build(one, server)) is not None))
+        arriving, _room(placement, bool(builds)), leaving, hypervisor_types.several_machines({
+            host: one['type'] for host, one in cloud.hypervisor_details(compute).items()}), builds)
 
 
 def _direct_ports(ports: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -223,16 +223,21 @@ def hosts_by_hypervisor(connection: Any) -> dict[str, str]:
         return {}
 
 
-def _room(placement: listing.Service) -> dict[str, placement_constraints.Room]:
+def _room(placement: listing.Service,
+          full: bool) -> dict[str, placement_constraints.Room]:
     """Return what Placement says is left of each compute node that has any memory left.
+
+    :param full: whether also of those that have no memory left, but vCPUs
 
     It knows of allocations that no VM on the host stands for: those of migrations under way, on
     both hosts, and of resizes that are not confirmed.
     """
-    body = placement.get('/allocation_candidates', 'provider_summaries',
-                         {'resources': 'MEMORY_MB:1'})
+    found: dict[str, Any] = {}
+    for resources in ('MEMORY_MB:1', 'VCPU:1')[:1 + full]:
+        found |= placement.get('/allocation_candidates', 'provider_summaries', {
+            'resources': resources})['provider_summaries']
     room = {}
-    for uuid, provider in body['provider_summaries'].items():
+    for uuid, provider in found.items():
         left = {name: one['capacity'] - one['used']
                 for name, one in provider['resources'].items()}
         vcpus, memory, disk = (float(left.get(name, math.inf)) for name in _RESOURCES)

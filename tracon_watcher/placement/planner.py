@@ -317,9 +317,9 @@ class _Planner:
         return dataclasses.replace(
             made, removals=(*made.removals, *removals),
             after=self._prospect.outlook(self._known), reason=(
-                f'{made.reason}; of {len(found)} requests that found no host {served} fit without '
+                f'of {len(found)} requests that found no host {served} fit without '
                 f'{len(removals)} background VMs, {len(found) - served - nowhere} fit already, '
-                f'{nowhere} nowhere'))
+                f'{nowhere} nowhere; {made.reason}'))
 
     def _judge(self, uuid: str, destination: int) -> plan_state.MoveEvaluation | None:
         """Judge one move, as :meth:`_try` does the best of a VM."""

@@ -143,7 +143,7 @@ def refusal(now, victim='web'):
     worst = {'vm': identity(victim), 'response': 'slowdown', 'before': 1.2, 'after': 1.9,
              'bound': 1.8, 'limit': 1.5}
     return {'schema': 'tracon-decision/1', 'id': 'd', 'request': 'req-1', 'vm': identity('batch'),
-            'at': now, 'hosts': [
+            'at': now, 'operation': 'create', 'outcome': 'refused', 'hosts': [
                 {'host': 'alpha', 'refused': True, 'worst': worst},
                 {'host': 'beta', 'refused': False, 'worst': worst},
                 {'host': 'gamma', 'refused': True, 'worst': None},

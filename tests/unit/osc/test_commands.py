@@ -229,7 +229,7 @@ class Ledger(osc.OscCase):
         for line in (r'\| - +\| throttle \| - +\| alpha \| - +\| unknown: see the log of tracon-',
                      r'Z \| refuse +\| batch \| alpha \| - +\| 1\.20 → would have been 1\.90 ',
                      r'Z \| remove +\| cron +\| alpha \| - +\| 1\.70 → 1\.30 ',
-                     r'Z \| migrate +\| batch \| alpha \| delta \| 1\.62 → 1\.00, measured 1\.07, -'):
+                     r'Z \| migrate +\| batch \| alpha \| delta \| 1\.62 → 1\.00, measured 1\.07'):
             self.assertRegex(text, line)
         rows = self.json('ledger', '--vm', WEB)
         self.assertEqual(['throttle', 'refuse', 'remove', 'migrate'],
