@@ -163,7 +163,6 @@ def requests(found: inventory.Inventory, state: cluster_module.ClusterState,
                 or not -assessment.AHEAD <= now - failed_at <= wishes.request_age_seconds
                 or server.uuid in grouped or PROBE in server.metadata
                 or any(key.partition(':')[0] not in _UNDEMANDING for key in server.extra_specs)
-                or any(key.startswith('trait:') for key in properties)
                 or tied(server.extra_specs, properties)):
             continue
         served = next((one for one in placed if one[0] > build.failed_at

@@ -232,16 +232,15 @@ def _room(placement: listing.Service,
     It knows of allocations that no VM on the host stands for: those of migrations under way, on
     both hosts, and of resizes that are not confirmed.
     """
-    found: dict[str, Any] = {}
-    for resources in ('MEMORY_MB:1', 'VCPU:1')[:1 + full]:
-        found |= placement.get('/allocation_candidates', 'provider_summaries', {
-            'resources': resources})['provider_summaries']
     room = {}
-    for uuid, provider in found.items():
-        left = {name: one['capacity'] - one['used']
-                for name, one in provider['resources'].items()}
-        vcpus, memory, disk = (float(left.get(name, math.inf)) for name in _RESOURCES)
-        room[uuid] = vcpus, memory, disk
+    for resources in ('MEMORY_MB:1', 'VCPU:1')[:1 + full]:
+        body = placement.get('/allocation_candidates', 'provider_summaries',
+                             {'resources': resources})
+        for uuid, provider in body['provider_summaries'].items():
+            left = {name: one['capacity'] - one['used']
+                    for name, one in provider['resources'].items()}
+            vcpus, memory, disk = (float(left.get(name, math.inf)) for name in _RESOURCES)
+            room[uuid] = vcpus, memory, disk
     return room
 
 

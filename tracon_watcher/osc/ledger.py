@@ -85,7 +85,8 @@ def _throttled(found: dict[str, Any]) -> tuple[Any, ...]:
 def _remedy(one: dict[str, Any]) -> tuple[Any, ...]:
     before, after, *measured = (columns.number(value).human_readable()
                                 for value in (one['before'], one['after'], *one['measured']))
-    told = f'{before} → {"would have been " if one["remedy"] == "refuse" else ""}{after}'
+    told = columns.NONE if one['before'] is one['after'] is None else (
+        f'{before} → {"would have been " if one["remedy"] == "refuse" else ""}{after}')
     if measured:
         told += f', measured {", ".join(measured)}'
     return (one['at'], one['remedy'], columns.Value(one['vm'], _name(one['vm'])),
