@@ -191,7 +191,7 @@ class Endpoint:
 
     :param report: called with a notification's type and error when it cannot be read, once for
         each type of both
-    :param trigger: told of builds that failed; None: no one is
+    :param trigger: told of builds that failed; None for none
     """
 
     filter_rule = oslo_messaging.NotificationFilter(
