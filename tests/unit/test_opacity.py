@@ -321,6 +321,7 @@ class AnswersTestCase(unittest.TestCase):
         logs = {}
         connection = self.connection(answers(), logs)
         found = inventory.collect(connection, 0.0)
+        self.assertEqual(1, len(found.failed_builds))
         wishes = constraints_builder.ConstraintParameters(frozenset(), 'tracon:exclude', 60.0)
         for server in found.servers.values():
             constraints_builder.obstacle(found, server.uuid, 'host1', wishes)
@@ -363,6 +364,20 @@ class AnswersTestCase(unittest.TestCase):
         # The wrapping of Nova's versioned objects is no field.
         read.read = {one.replace('.nova_object.data', '') for one in log.read}
         self.assert_listed(read, opacity.row('Nova notifications', 'instance.*'))
+
+    @needs('oslo_messaging')
+    def test_a_notification_of_a_build_that_failed(self):
+        from tests.unit.engine import test_notifications
+        from tracon_watcher.engine import listener
+        log = opacity.Log()
+        trigger = listener.AuditTrigger(lambda: None)
+        trigger.tell(opacity.recorded({
+            **test_notifications.build(), 'reason': {'nova_object.data': {
+                'exception': 'NoValidHost', 'traceback': 'File'}}}, log))
+        self.assertTrue(trigger.wanted.is_set())
+        log.read = {one.replace('.nova_object.data', '') for one in log.read}
+        self.assert_listed(log, opacity.row('Nova notifications',
+                                            'compute_task.build_instances.error'))
 
 
 class HypervisorTestCase(unittest.TestCase):
@@ -497,7 +512,11 @@ def answers():
         'trusted_image_certificates': None,
         'os-extended-volumes:volumes_attached': [{'id': 'v1', 'delete_on_termination': True}]}
     return {
-        '/servers/detail': ('servers', [server, dict(server, id='vm-2', image='')]),
+        '/servers/detail': ('servers', [
+            server, dict(server, id='vm-2', image=''), dict(server, id='vm-3', fault={
+                'code': 500, 'created': '2026-01-01T00:00:00Z', 'details': 'Traceback',
+                'message': 'No valid host was found. There are not enough hosts available.'}, **{
+                    'OS-EXT-SRV-ATTR:host': None, 'OS-EXT-STS:vm_state': 'error'})]),
         '/os-server-groups': ('server_groups', [
             {'id': 'g', 'name': 'g', 'policy': 'affinity', 'rules': {'max_server_per_host': 2},
              'members': ['vm-1'], 'project_id': 'p1', 'user_id': 'u1'}]),

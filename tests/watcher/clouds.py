@@ -62,6 +62,9 @@ class Vm:
     moved: float | None = None          # seconds ago
     excluded: bool = False              # by the audit's scope
     seen_on: str | None = None          # where Watcher's model still has it
+    age: float = 1000.0                 # seconds since it was requested, or found no host
+    flavor: str = 'small'
+    extra_specs: dict = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass
@@ -100,6 +103,16 @@ class World:
     vms: dict[str, Vm]
     groups: list[Group]
     arriving: dict[str, str]            # by uuid of a VM in flight, its destination
+    unplaced: list[Vm] = dataclasses.field(default_factory=list)      # found no host
+
+
+def world(hosts, vms, size=(4, 8, 100)):
+    """Return a cloud of hosts of one size, with fourfold overcommitment of vCPUs.
+
+    :param hosts: a letter each
+    """
+    return World({name: Host(name, 'north', size, 4.0) for name in hosts},
+                 {vm.uuid: vm for vm in vms}, [], {})
 
 
 _SIZES = strategies.tuples(strategies.sampled_from((1, 1, 1, 2, 4)), strategies.integers(1, 2),
@@ -196,14 +209,22 @@ class Cloud:
 
     def claim(self, uuid, destination):
         """Allocate at the destination, as Placement does: the source's is held as well."""
-        vm, host = self.world.vms[uuid], self.world.hosts[destination]
+        self.allocate(uuid, self.world.vms[uuid].size, destination)
+
+    def allocate(self, uuid, size, destination):
+        """Allocate for a VM of some size, as Placement does."""
+        host = self.world.hosts[destination]
         for kind, need, used, most, capacity in zip(
-                RESOURCES, vm.size, self.allocated[destination], host.total, host.capacity):
+                RESOURCES, size, self.allocated[destination], host.total, host.capacity):
             if need > most:
                 raise Refused(f'{uuid}: {need} {kind}, more than max_unit of {destination}')
             if need and used + need > capacity:
                 raise Refused(f'{uuid}: {used} + {need} {kind} of {capacity} on {destination}')
-        self._add(destination, vm.size)
+        self._add(destination, size)
+
+    def remove(self, uuid):
+        """Delete a VM."""
+        self._add(self.where.pop(uuid), self.world.vms[uuid].size, -1)
 
     def start(self, uuid, destination):
         """Begin a live migration; Nova's filters and the destination's own check let it pass."""
@@ -236,8 +257,16 @@ class Cloud:
 
     def end(self, uuid):
         """End a live migration."""
+        self.move(uuid, self.going.pop(uuid), 0)
+
+    def move(self, uuid, destination, claimed=1):
+        """Have a VM at another host.
+
+        :param claimed: 0 where it holds what it needs there already
+        """
         self._add(self.where[uuid], self.world.vms[uuid].size, -1)
-        self.where[uuid] = self.going.pop(uuid)
+        self._add(destination, self.world.vms[uuid].size, claimed)
+        self.where[uuid] = destination
 
 
 def carry_out(world, moves, parents, chance: random.Random):
@@ -271,8 +300,9 @@ def carry_out(world, moves, parents, chance: random.Random):
     return states
 
 
-def state_of(world, where):
+def state_of(world, where=None):
     """Return the placement state with the VMs at these hosts, as their profiles are."""
+    where = {uuid: vm.host for uuid, vm in world.vms.items()} if where is None else where
     return cluster.build([
         cluster.Host(name, tuple(
             cluster.Resident(vm.uuid, [0.0] * 4 if vm.state == 'paused' else vm.profile, vm.limits,
@@ -314,7 +344,8 @@ class Services:
                                                               cloud.allocated[host.name])]
                 for host in world.hosts.values()}
         self._bodies = {
-            '/servers/detail': {'servers': [_server(vm) for vm in world.vms.values()]},
+            '/servers/detail': {'servers': [
+                _server(vm) for vm in (*world.vms.values(), *world.unplaced)]},
             '/os-server-groups': {'server_groups': [
                 {'name': one.name, 'policy': one.policy, 'members': list(one.members),
                  'rules': {'max_server_per_host': one.most}
@@ -336,7 +367,8 @@ class Services:
                 host.node: {'resources': {
                     kind: {'capacity': most, 'used': used} for kind, most, used in zip(
                         RESOURCES, host.capacity, cloud.allocated[host.name])}}
-                for host in world.hosts.values() if left[host.node][1] >= 1}}}
+                for host in world.hosts.values()}}}
+        self._left = left
         self.compute = self.placement = self.network = self
 
     def get(self, path, params, microversion):
@@ -344,6 +376,11 @@ class Services:
         response.status_code = 200
         response.headers['Content-Type'] = 'application/json'
         body = {'shares': []} if path.endswith('/shares') else self._bodies[path]
+        if 'resources' in params:
+            # Placement names the providers that have so much left.
+            kind = RESOURCES.index(params['resources'].partition(':')[0])
+            body = {name: {node: one for node, one in providers.items()
+                           if self._left[node][kind] >= 1} for name, providers in body.items()}
         if params.get('offset'):
             body = {key: [] for key in body}
         response._content = json.dumps(body).encode()
@@ -358,13 +395,24 @@ def _server(vm):
         'metadata': {'tracon:exclude': 'yes'} if vm.opted_out else {},
         'flavor': {'extra_specs': {
             **({'hw:cpu_policy': 'dedicated'} if vm.pinned else {}),
-            **({limits.CLASS: limits.BACKGROUND_CLASS} if vm.limits.background else {})}},
-        'image': {'id': 'image', 'properties': {}}, 'pinned_availability_zone': vm.zone}
+            **({limits.CLASS: limits.BACKGROUND_CLASS} if vm.limits.background else {}),
+            **vm.extra_specs},
+            'original_name': vm.flavor, 'vcpus': vm.size[0], 'ram': vm.size[1],
+            'disk': vm.size[2], 'ephemeral': 0, 'swap': 0},
+        'image': {'id': 'image', 'properties': {}}, 'pinned_availability_zone': vm.zone,
+        'created': _ago(vm.age),
+        **({} if vm.host else {'fault': {
+            'code': 500, 'created': _ago(vm.age), 'message':
+            'No valid host was found. There are not enough hosts available.'}})}
+
+
+def _ago(seconds, end='Z'):
+    at = datetime.datetime.fromtimestamp(NOW - seconds, datetime.timezone.utc)
+    return f'{at:%Y-%m-%dT%H:%M:%S}{end}'
 
 
 def _migration(vm, world):
-    at = datetime.datetime.fromtimestamp(NOW - (vm.moved or 0.0), datetime.timezone.utc)
-    text = at.strftime('%Y-%m-%dT%H:%M:%S.000000')
+    text = _ago(vm.moved or 0.0, '.000000')
     going = world.arriving.get(vm.uuid)
     return {'instance_uuid': vm.uuid, 'updated_at': text, 'created_at': text,
             'status': 'completed' if going is None else 'running',

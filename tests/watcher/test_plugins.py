@@ -79,7 +79,7 @@ class ParametersTestCase(unittest.TestCase):
                 self.assertEqual([name], list(caught.exception.path))
             self.validate(**{name: schema['minimum']})
             self.validate(**{name: schema['maximum']})
-        self.assertEqual(6, count)
+        self.assertEqual(7, count)
         with self.assertRaisesRegex(jsonschema.ValidationError, 'state a finite one'):
             self.validate(confidence=float('nan'))
         # Watcher keeps the schema in its database.

@@ -12,6 +12,7 @@
 
 """What Watcher's own database says, in a database with Watcher's own tables."""
 
+import contextlib
 import datetime
 from unittest import mock
 import uuid
@@ -66,7 +67,7 @@ class RecordsTestCase(testtools.TestCase):
     def action(self, plan, outcome, kind='migrate', age=0.0, **parameters):
         made = self.create(objects.Action, state='PENDING', action_plan_id=plan.id,
                            action_type=kind, input_parameters=parameters, parents=[])
-        with self.at(age):
+        with contextlib.nullcontext() if age is None else self.at(age):
             made.state = outcome
             made.save()
         return made
@@ -107,6 +108,21 @@ class RecordsTestCase(testtools.TestCase):
         found = self.collect()
         self.assertEqual({'a': under_way.uuid, 'b': under_way.uuid}, found.vms)
         self.assertEqual({'h1', 'h2', 'h3'}, set(found.hosts))
+
+    def test_the_latest_plan_that_frees_room(self):
+        for age, state, outcome, kind in (
+                (90, 'SUCCEEDED', 'SUCCEEDED', 'shelve'), (80, 'FAILED', 'FAILED', 'delete'),
+                (70, 'ONGOING', 'PENDING', 'delete'), (60, 'SUCCEEDED', 'SUCCEEDED', 'stop'),
+                # Not carried out, or not yet.
+                (50, 'RECOMMENDED', 'PENDING', 'delete'),
+                (40, 'CANCELLED', 'CANCELLED', 'delete')):
+            with self.at(age):
+                made = self.plan(state)
+                action = self.action(made, 'PENDING', kind, None, resource_id='a')
+            action.state = outcome
+            action.save()
+            expected = {90: 90, 80: 80}.get(age, 70)
+            self.assertEqual(expected, round(self.seconds() - self.collect().preempted_at))
 
     def test_an_empty_database(self):
         self.assertEqual(records.Records(), self.collect())

@@ -284,10 +284,12 @@ class ReconcileTestCase(ReconcileCase):
 
     def test_room_is_what_both_watcher_and_placement_see(self):
         for room, expected in (({'node-h1': (2.0, 512.0, 1.5)}, (2.0, 256, 1.5)),
-                               ({'node-h2': (2.0, 512.0, 1.5)}, (0.0, 0.0, 0.0))):
+                               # It has neither vCPUs nor memory left; of disks it does not tell.
+                               ({'node-h2': (2.0, 512.0, 1.5)}, (0.0, 0.0, 97.0))):
             found = dataclasses.replace(self.found, room=room)
-            self.assertEqual(expected, constraints_builder.build(
-                found, self.model, WISHES, self.state.host_index).free['h1'])
+            built = constraints_builder.build(found, self.model, WISHES, self.state.host_index)
+            self.assertEqual(expected, built.free['h1'])
+            self.assertEqual('node-h1' not in room, 'h1' in built.full)
 
     def test_who_is_moved_again_and_again_stays_ever_longer(self):
         for moves, wanted, expected in ((1, 600, 600), (2, 600, 1200), (3, 600, 2400),

@@ -17,60 +17,20 @@ and carried out by a simulation of Nova that knows nothing of the planner (:mod:
 order and as parallel as the action plan's dependencies allow.
 """
 
-import pathlib
-import tempfile
-import types
 import unittest
-from unittest import mock
 
 import hypothesis
 from hypothesis import strategies
 import numpy as np
-from watcher.common import utils
 
+from tests.watcher import audits
 from tests.watcher import clouds
-from tracon_watcher.decision_engine import goal
-from tracon_watcher.decision_engine import records
-from tracon_watcher.decision_engine import strategy
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import limits
-from tracon_watcher.placement import snapshot
 
 SETTINGS = hypothesis.settings(max_examples=75, deadline=None, suppress_health_check=list(
     hypothesis.HealthCheck))
 SOFT = ('soft-affinity', 'soft-anti-affinity')
-
-
-class Ours(strategy.InterferenceStrategy):
-    """The strategy, with the services in memory."""
-
-    def __init__(self, world, snapshot_file, **given):
-        super().__init__(None)
-        self._compute_model = clouds.watcher_model(world)
-        self._services = clouds.Services(world)
-        self.input_parameters = utils.Struct({
-            'snapshot_file': snapshot_file, 'max_migrations': 6, 'min_gain': 0.02,
-            'migration_cost': 0.0, 'noise': 0.0, 'cooldown_seconds': clouds.COOLDOWN, **given})
-
-    def _connect(self):
-        return self._services
-
-    def _records(self, since):
-        return records.Records()
-
-
-class Action(types.SimpleNamespace):
-    __hash__ = object.__hash__
-
-
-def parents_of(audit, solution):
-    """Return, by uuid of a VM, the VMs whose migrations Watcher's applier ends before."""
-    actions = [Action(uuid=one['input_parameters']['resource_id'], parents=[],
-                      input_parameters=one['input_parameters']) for one in solution.actions]
-    ours = goal.DependencyPlanner(None)
-    ours._waits_for = audit.waits_for
-    ours.compute_action_graph([(30, actions)])
-    return {action.uuid: list(action.parents) for action in actions}
 
 
 def settled(world, where):
@@ -86,23 +46,14 @@ def judged(world, where):
             float(found.harm().sum()))
 
 
-class StepsTestCase(unittest.TestCase):
+class StepsTestCase(audits.AuditCase):
 
     lengths: list[int] = []
     stops: list[int] = []
-
-    def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.path = str(pathlib.Path(directory.name) / 'snapshot')
-        clock = mock.patch('time.time', autospec=True, return_value=clouds.NOW)
-        clock.start()
-        self.addCleanup(clock.stop)
+    served: list[int] = []
 
     def plan(self, world, **given):
-        where = {uuid: vm.host for uuid, vm in world.vms.items()}
-        snapshot.write(self.path, clouds.state_of(world, where))
-        audit = Ours(world, self.path, **given)
+        audit = self.audit(world, **given)
         solution = audit.execute()
         moves = {}
         for action in solution.actions:
@@ -111,7 +62,7 @@ class StepsTestCase(unittest.TestCase):
             self.assertEqual('live', given['migration_type'])
             self.assertNotIn(given['resource_id'], moves, 'moved twice')
             moves[given['resource_id']] = given['source_node'], given['destination_node']
-        return audit, moves, parents_of(audit, solution)
+        return audit, moves, audits.parents_of(audit, solution)
 
     @SETTINGS
     @hypothesis.given(clouds.worlds())
@@ -173,8 +124,7 @@ class StepsTestCase(unittest.TestCase):
     @hypothesis.given(clouds.worlds())
     def test_what_is_stopped_is_background_work_that_may_be(self, world):
         where = {uuid: vm.host for uuid, vm in world.vms.items()}
-        snapshot.write(self.path, clouds.state_of(world, where))
-        audit = Ours(world, self.path, background_action='stop')
+        audit = self.audit(world, background_action='stop')
         solution = audit.execute()
         stopped = {action['input_parameters']['resource_id']: action['input_parameters']
                    for action in solution.actions if action['action_type'] == 'stop'}
@@ -189,13 +139,37 @@ class StepsTestCase(unittest.TestCase):
         for removal in audit._plan.removals:
             self.assertLessEqual(set(removal.ends), before)
 
+    @SETTINGS
+    @hypothesis.given(clouds.worlds(), strategies.tuples(
+        strategies.integers(1, 4), strategies.integers(1, 3), strategies.integers(0, 2)))
+    def test_placement_has_room_for_a_request_where_background_work_leaves(self, world, size):
+        world.unplaced.append(clouds.Vm('new', None, size, None, limits.NONE, 'error', age=9.0))
+        audit = self.audit(world, background_action='delete')
+        audit.execute()
+        removals = [one for one in audit._plan.removals if one.request]
+        self.served.append(len(removals))
+        hypothesis.event(f'{len(removals)} removed')
+        cloud = clouds.Cloud(world)
+        for move in audit._plan.moves:
+            cloud.move(move.uuid, move.destination)
+        for one in set(audit._plan.removals) - set(removals):
+            cloud.remove(one.uuid)
+        for one in removals:
+            self.assertTrue(world.vms[one.uuid].limits.background)
+            self.assertEqual(('new', ()), (one.request, one.ends))
+            self.check_who_moves(world, {one.uuid: (one.host, one.host)})
+            with self.assertRaises(clouds.Refused):
+                cloud.allocate('new', size, one.host)
+            cloud.remove(one.uuid)
+        for host in {one.host for one in removals}:
+            cloud.allocate('new', size, host)
+
     def test_nothing_is_done_against_harm_that_ends_by_itself(self):
-        hosts = {name: clouds.Host(name, 'north', (16, 64, 100), 4.0) for name in 'abcd'}
-        vms = {'noisy': clouds.Vm('noisy', 'a', (2, 4, 4), np.array([900.0, 400.0, 0.9, 0.3]),
-                                  limits.NONE)}
-        vms.update((name, clouds.Vm(name, 'a', (2, 4, 4), np.array([3.0, 1.0, 0.005, 0.001]),
-                                    limits.Limits(1.5))) for name in ('q0', 'q1', 'q2'))
-        world = clouds.World(hosts, vms, [], {})
+        world = clouds.world('abcd', [
+            clouds.Vm('noisy', 'a', (2, 4, 4), np.array([900.0, 400.0, 0.9, 0.3]), limits.NONE),
+            *(clouds.Vm(name, 'a', (2, 4, 4), np.array([3.0, 1.0, 0.005, 0.001]),
+                        limits.Limits(1.5)) for name in ('q0', 'q1', 'q2'))], (16, 64, 100))
+        vms = world.vms
         vms['noisy'].pinned = True
         self.assertEqual({'q0', 'q1', 'q2'}, self.plan(world)[1].keys())
         vms['noisy'].task, world.arriving = 'migrating', {'noisy': 'b'}
@@ -214,6 +188,7 @@ class StepsTestCase(unittest.TestCase):
         # Otherwise nothing would have been looked at.
         assert sum(length > 1 for length in cls.lengths) >= 5, cls.lengths
         assert any(cls.stops), cls.stops
+        assert any(cls.served), cls.served
 
 
 if __name__ == '__main__':

@@ -56,8 +56,10 @@ def show(caller: policies.Caller, known: states.States, records: explanations.Re
         **found, 'at': states.iso(found['at']),
         'moves': [{**one, 'vm': call(one['vm'])} for one in found['moves']],
         # What audits of earlier releases told is in the database without them.
-        'removals': [{**one, 'vm': call(one['vm']), 'ends': list(map(call, one['ends']))}
-                     for one in found.get('removals', ())],
+        **{name: [{**one, 'vm': call(one['vm']), 'ends': list(map(call, one['ends'])),
+                   'effects': [{**each, 'vm': call(each['vm'])}
+                               for each in one.get('effects', ())]}
+                  for one in found.get(name, ())] for name in ('removals', 'past')},
         'hosts': [{
             **host, 'breaches': [{**one, 'vm': call(one['vm'])} for one in host['breaches']],
             'options': [{**one, 'vm': call(one['vm']), 'ends': list(map(call, one['ends'])),

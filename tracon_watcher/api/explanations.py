@@ -92,6 +92,10 @@ class Records(Protocol):
         """
         ...
 
+    def told(self) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
+        """Return the latest decisions, and what each audit told last."""
+        ...
+
     def breaches(self, vms: Sequence[str], now: float) -> Mapping[str, float] | None:
         """Return for how many seconds of this month VMs were in breach; None: not known.
 

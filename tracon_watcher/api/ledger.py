@@ -38,12 +38,12 @@ Document = dict[str, Any]
 def show(request: webob.Request, caller: policies.Caller, known: states.States,
          records: explanations.Records) -> Document:
     """Answer GET /v1/ledger."""
-    query = parameters.Query(request.GET, ('weeks', 'moves'))
+    query = parameters.Query(request.GET, ('weeks', 'moves', 'vm'))
     caller.require(policies.MOVES_LIST, 'the ledger of moves')
     weeks = query.positive('weeks') or _DEFAULT
     if weeks > _MOST:
         raise faults.InvalidParameter('weeks', weeks, f'1 to {_MOST}')
-    detailed = query.boolean('moves')
+    detailed, victim = query.boolean('moves'), query.text('vm')
     state = known.now()
     made: list[Mapping[str, Any]] = []
     since, marker = state.now - weeks * _WEEK, None
@@ -54,6 +54,11 @@ def show(request: webob.Request, caller: policies.Caller, known: states.States,
         if not page or len(page) < _PAGE or page[-1]['decided_at'] < since - _WEEK:
             break
         marker = page[-1]['id']
+    if victim is not None:
+        decisions, audits = records.told()
+        return {'ledger': {'remedies': [_remedy(one, state) for one in ledger.remedies(
+            victim, decisions, audits, made) if one['at'] >= since],
+            **_throttled(victim, state)}, 'state': state.describe()}
     entries = ledger.entries(made, state.view.observed_error, state.now)
     found: Document = {'weeks': [_rounded(one) for one in ledger.weeks(entries)]}
     if detailed:
@@ -66,13 +71,26 @@ def _rounded(one: Mapping[str, Any]) -> Document:
                       for name in ('gain', 'avoided')}}
 
 
-def _described(one: Mapping[str, Any], state: states.State) -> Document:
-    def call(vm: str) -> Document:
-        found = state.view.vms.get(vm)
-        return {'uuid': vm, 'name': None if found is None else found.name}
+def _remedy(one: Mapping[str, Any], state: states.State) -> Document:
+    return {**one, 'at': states.iso(one['at']), 'vm': _call(one['vm'], state),
+            'measured': [states.number(value) for value in one['measured']]}
 
+
+def _throttled(vm: str, state: states.State) -> Document:
+    """Return where tracon-background may have throttled groups for a VM, which no meter tells."""
+    row = state.cluster.resident_index.get(vm)
+    return {'host': None if row is None else state.cluster.hosts[state.cluster.host[row]],
+            'throttled': None}
+
+
+def _call(vm: str, state: states.State) -> Document:
+    found = state.view.vms.get(vm)
+    return {'uuid': vm, 'name': None if found is None else found.name}
+
+
+def _described(one: Mapping[str, Any], state: states.State) -> Document:
     return {
-        **_rounded(one), 'vm': call(one['vm']), 'ended_at': states.iso(one['ended_at']),
-        'slowdowns': [{**each, 'vm': call(each['vm']), 'measured': [
+        **_rounded(one), 'vm': _call(one['vm'], state), 'ended_at': states.iso(one['ended_at']),
+        'slowdowns': [{**each, 'vm': _call(each['vm'], state), 'measured': [
             None if math.isnan(value) else value for value in each['measured']]}
             for each in one['slowdowns']]}

@@ -22,9 +22,11 @@ import sys
 import threading
 import time
 from typing import Any, Mapping, Sequence
+from urllib import parse
 import uuid
 
 from keystoneauth1 import adapter
+from keystoneauth1 import exceptions
 from keystoneauth1 import loading
 from openstack import connection
 from oslo_config import cfg
@@ -59,6 +61,7 @@ from tracon_watcher.engine.storage import records
 from tracon_watcher.engine.storage import repository as storages
 from tracon_watcher import errors
 from tracon_watcher.inventory import cloud
+from tracon_watcher.inventory import listing
 from tracon_watcher.inventory import volume_limits
 from tracon_watcher.messaging import nova
 from tracon_watcher.messaging import protocol
@@ -146,6 +149,18 @@ class Records:
             raise faults.Unavailable('The database of moves cannot be read now.') from None
         return [_document(one, measured.get(one.id, ())) for one in found]
 
+    def told(self) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
+        """Return the latest decisions, and what each audit told last.
+
+        :raises tracon_watcher.api.faults.Unavailable: while the database cannot be asked
+        """
+        try:
+            return ([one.document for one in self._storage.decisions.find(limit=decisions.PAGE)],
+                    self._storage.audits.all())
+        except storage_errors.StorageFailed as error:
+            LOG.warning('Remedies were asked for and cannot be read: %s', error)
+            raise faults.Unavailable('The database of decisions cannot be read now.') from None
+
     def breaches(self, vms: Sequence[str], now: float) -> Mapping[str, float] | None:
         """Return for how many seconds of this month VMs were in breach; None: not known."""
         try:
@@ -216,6 +231,8 @@ AUTH = 'service_auth'
 #: itself waits 60 seconds for a cell that hangs, before it lists what the others have.
 _TIMEOUT = 180
 _MINUTE, _HOUR = 60.0, 3600.0
+#: Seconds between two audits that the engine triggers.
+_PAUSE = 10.0
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
@@ -328,11 +345,14 @@ def build(conf: cfg.ConfigOpts,
                                    standard_logging.getLogger('tracon_watcher.messaging'),
                                    on_moves=after.recommended, standing=after.standing)
 
+    trigger = listener.AuditTrigger(lambda: _trigger_audit(
+        _found(session, 'infra-optim', asked.region_name, interface), wanted.request_audit))
+
     def make_listener() -> Any:
         return nova.Listener(
             conf, listener.Endpoint(residents, lambda event, error: LOG.warning(
                 'Notification %s cannot be read (%s); the cloud is listed instead', event,
-                error)), wanted.nova_exchange)
+                error), trigger=trigger if wanted.request_audit else None), wanted.nova_exchange)
 
     of_volumes = volume_limits.VolumeLimits()
     parts = engines.Components(
@@ -356,7 +376,24 @@ def build(conf: cfg.ConfigOpts,
             0.0 if wanted.min_iops_ratio is None else wanted.min_iops_ratio))))
     engine.activities['measure'] = periodic_task.PeriodicTask(
         'Measuring what moves have brought', after.measure, _MINUTE)
+    if wanted.request_audit:
+        engine.activities['trigger'] = periodic_task.PeriodicTask(
+            'Triggering an audit', trigger.trigger, _MINUTE, trigger.wanted, shortest=_PAUSE)
     return engine, after
+
+
+def _trigger_audit(watcher: adapter.Adapter, audit: str) -> None:
+    """Have an audit of the type EVENT run.
+
+    :raises tracon_watcher.inventory.listing.CloudUnavailable: when Watcher does not
+    """
+    path = f'/v1/webhooks/{parse.quote(audit, safe="")}'
+    try:
+        watcher.post(path, json={}, headers={'OpenStack-API-Version': 'infra-optim 1.4'})
+    except exceptions.ClientException as error:
+        raise listing.CloudUnavailable(
+            f'Watcher: POST {path}: {error}: see whether Watcher\'s API runs, and [engine] '
+            'request_audit names an audit of the type EVENT') from None
 
 
 def _decision(document: dict[str, Any]) -> decisions.Decision | None:

@@ -75,6 +75,12 @@ INVENTORY = [
         help='Exchange to which Nova publishes notifications. Change it if nova.conf states '
              'another control_exchange.'),
     cfg.StrOpt(
+        'request_audit',
+        help='UUID or name of an audit of Watcher, of the type EVENT, that the engine triggers '
+             'when Nova finds no host for a VM of the foreground. Such an audit, with '
+             'background_action shelve or delete, makes room at once. Unset: none; the next '
+             'continuous audit makes room.'),
+    cfg.StrOpt(
         'default_host_type',
         help='Host type of compute hosts in no aggregate with metadata tracon:host_type. Unset: '
              'these hosts have no type, and the engine learns of all of them together. Set it in '

@@ -15,15 +15,22 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, Collection, Mapping
 
 from oslo_utils import strutils
+from oslo_utils import timeutils
 
 from tracon_watcher.decision_engine import inventory
 from tracon_watcher.decision_engine import records
+from tracon_watcher.placement import assessment
+from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import cooldown
 from tracon_watcher.placement import limits
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import placement_constraints
+from tracon_watcher.placement import preemption
+from tracon_watcher.placement import storage_backends
 
 _POLICIES = frozenset(one.value for one in placement_constraints.GroupPolicy)
 _PINNING = ('dedicated', 'mixed')
@@ -31,6 +38,10 @@ _PINNING = ('dedicated', 'mixed')
 PROBE = 'tracon:probe'
 #: Extra specs, and image properties, that tie a VM to one host's devices whatever their value.
 _DEVICE_SPECS = ('pci_passthrough:alias', 'accel:device_profile', 'hw:pmem')
+#: Namespaces of extra specs that ask nothing of a host.
+_UNDEMANDING = frozenset((limits.CLASS.partition(':')[0], 'quota', 'hw_rng', 'hw_video'))
+#: Requests that an audit serves at most, the latest ones.
+_MOST_REQUESTS = 20
 _DEVICE_CLASSES = ('VGPU', 'PCPU', 'PCI_DEVICE', 'SRIOV_NET_VF', 'FPGA', 'PGPU')
 
 
@@ -43,12 +54,15 @@ class ConstraintParameters:
     :param cooldown_seconds: after a migration, regardless of who ordered it; doubled by each
         further one within a day, up to six hours
     :param removes_background: whether background VMs may be removed to end a breach
+    :param request_age_seconds: for how long background VMs may be removed for a request that found
+        no host; 0: they are not
     """
 
     excluded_projects: frozenset[str]
     opt_out_key: str
     cooldown_seconds: float
     removes_background: bool = False
+    request_age_seconds: float = 0.0
 
 
 def build(found: inventory.Inventory, model: Any, wishes: ConstraintParameters,
@@ -71,9 +85,6 @@ def build(found: inventory.Inventory, model: Any, wishes: ConstraintParameters,
         service = found.services.get(host)
         if service is None:
             closed[host] = 'Nova lists no compute service for it'
-        if found.room is not None and node.uuid not in found.room:
-            closed.setdefault(host, f'Placement names no memory left on its node {node.uuid}: the '
-                                    'host is full, or Placement does not know the node')
         for instance in model.get_node_instances(node):
             needs[instance.uuid] = (instance.vcpus, instance.memory, instance.disk)
             why = obstacle(found, instance.uuid, host, wishes)
@@ -108,6 +119,10 @@ def build(found: inventory.Inventory, model: Any, wishes: ConstraintParameters,
     for host in found.services:
         if host not in nodes:
             closed[host] = 'is outside of the scope of the audit'
+    full = {host: f'Placement names no memory left on its node {node.uuid}: the host is full, or '
+                  'Placement does not know the node' for host, node in nodes.items()
+            if found.room is not None and node.uuid not in found.room and host not in closed}
+    closed.update(full)
     return placement_constraints.Constraints(
         immovable, closed, needs, free, tuple(
             _group(one, found, hosts) for one in found.groups
@@ -118,7 +133,50 @@ def build(found: inventory.Inventory, model: Any, wishes: ConstraintParameters,
         {host: (node.vcpus, node.memory, node.disk) for host, node in nodes.items()},
         # Nova's own word counts, and not that of a snapshot alone.
         frozenset(uuid for uuid, server in found.servers.items() if wishes.removes_background
-                  and limits.of_flavor(server.extra_specs).background))
+                  and limits.of_flavor(server.extra_specs).background), frozenset(full))
+
+
+def requests(found: inventory.Inventory, state: cluster_module.ClusterState,
+             wishes: ConstraintParameters, recorded: records.Records,
+             now: float) -> tuple[preemption.Request, ...]:
+    """Return the requests for which background VMs may be removed, the oldest first.
+
+    They are of the foreground, found no host a short time ago, and ask nothing of a host that
+    cannot be judged here. Each of them counts in one plan with removals at most. A later VM of the
+    same project and flavor that has a host is what became of one of them.
+
+    :param state: with the profiles of earlier VMs
+    :param now: seconds since the epoch
+    """
+    if not (wishes.request_age_seconds and found.failed_builds):
+        return ()
+    grouped = frozenset().union(*(group.members for group in found.groups
+                                  if not group.policy.startswith('soft')))
+    placed = sorted((one.created, one.project, one.flavor) for one in found.servers.values()
+                    if one.host and one.created)
+    chosen = []
+    for build in sorted(found.failed_builds, key=lambda one: (one.failed_at, one.server.uuid)):
+        server, failed_at = build.server, timeutils.parse_isotime(build.failed_at).timestamp()
+        properties = server.image_properties or {}
+        stated = limits.of_flavor(server.extra_specs)
+        if (stated.background or failed_at <= recorded.preempted_at
+                or not -assessment.AHEAD <= now - failed_at <= wishes.request_age_seconds
+                or server.uuid in grouped or PROBE in server.metadata
+                or any(key.partition(':')[0] not in _UNDEMANDING for key in server.extra_specs)
+                or tied(server.extra_specs, properties)):
+            continue
+        served = next((one for one in placed if one[0] > build.failed_at
+                       and one[1:] == (server.project, server.flavor)), None)
+        if served is not None:
+            placed.remove(served)
+            continue
+        profile = dataclasses.replace(
+            newcomer_profiles.expected(state.history, server.project, server.flavor, build.image),
+            vcpus=int(build.need[0]), cpu_weight=limits.cpu_weight(server.extra_specs))
+        chosen.append(preemption.Request(
+            server.uuid, build.need, storage_backends.felt(state, profile, not build.image),
+            stated, server.pinned_zone))
+    return tuple(chosen[-_MOST_REQUESTS:])
 
 
 def _cooldowns(found: inventory.Inventory, recorded: records.Records,
@@ -144,7 +202,7 @@ def _free(model: Any, node: Any, found: inventory.Inventory) -> placement_constr
     if found.room is None:
         return left
     vcpus, memory, disk = (
-        min(pair) for pair in zip(left, found.room.get(node.uuid, (0.0, 0.0, 0.0))))
+        min(pair) for pair in zip(left, found.room.get(node.uuid, (0.0, 0.0, math.inf))))
     return vcpus, memory, disk
 
 

@@ -47,6 +47,8 @@ _UNDER_WAY = frozenset(('accepted', 'queued', 'preparing', 'pre-migrating', 'mig
 _GOING_BACK = 'reverting'
 _ORDINARY, _UNTOLD = 'normal', 'unknown, since Neutron does not tell it to Watcher\'s user'
 _RESOURCES = ('VCPU', 'MEMORY_MB', 'DISK_GB')
+#: How the text of Nova's error begins where it found no host.
+_NO_HOST = 'No valid host was found'
 #: Properties of images that keep VMs from migrating.
 PROPERTIES = ('hw_cpu_policy', 'hw_mem_encryption', 'hw_tpm_version')
 LOG = log.getLogger(__name__)
@@ -61,6 +63,8 @@ class Server:
     :param image_properties: of its image, or of the one that its boot volume was made of; None
         where it could not be found out
     :param pinned_zone: the availability zone it was requested for, None for any
+    :param flavor: its name
+    :param created: when it was requested, as Nova writes it
     """
 
     uuid: str
@@ -74,6 +78,22 @@ class Server:
     extra_specs: Mapping[str, str]
     image_properties: Mapping[str, Any] | None
     pinned_zone: str | None
+    flavor: str = ''
+    created: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class FailedBuild:
+    """A VM that Nova found no host for, and that has not been deleted yet.
+
+    :param failed_at: as Nova writes it
+    :param image: '' for one that boots from a volume
+    """
+
+    server: Server
+    failed_at: str
+    image: str
+    need: placement_constraints.Room
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,6 +137,7 @@ class Inventory:
     :param leaving: by uuid of a VM whose latest migration is under way, the host where it will be,
         None where Nova has not chosen it yet
     :param several: hosts whose service stands for several machines, as far as Nova tells
+    :param failed_builds: VMs that found no host
     """
 
     servers: Mapping[str, Server]
@@ -129,6 +150,7 @@ class Inventory:
     room: Mapping[str, placement_constraints.Room] | None = None
     leaving: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
     several: frozenset[str] = frozenset()
+    failed_builds: tuple[FailedBuild, ...] = ()
 
 
 def collect(connection: Any, moved_since: float) -> Inventory:
@@ -149,6 +171,8 @@ def collect(connection: Any, moved_since: float) -> Inventory:
     properties = (_volume_properties(connection)
                   if any(not one.get('image') for one in listed) else {})
     servers = [_server(one, properties) for one in listed]
+    builds = tuple(build for one, server in zip(listed, servers)
+                   if (build := _failed_build(one, server)) is not None)
     migrations = compute.pages('/os-migrations', 'migrations',
                                {'changes-since': since.strftime('%Y-%m-%dT%H:%M:%SZ')})
     moved_at: dict[str, float] = {}
@@ -172,8 +196,8 @@ def collect(connection: Any, moved_since: float) -> Inventory:
     return Inventory(
         {one.uuid: one for one in servers}, tuple(_groups(compute)),
         {one.host: one for one in services}, moved_at, _direct_ports(ports), moves,
-        arriving, _room(placement), leaving, hypervisor_types.several_machines({
-            host: one['type'] for host, one in cloud.hypervisor_details(compute).items()}))
+        arriving, _room(placement, bool(builds)), leaving, hypervisor_types.several_machines({
+            host: one['type'] for host, one in cloud.hypervisor_details(compute).items()}), builds)
 
 
 def _direct_ports(ports: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -199,20 +223,24 @@ def hosts_by_hypervisor(connection: Any) -> dict[str, str]:
         return {}
 
 
-def _room(placement: listing.Service) -> dict[str, placement_constraints.Room]:
+def _room(placement: listing.Service,
+          full: bool) -> dict[str, placement_constraints.Room]:
     """Return what Placement says is left of each compute node that has any memory left.
+
+    :param full: whether also of those that have no memory left, but vCPUs
 
     It knows of allocations that no VM on the host stands for: those of migrations under way, on
     both hosts, and of resizes that are not confirmed.
     """
-    body = placement.get('/allocation_candidates', 'provider_summaries',
-                         {'resources': 'MEMORY_MB:1'})
     room = {}
-    for uuid, provider in body['provider_summaries'].items():
-        left = {name: one['capacity'] - one['used']
-                for name, one in provider['resources'].items()}
-        vcpus, memory, disk = (float(left.get(name, math.inf)) for name in _RESOURCES)
-        room[uuid] = vcpus, memory, disk
+    for resources in ('MEMORY_MB:1', 'VCPU:1')[:1 + full]:
+        body = placement.get('/allocation_candidates', 'provider_summaries',
+                             {'resources': resources})
+        for uuid, provider in body['provider_summaries'].items():
+            left = {name: one['capacity'] - one['used']
+                    for name, one in provider['resources'].items()}
+            vcpus, memory, disk = (float(left.get(name, math.inf)) for name in _RESOURCES)
+            room[uuid] = vcpus, memory, disk
     return room
 
 
@@ -269,7 +297,25 @@ def _server(one: Mapping[str, Any], of_volumes: _Properties | None) -> Server:
         one['id'], one['name'], one['tenant_id'], one.get('OS-EXT-SRV-ATTR:host'),
         one['OS-EXT-STS:vm_state'], one['OS-EXT-STS:task_state'], one['locked'],
         one['metadata'], one['flavor'].get('extra_specs', {}), properties,
-        one.get('pinned_availability_zone'))
+        one.get('pinned_availability_zone'), str(one['flavor'].get('original_name') or ''),
+        str(one.get('created') or ''))
+
+
+def _failed_build(one: Mapping[str, Any], server: Server) -> FailedBuild | None:
+    """Return a request that found no host; None for any other VM, and where it cannot be read."""
+    try:
+        if (server.vm_state != 'error' or server.host
+                or not one['fault']['message'].startswith(_NO_HOST)):
+            return None
+        flavor, image = one['flavor'], one.get('image')
+        # Placement counts swap in GiB, too, and no root disk of a VM that boots from a volume.
+        disk = bool(image) * flavor['disk'] + flavor['ephemeral'] + math.ceil(
+            (flavor['swap'] or 0) / 1024)
+        timeutils.parse_isotime(one['fault']['created'])
+        return FailedBuild(server, one['fault']['created'], image['id'] if image else '',
+                           (float(flavor['vcpus']), float(flavor['ram']), float(disk)))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
 
 
 def _service(one: Mapping[str, Any]) -> Service:

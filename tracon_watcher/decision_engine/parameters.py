@@ -21,6 +21,7 @@ from typing import Any, Iterable, Iterator, Mapping
 import zoneinfo
 
 from tracon_watcher.decision_engine import constraints_builder
+from tracon_watcher.decision_engine import records
 from tracon_watcher import errors
 from tracon_watcher.placement import cooldown
 from tracon_watcher.placement import plan
@@ -203,6 +204,11 @@ SCHEMA: dict[str, Any] = {
                            'background VM leaving its host does: none, or an action of '
                            'Watcher\'s: stop, shelve or delete.',
             'type': 'string', 'enum': [KEEP, *ACTIONS], 'default': KEEP},
+        'request_age_seconds': {
+            'description': 'Seconds for which background VMs may be removed for a request of the '
+                           'foreground that found no host, if background_action frees room: '
+                           'shelve or delete. 0: none is removed for requests.',
+            **_FINITE, 'minimum': 0, 'maximum': 86400, 'default': 900.0},
         'confidence': {
             'description': 'Probability of the one-sided bound that must cross a limit before '
                            'this counts as a breach.',
@@ -240,5 +246,8 @@ class Audit:
             constraints_builder.ConstraintParameters(frozenset(given['excluded_projects']),
                                                      given['opt_out_key'],
                                                      given['cooldown_seconds'],
-                                                     given[BACKGROUND] != KEEP),
+                                                     given[BACKGROUND] != KEEP,
+                                                     given['request_age_seconds']
+                                                     if given[BACKGROUND] in records.FREEING
+                                                     else 0.0),
             given['confidence'], given['snapshot_file'], given[BACKGROUND])

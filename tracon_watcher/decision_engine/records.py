@@ -23,9 +23,11 @@ from typing import Any, Mapping
 
 #: Plans in these states change the cloud now, or are about to.
 _UNDER_WAY = ('PENDING', 'ONGOING', 'CANCELLING')
-_FAILED = 'FAILED'
-_ENDED = ('SUCCEEDED', _FAILED, 'CANCELLED', 'SKIPPED')
+_ONGOING, _SUCCEEDED, _FAILED = 'ONGOING', 'SUCCEEDED', 'FAILED'
+_ENDED = (_SUCCEEDED, _FAILED, 'CANCELLED', 'SKIPPED')
 _MIGRATE = 'migrate'
+#: Types of actions on a VM that free its room on its host; a stopped VM keeps it.
+FREEING = ('shelve', 'delete')
 #: Types of actions on a host as a whole.
 _OF_HOSTS = ('change_nova_service_state', 'change_node_power_state')
 
@@ -37,11 +39,14 @@ class Records:
     :param failed: by uuid of a VM, when migrations of it failed, seconds since the epoch
     :param vms: by uuid of a VM, uuid of a plan under way that acts on it
     :param hosts: by name of a host, likewise
+    :param preempted_at: when the latest plan was made that has freed room by removing VMs, or is
+        about to, seconds since the epoch
     """
 
     failed: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
     vms: Mapping[str, str] = dataclasses.field(default_factory=dict)
     hosts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    preempted_at: float = 0.0
 
 
 def collect(context: Any, since: float) -> Records:
@@ -54,10 +59,13 @@ def collect(context: Any, since: float) -> Records:
     from watcher import objects
     then = datetime.datetime.fromtimestamp(since, datetime.timezone.utc).replace(tzinfo=None)
     failed: dict[str, list[float]] = {}
+    preempted_at = 0.0
     for action in objects.Action.list(context, filters={
-            'state': _FAILED, 'updated_at__gt': then}):
+            'state__in': (_ONGOING, _SUCCEEDED, _FAILED), 'updated_at__gt': then}):
         uuid = (action.input_parameters or {}).get('resource_id')
-        if action.action_type == _MIGRATE and uuid:
+        if action.action_type in FREEING:
+            preempted_at = max(preempted_at, _seconds(action.created_at))
+        if action.action_type == _MIGRATE and action.state == _FAILED and uuid:
             failed.setdefault(uuid, []).append(_seconds(action.updated_at or action.created_at))
     vms: dict[str, str] = {}
     hosts: dict[str, str] = {}
@@ -65,6 +73,8 @@ def collect(context: Any, since: float) -> Records:
     for plan in objects.ActionPlan.list(context, filters={
             'state__in': _UNDER_WAY, 'created_at__gt': then}):
         for action in objects.Action.list(context, filters={'action_plan_id': plan.id}):
+            if action.action_type in FREEING:
+                preempted_at = max(preempted_at, _seconds(action.created_at))
             if action.state in _ENDED:
                 continue
             given = action.input_parameters or {}
@@ -75,7 +85,8 @@ def collect(context: Any, since: float) -> Records:
             for key in ('source_node', 'destination_node'):
                 if given.get(key):
                     hosts[given[key]] = plan.uuid
-    return Records({uuid: tuple(sorted(times)) for uuid, times in failed.items()}, vms, hosts)
+    return Records({uuid: tuple(sorted(times)) for uuid, times in failed.items()}, vms, hosts,
+                   preempted_at)
 
 
 def _seconds(moment: datetime.datetime) -> float:

@@ -57,7 +57,8 @@ _MOST_PLANS = 10
 class InterferenceStrategy(base.BaseStrategy):
     """Ends breaches of what VMs tolerate of each other with a few live migrations.
 
-    Where none helps, and the audit allows it, background VMs are stopped, shelved or deleted.
+    Where none helps, and the audit allows it, background VMs are stopped, shelved or deleted, also
+    to make room for requests that found no host.
 
     What each VM suffers, and would suffer and do on every other host, is predicted by the same
     judgement that Nova's interference filter and weigher use, from the same snapshot.
@@ -162,9 +163,10 @@ class InterferenceStrategy(base.BaseStrategy):
         known, missing = reconcile.matched(
             state.cluster, hosts, lambda: inventory.hosts_by_hypervisor(cloud))
         cluster = reconcile.reconcile(known, self.compute_model, found)
-        allowed = constraints_builder.build(
-            found, self.compute_model, wanted.wishes, cluster.host_index,
-            self._records(since))
+        recorded = self._records(since)
+        allowed = constraints_builder.build(found, self.compute_model, wanted.wishes,
+                                            cluster.host_index, recorded)
+        requests = constraints_builder.requests(found, cluster, wanted.wishes, recorded, now)
         if asked:
             allowed = engine_feedback.heeded(allowed, engine_feedback.feedback(connect), cluster,
                                              now)
@@ -175,7 +177,7 @@ class InterferenceStrategy(base.BaseStrategy):
                             {'type': host_type, 'trust': 100 * taught.trust})
         assessor = assessment.Assessor(cluster, settings)
         made = self._without_shares(cloud, cluster, allowed, lambda rules_now: planner.plan_moves(
-            assessor, rules_now, wanted.planning, now, assignment.least_cost))
+            assessor, rules_now, wanted.planning, now, assignment.least_cost, requests))
         if missing:
             text = reconcile.unmatched(state.cluster, missing)
             LOG.warning('Names of hosts: %s', text)
@@ -241,11 +243,12 @@ class InterferenceStrategy(base.BaseStrategy):
                          'ended': move.ended, 'relieves': ', '.join(move.relieves),
                          'before': own.slowdown_before, 'after': own.slowdown_after})
         for removal in made.removals:
-            LOG.info('Recommended: %(action)s background VM %(vm)s on %(host)s: ends, with all '
-                     'others of this host, the breaches of %(ends)s', {
+            why = (f'makes room for VM {removal.request}, which found no host' if removal.request
+                   else f'ends the breaches of {", ".join(removal.ends)}')
+            LOG.info('Recommended: %(action)s background VM %(vm)s on %(host)s: with all others '
+                     'of this host, it %(why)s', {
                          'action': self.input_parameters[parameters.BACKGROUND],
-                         'vm': removal.uuid, 'host': removal.host,
-                         'ends': ', '.join(removal.ends)})
+                         'vm': removal.uuid, 'host': removal.host, 'why': why})
         for host in made.remainders:
             for option in host.options:
                 LOG.info('Passed over: VM %(vm)s of %(host)s%(where)s: %(against)s, %(why)s', {

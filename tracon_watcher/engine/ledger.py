@@ -10,7 +10,8 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Ledger of moves: what each was predicted to do, what was measured, and the sums by week.
+"""Ledger of moves: what each was predicted to do, what was measured, and the sums by week; and of
+the remedies for one VM.
 
 The time in breach that a move avoided is that of a counterfactual: what would have been without
 the move is the prediction, since it was never observed.
@@ -131,6 +132,46 @@ def weeks(listed: Iterable[Mapping[str, Any]]) -> list[Document]:
                            for name in ('lower', 'hours', 'upper')]),
         'without_limits': sum(math.isnan(one['avoided']['hours']) for one in some)}
         for week, some in sorted(found.items(), reverse=True)]
+
+
+#: Remedies in the order in which they are tried.
+THROTTLE, REFUSE, REMOVE, MIGRATE = REMEDIES = ('throttle', 'refuse', 'remove', 'migrate')
+
+
+def remedies(vm: str, decisions: Iterable[Mapping[str, Any]], audits: Iterable[Mapping[str, Any]],
+             moves: Iterable[Mapping[str, Any]]) -> list[Document]:
+    """Return what was done for a VM, in order of time.
+
+    Each has ``at`` (seconds since the epoch), ``remedy``, ``vm`` (the one that was refused,
+    removed or migrated), ``host`` and ``destination``, and the VM's slowdown predicted ``before``
+    and ``after`` it, and ``measured`` after it. A refused newcomer would have brought it
+    ``after``.
+
+    :param vm: uuid
+    :param decisions: ``tracon-decision/1``; those count in which a host was refused for the VM
+    :param audits: ``tracon-audit/1``
+    :param moves: documents as for :func:`entries`
+    """
+    def one(at: float, remedy: str, other: str, host: str, effect: Mapping[str, Any],
+            destination: str | None = None, measured: Sequence[float] = ()) -> Document:
+        return {'at': at, 'remedy': remedy, 'vm': other, 'host': host, 'destination': destination,
+                'before': effect['before'], 'after': effect['after'], 'measured': list(measured)}
+
+    found = [one(decision['at'], REFUSE, decision['vm'], host['host'], host['worst'])
+             for decision in decisions for host in decision['hosts']
+             if host['refused'] and host['worst'] and host['worst']['vm'] == vm
+             and host['worst']['response'] == 'slowdown']
+    found += [one(removal.get('at', audit['at']), REMOVE, removal['vm'], removal['host'], effect)
+              for audit in audits for removal in (*audit.get('past', ()),
+                                                  *audit.get('removals', ()))
+              for effect in removal.get('effects', ()) if effect['vm'] == vm]
+    found += [one(move['ended_at'], MIGRATE, move['vm'], move['source'],
+                  {name: change[name]['predicted'] for name in ('before', 'after')},
+                  move['destination'],
+                  [outcome['slowdowns'].get(vm, math.nan) for outcome in move['outcomes']])
+              for move in moves for change in move['changes']
+              if change['vm'] == vm and (change['relieved'] or move['vm'] == vm)]
+    return sorted(found, key=lambda each: (each['at'], REMEDIES.index(each['remedy']), each['vm']))
 
 
 def _hours(values: Iterable[float]) -> dict[str, float]:

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from typing import Any, Callable, Mapping, Protocol
@@ -23,6 +24,7 @@ import oslo_messaging
 
 from tracon_watcher.engine import inventory_cache
 from tracon_watcher import errors
+from tracon_watcher.placement import limits
 
 LOG = logging.getLogger(__name__)
 #: Seconds after which a listener that has not begun yet counts as one that does not work.
@@ -140,35 +142,92 @@ class Listening:
 
 
 _MOST_REPORTED = 100
+_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
+#: Nova's conductor tells it of each VM that it could not build.
+_BUILD_FAILED = 'compute_task.build_instances.error'
+#: Seconds in which requests that found no host are gathered before the audit.
+_GATHER = 3.0
+
+
+class AuditTrigger:
+    """Has an audit run after requests of the foreground found no host.
+
+    :param post: triggers the audit
+    """
+
+    def __init__(self, post: Callable[[], object],
+                 sleep: Callable[[float], None] = time.sleep) -> None:
+        #: Set when there is such a request.
+        self.wanted = threading.Event()
+        self._post = post
+        self._sleep = sleep
+        self._due = False
+
+    def tell(self, payload: Mapping[str, Any]) -> None:
+        """Take what Nova tells of a VM that could not be built."""
+        data = inventory_cache.unwrapped
+        # An error that has come from nova-scheduler has a suffix to its name.
+        reason = str(data(payload.get('reason') or {}).get('exception'))
+        flavor = data(data(payload.get('request_spec') or {}).get('flavor') or {})
+        if reason.startswith('NoValidHost') and flavor and not limits.of_flavor(
+                flavor.get('extra_specs') or {}).background:
+            self._due = True
+            self.wanted.set()
+
+    def trigger(self) -> None:
+        """Trigger the audit if it is due; it stays due when that fails."""
+        if self._due:
+            self._sleep(_GATHER)
+            self._due = False
+            try:
+                self._post()
+            except BaseException:
+                self._due = True
+                raise
 
 
 class Endpoint:
-    """Hands what Nova tells to the residency.
+    """Hands what Nova tells to the residency, and to the trigger of an audit.
 
     :param report: called with a notification's type and error when it cannot be read, once for
         each type of both
+    :param trigger: told of builds that failed; None for none
     """
 
     filter_rule = oslo_messaging.NotificationFilter(
-        event_type=r'^(instance|aggregate|service)\.')
+        event_type=rf'^((instance|aggregate|service)\.|{re.escape(_BUILD_FAILED)}$)')
 
     def __init__(self, residency: inventory_cache.InventoryCache,
                  report: Callable[[str, Exception], None],
-                 clock: Callable[[], float] = time.time) -> None:
+                 clock: Callable[[], float] = time.time,
+                 trigger: AuditTrigger | None = None) -> None:
         self._residency = residency
+        self._trigger = trigger
         self._report = report
         self._reported: set[tuple[str, str]] = set()
         self._clock = clock
 
     def info(self, context: Any, publisher: str, event: str, payload: Mapping[str, Any],
              metadata: Any) -> None:
-        """Take a notification of priority INFO; Nova has no other that matters here."""
+        """Take a notification of priority INFO."""
         try:
             self._residency.tell(event, inventory_cache.unwrapped(payload), self._clock())
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            # Raised, it would come again and again.
-            kind = (event, type(error).__name__)
-            if kind not in self._reported and len(self._reported) < _MOST_REPORTED:
-                self._reported.add(kind)
-                self._report(event, error)
+        except _UNREADABLE as error:
+            self._tell(event, error)
             self._residency.repair_wanted.set()
+
+    def error(self, context: Any, publisher: str, event: str, payload: Mapping[str, Any],
+              metadata: Any) -> None:
+        """Take one of priority ERROR, of which only builds that failed matter."""
+        if event == _BUILD_FAILED and self._trigger is not None:
+            try:
+                self._trigger.tell(inventory_cache.unwrapped(payload))
+            except _UNREADABLE as error:
+                self._tell(event, error)
+
+    def _tell(self, event: str, error: Exception) -> None:
+        # Raised, it would come again and again.
+        kind = (event, type(error).__name__)
+        if kind not in self._reported and len(self._reported) < _MOST_REPORTED:
+            self._reported.add(kind)
+            self._report(event, error)

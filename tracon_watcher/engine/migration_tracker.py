@@ -32,6 +32,8 @@ SCHEMA = 'tracon-move/1'
 #: Seconds after a recommendation in which a migration of the VM to that host counts as it.
 PATIENCE = 86400.0
 _WEEK = 7 * 86400.0
+#: Earlier removals of an audit that are kept.
+_PAST = 100
 
 
 class MigrationTracker:
@@ -62,7 +64,14 @@ class MigrationTracker:
         if made:
             self._storage.moves.add(made)
         for one in told:
-            self._storage.audits.put(one)
+            self._storage.audits.put(self._with_past(one))
+
+    def _with_past(self, told: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what an audit tells with its earlier removals, which it tells no more."""
+        before = self._storage.audits.get(told['audit']) or {}
+        past = [*before.get('past', ()),
+                *({**one, 'at': before['at']} for one in before.get('removals', ()))]
+        return {**told, 'past': past[-_PAST:]} if past else told
 
     def moved(self, vm: str, host: str) -> None:
         """Take note that a VM has come to a host, regardless of who ordered it."""

@@ -24,7 +24,7 @@ from tracon_watcher.messaging import protocol
 TOPIC = 'versioned_notifications'
 #: Where Nova publishes, unless its option control_exchange says otherwise.
 EXCHANGE = 'nova'
-_PRIORITY = 'info'
+_PRIORITIES = ('info', 'error')
 #: Listeners of one pool share a copy of each notification; others, such as Watcher, get theirs.
 #: It is the name of a queue, so it must be that of no topic of ours.
 POOL = 'tracon-notifications'
@@ -65,7 +65,8 @@ class Listener:
         if self._broker is None:
             return
         try:
-            self._broker.lead(self._exchange, protocol.EXCHANGE, f'{TOPIC}.{_PRIORITY}')
+            for priority in _PRIORITIES:
+                self._broker.lead(self._exchange, protocol.EXCHANGE, f'{TOPIC}.{priority}')
         except broker.ExchangeMissing as error:
             raise broker.ExchangeMissing(
                 f'{error}; Nova makes its own when it starts, and [engine] nova_exchange has to '

@@ -120,6 +120,8 @@ def _told(audit: dict[str, Any]) -> str:
         *(f'moves {_name(one["vm"])} from {one["source"]} to {one["destination"]}'
           for one in audit['moves']),
         *(f'removes background VM {_name(one["vm"])} from {one["host"]}'
+          + (f', so that VM {one["request"]}, which found no host, fits there'
+             if one.get('request') else '')
           for one in audit.get('removals', ())),
         f'VMs in breach: {before["in_breach"]:.0f} before, {after["in_breach"]:.0f} after its '
         f'{len(audit["moves"])} live migrations', textwrap.fill(audit['reason'], 86)])

@@ -28,26 +28,38 @@ _MOVES = ('Ended', 'VM', 'From', 'To', 'Slowdowns', 'Predicted Gain', 'Measured 
           'VM Hours Avoided')
 
 
+_REMEDIES = ('At', 'Remedy', 'VM', 'From', 'To', 'Slowdown')
+
+
 class Ledger(command.Lister):
     """Show by week what live migrations of audits were predicted to gain, and the measured gain
 
     VM Hours Avoided is the time that VMs would have been beyond their slowdown limits without the
     migrations, less the time that they were, with bounds. The first part is a prediction: it
-    cannot be measured. Gains are in log slowdown, summed over the VMs concerned.
+    cannot be measured. Gains are in log slowdown, summed over the VMs concerned. With --vm it
+    shows what was done for one VM, in order of time, and the VM's slowdown before and after.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument('--weeks', metavar='<number>', type=numerals.whole(1, 520), default=12,
                             help='Number of weeks up to now (default: 12)')
-        parser.add_argument('--moves', action='store_true',
-                            help='Show each migration, not the sums by week')
+        what = parser.add_mutually_exclusive_group()
+        what.add_argument('--moves', action='store_true',
+                          help='Show each migration, not the sums by week')
+        what.add_argument('--vm', metavar='<vm>',
+                          help='Show the remedies for this VM, by name or uuid: background work '
+                               'throttled, placements refused, background VMs removed, VMs '
+                               'migrated')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[Any, Iterator[Any]]:
-        found = self.app.client_manager.interference.show(
-            'ledger', weeks=parsed_args.weeks,
-            moves='true' if parsed_args.moves else None)['ledger']
+        client = self.app.client_manager.interference
+        found = client.show(
+            'ledger', weeks=parsed_args.weeks, moves='true' if parsed_args.moves else None,
+            vm=None if parsed_args.vm is None else client.uuid_of(parsed_args.vm))['ledger']
+        if parsed_args.vm is not None:
+            return _REMEDIES, (_throttled(found), *map(_remedy, found['remedies']))
         if parsed_args.moves:
             return _MOVES, (_move(one) for one in found['moves'])
         return _WEEKS, (_week(one) for one in found['weeks'])
@@ -62,6 +74,24 @@ def _move(one: dict[str, Any]) -> tuple[Any, ...]:
     return (one['ended_at'], columns.Value(one['vm'], _name(one['vm'])), one['source'],
             one['destination'], columns.lines(one['slowdowns'], _slowdown), *_gains(one),
             one['verdict'], _avoided(one['avoided']))
+
+
+def _throttled(found: dict[str, Any]) -> tuple[Any, ...]:
+    nothing = columns.text(None)
+    return (nothing, 'throttle', nothing, columns.text(found['host']), nothing, columns.Value(
+        found['throttled'], 'unknown: see the log of tracon-background there'))
+
+
+def _remedy(one: dict[str, Any]) -> tuple[Any, ...]:
+    before, after, *measured = (columns.number(value).human_readable()
+                                for value in (one['before'], one['after'], *one['measured']))
+    told = columns.NONE if one['before'] is one['after'] is None else (
+        f'{before} → {"would have been " if one["remedy"] == "refuse" else ""}{after}')
+    if measured:
+        told += f', measured {", ".join(measured)}'
+    return (one['at'], one['remedy'], columns.Value(one['vm'], _name(one['vm'])),
+            columns.text(one['host']), columns.text(one['destination']),
+            columns.Value({name: one[name] for name in ('before', 'after', 'measured')}, told))
 
 
 def _gains(one: dict[str, Any]) -> tuple[columns.Value, columns.Value]:

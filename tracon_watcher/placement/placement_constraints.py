@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import Mapping, NamedTuple
+from typing import Collection, Mapping, NamedTuple
 
 import numpy as np
 
@@ -97,6 +97,7 @@ class Constraints:
     :param largest: the most that a single VM may need of each host by name, Placement's max_unit;
         None: not considered
     :param removable: uuids of background VMs that a plan may remove from their host
+    :param full: names of hosts that are closed for want of room alone
     """
 
     immovable: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -109,6 +110,7 @@ class Constraints:
     cooldown_until: Mapping[str, float] = dataclasses.field(default_factory=dict)
     largest: Mapping[str, Room] | None = None
     removable: frozenset[str] = frozenset()
+    full: frozenset[str] = frozenset()
 
 
 _HARD = (GroupPolicy.AFFINITY, GroupPolicy.ANTI_AFFINITY)
@@ -232,6 +234,34 @@ class Occupancy:
             self._members[index][destination] += 1
         self._host[uuid] = destination
         self._moved.add(uuid)
+
+    def open_to(self, need: Room, zone: str | None) -> IntArray:
+        """Return the indices of the hosts that a newcomer may come to once they have room."""
+        if self._free is None or self._rules.needs is None:
+            return np.empty(0, dtype=np.intp)
+        found = self._open | np.array([name in self._rules.full for name in self._hosts],
+                                      dtype=bool)
+        if self._largest is not None:
+            found &= (self._largest >= np.array(need)).all(axis=1)
+        if zone:
+            found &= np.asarray(self._zone == zone, dtype=bool)
+        return np.flatnonzero(found)
+
+    def size(self, uuid: str) -> Room:
+        """Return what a VM needs."""
+        return (self._rules.needs or {})[uuid]
+
+    def has_room(self, host: int, need: Room, gone: Collection[str]) -> bool:
+        """Say whether a newcomer has room on a host once some of its VMs are gone."""
+        assert self._free is not None
+        return all(free + sum(left) >= wanted for free, wanted, *left in zip(
+            self._free[host].tolist(), need, *map(self.size, gone)) if wanted)
+
+    def replace(self, host: int, gone: Collection[str], need: Room) -> None:
+        """Take note that VMs have left a host, and that a newcomer has come to it."""
+        if self._free is not None and self._rules.needs is not None:
+            self._free[host] += np.sum([(0.0,) * 3, *map(self.size, gone)], axis=0)
+            self._free[host] -= np.array(need)
 
     def groups_of(self, uuid: str) -> frozenset[int]:
         """Return the indices of the hard server groups of a VM."""

@@ -177,11 +177,15 @@ class Removal:
     """A background VM that is to leave its host and come to no other one.
 
     :param ends: uuids of the VMs whose breach ends when all removals from this host are made
+    :param request: uuid of the VM that found no host and fits here then; '' for none
+    :param slowdowns: of those whose breach ends, before and after all removals from this host
     """
 
     uuid: str
     host: str
-    ends: tuple[str, ...]
+    ends: tuple[str, ...] = ()
+    request: str = ''
+    slowdowns: tuple[tuple[float, float], ...] = dataclasses.field(default=(), compare=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,7 +194,7 @@ class Plan:
 
     :param reason: why there are no more moves than these, or none
     :param remainders: of the hosts with most breaches, then most harm, what is left and why
-    :param removals: of background VMs, which end breaches that the moves leave
+    :param removals: of background VMs, which end breaches that the moves leave, or make room
     """
 
     moves: tuple[Move, ...]
@@ -227,7 +231,10 @@ def audit_document(made: Plan, audit: str, now: float) -> dict[str, Any]:
         'schema': SCHEMA, 'audit': audit, 'at': now, 'reason': made.reason,
         'moves': [{'vm': one.uuid, 'source': one.source, 'destination': one.destination}
                   for one in made.moves],
-        'removals': [{'vm': one.uuid, 'host': one.host, 'ends': list(one.ends)}
+        'removals': [{'vm': one.uuid, 'host': one.host, 'ends': list(one.ends),
+                      'effects': [{'vm': vm, 'before': before, 'after': after}
+                                  for vm, (before, after) in zip(one.ends, one.slowdowns)],
+                      **({'request': one.request} if one.request else {})}
                      for one in made.removals],
         **{name: {field: getattr(outlook, field) for field in _OUTLOOK}
            for name, outlook in (('before', made.before), ('after', made.after))},
@@ -257,8 +264,15 @@ def read_audit(content: Any) -> Mapping[str, Any]:
                   for one in fields.sections('moves')],
         # Audits of earlier releases have none.
         'removals': [{'vm': one.string('vm'), 'host': one.string('host'),
-                      'ends': one.strings('ends')} for one in (
-            fields.sections('removals') if fields.has('removals') else ())],
+                      'ends': one.strings('ends'),
+                      'effects': [{'vm': effect.string('vm'),
+                                   **{name: effect.number(name, 0)
+                                      for name in ('before', 'after')}}
+                                  for effect in (one.sections('effects')
+                                                 if one.has('effects') else ())],
+                      **({'request': one.string('request')} if one.has('request') else {})}
+                     for one in (
+                         fields.sections('removals') if fields.has('removals') else ())],
         **{name: {field: fields.section(name).number(field) for field in _OUTLOOK}
            for name in ('before', 'after')},
         'hosts': [{

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Sequence
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from tracon_watcher.placement import assessment as verdicts
 from tracon_watcher.placement import attribution
 from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import current_interference
+from tracon_watcher.placement import limits as limits_module
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import placement_constraints
 from tracon_watcher.placement.placement_constraints import Against
 from tracon_watcher.placement.placement_constraints import Obstacle
@@ -159,6 +162,25 @@ class PlanState:
     def breached(self, host: int, gone: frozenset[str] = frozenset()) -> frozenset[str]:
         """Return the uuids of the residents of a host in breach, with some of them gone."""
         return _breached(_without(self._part((host,)), gone))
+
+    def slowdowns(self, host: int) -> dict[str, float]:
+        """Return the predicted slowdown of each resident of a host, by uuid; NaN where unknown."""
+        assessor = self._part((host,))
+        return dict(zip(assessor.cluster.uuids, np.exp(assessor.log_responses()[0]).tolist()))
+
+    def admits(self, host: int, gone: frozenset[str], profile: newcomer_profiles.Profile,
+               limits: limits_module.Limits, before: Sequence[
+                   tuple[str, newcomer_profiles.Profile, limits_module.Limits]] = ()) -> bool:
+        """Say whether a newcomer is not refused on a host; one of which nothing is known is not.
+
+        :param gone: residents that have left
+        :param before: uuid, profile and limits of newcomers that have come before it
+        """
+        assessor = _without(self._part((host,)), gone)
+        if before:
+            assessor = _again(assessor, assessor.cluster.with_residents(
+                [(0, *one) for one in before]))
+        return not bool(assessor.assess(profile, limits).refused[0])
 
     def remove(self, host: int, uuids: frozenset[str]) -> None:
         """Remove residents of a host, after all moves."""

@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Iterator
+from typing import Iterator, Sequence
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from tracon_watcher.placement.placement_constraints import Against
 from tracon_watcher.placement.placement_constraints import Obstacle
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import plan_state
+from tracon_watcher.placement import preemption
 from tracon_watcher.placement import storage_backends
 
 #: VMs that are told of, of each host.
@@ -169,8 +170,9 @@ _WORTH_A_CHANGE = 1e-6
 def plan_moves(assessor: assessment.Assessor,
                constraints: constraint.Constraints = constraint.Constraints(),
                parameters: plan.Parameters = plan.Parameters(), now: float = 0.0,
-               assign: joint_assignment.Assign | None = None) -> plan.Plan:
-    """Plan live migrations.
+               assign: joint_assignment.Assign | None = None,
+               requests: Sequence[preemption.Request] = ()) -> plan.Plan:
+    """Plan live migrations, and removals of background VMs.
 
     Hosts of which something is unknown (stale, no cores, a VM without a profile) are left alone
     on both sides.
@@ -178,15 +180,16 @@ def plan_moves(assessor: assessment.Assessor,
     :param assessor: of the present state
     :param now: seconds since the epoch, for staleness and cooldowns
     :param assign: solves assignments, so that destinations are also sought together; None: not
+    :param requests: that found no host, in the order in which they are served
     """
     first = _Planner(assessor, constraints, parameters, now)
     made = first.run()
     together = None if assign is None or len(made.moves) < 2 else _together(
         assessor, constraints, parameters, now, assign, made)
     if together is None:
-        return first.end(made)
+        return first.end(made, requests)
     second, found = together
-    return second.end(found)
+    return second.end(found, requests)
 
 
 def _together(assessor: assessment.Assessor, constraints: constraint.Constraints,
@@ -253,7 +256,7 @@ class _Planner:
             left.remove(one)
         return plan.Plan(tuple(moves), '', before, self._prospect.outlook(self._known))
 
-    def end(self, made: plan.Plan) -> plan.Plan:
+    def end(self, made: plan.Plan, requests: Sequence[preemption.Request]) -> plan.Plan:
         """Return a plan whose moves were made, with the removals after them and what is left."""
         removals = tuple(self._removals())
         if removals:
@@ -263,6 +266,8 @@ class _Planner:
                 made, removals=removals, after=self._prospect.outlook(self._known),
                 reason=f'{made.reason}; without {len(removals)} background VMs {ended} of these '
                        'breaches end')
+        if requests and not self._parameters.standstill:
+            made = self._preempt(made, requests)
         return dataclasses.replace(made, remainders=PlanSearch(
             self._prospect, self._occupancy, self._known, self._parameters,
             len(self._made) == self._parameters.max_migrations).remainders())
@@ -291,9 +296,30 @@ class _Planner:
             for uuid in some:
                 if self._prospect.breached(host, gone - {uuid}) <= left:
                     gone -= {uuid}
+            before = self._prospect.slowdowns(host)
             self._prospect.remove(host, gone)
+            after = self._prospect.slowdowns(host)
+            victims = tuple(sorted(ends))
             for uuid in sorted(gone):
-                yield plan.Removal(uuid, self._cluster.hosts[host], tuple(sorted(ends)))
+                yield plan.Removal(uuid, self._cluster.hosts[host], victims, slowdowns=tuple(
+                    (before[one], after[one]) for one in victims))
+
+    def _preempt(self, made: plan.Plan, requests: Sequence[preemption.Request]) -> plan.Plan:
+        """Return a plan with the removals that make room for requests."""
+        for one in made.removals:
+            self._occupancy.replace(self._cluster.host_index[one.host], (one.uuid,), (0.0,) * 3)
+        serving = preemption.Preemption(self._prospect, self._occupancy, self._known)
+        found = [(request, serving.serve(request)) for request in requests]
+        removals = [plan.Removal(uuid, self._cluster.hosts[one[0]], request=request.uuid)
+                    for request, one in found if one is not None for uuid in sorted(one[1])]
+        served = len({one.request for one in removals})
+        nowhere = sum(one is None for _request, one in found)
+        return dataclasses.replace(
+            made, removals=(*made.removals, *removals),
+            after=self._prospect.outlook(self._known), reason=(
+                f'of {len(found)} requests that found no host {served} fit without '
+                f'{len(removals)} background VMs, {len(found) - served - nowhere} fit already, '
+                f'{nowhere} nowhere; {made.reason}'))
 
     def _judge(self, uuid: str, destination: int) -> plan_state.MoveEvaluation | None:
         """Judge one move, as :meth:`_try` does the best of a VM."""

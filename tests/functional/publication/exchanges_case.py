@@ -21,6 +21,7 @@ import oslo_messaging
 from oslo_messaging import conffixture
 
 from tests.functional import messaging
+from tests.unit.engine import test_notifications
 from tracon_watcher.engine import inventory_cache
 from tracon_watcher.engine import listener
 from tracon_watcher.inventory import cloud
@@ -98,8 +99,9 @@ class ExchangesCase(unittest.TestCase):
         heard = inventory_cache.InventoryCache()
         heard.replace(cloud.Inventory({}, {}, (), {}, 0.0))
         conf = self.conf(**options)
-        made = listener.Listening(lambda: nova.Listener(
-            conf, listener.Endpoint(heard, lambda event, error: self.fail(str(error)))))
+        self.trigger = listener.AuditTrigger(lambda: None)
+        made = listener.Listening(lambda: nova.Listener(conf, listener.Endpoint(
+            heard, lambda event, error: self.fail(str(error)), trigger=self.trigger)))
         made.start()
         self.addCleanup(made.stop)
         return made, heard
@@ -120,5 +122,7 @@ class ExchangesCase(unittest.TestCase):
                 return False
             notifier.info({}, 'instance.create.end', {'nova_object.data': {
                 'uuid': 'a', 'host': 'h1', 'image_uuid': 'i', 'state': 'active'}})
-            return 'a' in heard.current().servers
+            notifier.error({}, test_notifications.BUILD_FAILED,
+                           {'nova_object.data': test_notifications.build()})
+            return 'a' in heard.current().servers and self.trigger.wanted.is_set()
         self.wait_for(arrived)

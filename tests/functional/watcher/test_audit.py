@@ -19,6 +19,7 @@ import json
 import pathlib
 
 from tests.functional.watcher import base
+from tracon_watcher.engine import listener
 from tracon_watcher.placement import limits
 
 TOLERANT = limits.Limits(max_slowdown=1.2)
@@ -126,6 +127,46 @@ class AuditTestCase(base.WatcherTestCase):
         outcome = self.box.audit()
         self.assertEqual((), outcome.actions)
         self.assertIn('would leave its affinity group together', '\n'.join(outcome.log))
+
+
+class RequestTestCase(base.WatcherTestCase):
+    """A request of the foreground, and a host full of background work."""
+
+    HOSTS = ('host1',)
+
+    def flavor(self, memory: int, **specs: str) -> str:
+        return str(self._create_flavor(memory_mb=memory, vcpu=1, disk=1, ephemeral=0,
+                                       extra_spec=specs))
+
+    def test_a_request_that_found_no_host_finds_one_when_background_work_has_left(self) -> None:
+        batch = [self.boot('host1', flavorRef=self.flavor(memory, **{
+            limits.CLASS: limits.BACKGROUND_CLASS})) for memory in (1536, 5120)]
+        request = {'server': {**self._build_server(networks='none'),
+                              'flavorRef': self.flavor(3072)}}
+        failed = self._wait_for_state_change(self.api.post_server(request), 'ERROR')
+        self.assertIn('No valid host', failed['fault']['message'])
+        told, = self.notifier.wait_for_versioned_notifications(
+            'compute_task.build_instances.error')
+        trigger = listener.AuditTrigger(lambda: None)
+        trigger.tell(told['payload']['nova_object.data'])
+        self.assertTrue(trigger.wanted.is_set())
+        background = dict.fromkeys(batch, limits.BACKGROUND)
+        self.write_snapshot(dict.fromkeys(batch, base.LIGHT), background)
+        for action in ('none', 'stop'):
+            self.assertEqual((), self.box.audit(parameters={'background_action': action}).actions)
+        wanted = {'background_action': 'delete'}
+        outcome = self.box.audit(parameters=wanted, execute=True)
+        self.assertEqual([('delete', batch[1], 'SUCCEEDED')], [
+            (one.kind, one.parameters['resource_id'], one.state) for one in outcome.actions])
+        self.assertEqual(1, outcome.efficacy['background_vms_removed'])
+        self.assertIn(f'makes room for VM {failed["id"]}', '\n'.join(outcome.log))
+        # Nova does not try again by itself.
+        self.assertEqual('ERROR', self.api.get_server(failed['id'])['status'])
+        served = self._wait_for_state_change(self.api.post_server(request), 'ACTIVE')
+        self.assertEqual('host1', self.host_of(served['id']))
+        # The request of before still stands; it counts once.
+        self.write_snapshot({batch[0]: base.LIGHT, served['id']: base.LIGHT}, background)
+        self.assertEqual((), self.box.audit(parameters=wanted).actions)
 
 
 class StayTestCase(base.WatcherTestCase):

@@ -110,6 +110,9 @@ class Records:
             found = found[places[0] + 1:]
         return found[:limit]
 
+    def told(self):
+        return self.kept, self.audits
+
     def breaches(self, vms, now):
         return self.counted
 
@@ -133,6 +136,24 @@ def audit(now):
                  {'vm': identity('web'), 'ends': [identity('web')], 'destination': None,
                   'hosts': 0, 'against': 'stays', 'why': 'is locked'}]},
             {'host': 'gamma', 'harm': 0.1, 'breaches': [], 'options': []}]})
+
+
+def refusal(now, victim='web'):
+    """Return a decision in which a host was refused since a VM there would have been in breach."""
+    worst = {'vm': identity(victim), 'response': 'slowdown', 'before': 1.2, 'after': 1.9,
+             'bound': 1.8, 'limit': 1.5}
+    return {'schema': 'tracon-decision/1', 'id': 'd', 'request': 'req-1', 'vm': identity('batch'),
+            'at': now, 'operation': 'create', 'outcome': 'refused', 'hosts': [
+                {'host': 'alpha', 'refused': True, 'worst': worst},
+                {'host': 'beta', 'refused': False, 'worst': worst},
+                {'host': 'gamma', 'refused': True, 'worst': None},
+                {'host': 'delta', 'refused': True, 'worst': {**worst, 'response': 'iops_ratio'}}]}
+
+
+def removal(victim='web'):
+    """Return the removal of a background VM that ends a breach."""
+    return {'vm': identity('cron'), 'host': 'alpha', 'ends': [identity(victim)],
+            'effects': [{'vm': identity(victim), 'before': 1.7, 'after': 1.3}]}
 
 
 def move(now, number=1, **more):

@@ -55,6 +55,36 @@ class Ledger(base.ApiCase):
         self.assertEqual(1203, sum(one['moves'] for one in self.get('/v1/ledger')[
             'ledger']['weeks']))
 
+    def test_remedies_for_one_vm(self):
+        self.record(1, 300.0)
+        self.decisions.kept = [base.refusal(self.now - 500), base.refusal(self.now, 'db')]
+        audit = base.audit(self.now - 400)
+        self.decisions.audits = [{**audit, 'removals': [base.removal(), base.removal('db')],
+                                  'past': [{**base.removal(), 'at': self.now - 450}]}]
+        found = self.get('/v1/ledger', vm=base.identity('web'))['ledger']
+        self.assertEqual(('alpha', None), (found['host'], found['throttled']))
+        self.assertEqual([
+            ('refuse', 'batch', 'alpha', None, 1.2, 1.9, []),
+            ('remove', 'cron', 'alpha', None, 1.7, 1.3, []),
+            ('remove', 'cron', 'alpha', None, 1.7, 1.3, []),
+            ('migrate', 'batch', 'alpha', 'delta', 1.62, 1.0, [1.07, None])], [
+                (one['remedy'], one['vm']['name'], one['host'], one['destination'], one['before'],
+                 one['after'], one['measured']) for one in found['remedies']])
+        self.assertLess(found['remedies'][0]['at'], found['remedies'][1]['at'])
+        # Of a VM that is gone, no host is known.
+        found = self.get('/v1/ledger', vm=base.identity('gone'))['ledger']
+        self.assertEqual({'remedies': [], 'host': None, 'throttled': None}, found)
+        audit = self.get(f'/v1/audits/{base.AUDIT}')['audit']
+        self.assertEqual([['web'], ['db']], [
+            [each['vm']['name'] for each in one['effects']] for one in audit['removals']])
+        self.assertEqual(1, len(audit['past']))
+
+    def test_remedies_of_earlier_weeks_do_not_count(self):
+        self.decisions.kept = [base.refusal(self.now - 8 * 86400.0)]
+        for weeks, count in ((1, 0), (2, 1)):
+            self.assertEqual(count, len(self.get(
+                '/v1/ledger', vm=base.identity('web'), weeks=weeks)['ledger']['remedies']))
+
     def test_errors(self):
         self.assertIn('weeks', self.refused(400, '/v1/ledger', weeks=521)['detail'])
         self.refused(400, '/v1/ledger', weeks=0)

@@ -21,14 +21,18 @@ import tempfile
 import unittest
 from unittest import mock
 
+from keystoneauth1 import adapter
+from keystoneauth1 import exceptions
 from nova import context
 from oslo_config import cfg
 
+from tests.unit.api import base as api
 from tests.unit.engine.storage import base
 from tracon_watcher.api import faults
 from tracon_watcher.cmd import engine
 from tracon_watcher.contention import calibration
 from tracon_watcher.engine import ledger
+from tracon_watcher.engine.storage import decisions
 from tracon_watcher.engine.storage import errors as storage_errors
 from tracon_watcher import errors
 
@@ -70,6 +74,21 @@ class TestSample(unittest.TestCase):
                                      'project_name', 'user_domain_id', 'project_domain_id',
                                      'region_name', 'valid_interfaces'} - set(names)))
         self.assertEqual(len(names), len(set(names)))
+
+
+class TestRequestAudit(BuildCase):
+
+    def test_it_is_triggered_where_it_is_named(self):
+        self.assertNotIn('trigger', self.build().activities)
+        self.assertIn('trigger', self.build(request_audit='room').activities)
+
+    def test_watchers_webhook_is_called(self):
+        watcher = mock.create_autospec(adapter.Adapter, instance=True)
+        engine._trigger_audit(watcher, 'make room/1')
+        self.assertEqual('/v1/webhooks/make%20room%2F1', watcher.post.call_args[0][0])
+        watcher.post.side_effect = exceptions.NotFound
+        with self.assertRaisesRegex(errors.TraconError, 'request_audit names an audit of the'):
+            engine._trigger_audit(watcher, 'room')
 
 
 class TestCalibration(BuildCase):
@@ -184,6 +203,16 @@ class DecisionsTestCase(base.StorageCase):
         self.assertEqual([{**changes[0], 'relieved': True}, {**changes[1], 'relieved': False}],
                          one['changes'])
         self.assertEqual([300, 86400], [each['delay'] for each in one['outcomes']])
+
+    def test_the_remedies_of_what_is_stored(self):
+        self.storage.decisions.add([decisions.Decision.of(api.refusal(base.NOW))])
+        self.storage.audits.put({**api.audit(base.NOW + 1), 'removals': [api.removal()]})
+        records = engine.Records(self.storage)
+        self.assertEqual(['refuse', 'remove'], [one['remedy'] for one in ledger.remedies(
+            api.identity('web'), *records.told(), ())])
+        with mock.patch.object(type(self.storage.audits), 'all', autospec=True,
+                               side_effect=storage_errors.StorageFailed('here', 'away', 'wait')):
+            self.assertRaises(faults.Unavailable, records.told)
 
     def test_the_ledger_of_stored_moves(self):
         change = {'vm': 'vm-9', 'limit': 1.5, **{

@@ -112,6 +112,18 @@ class AftermathTest(base.StorageCase):
                                [broken, {**DOCUMENT, 'id': 'm2'}])
         self.assertIsNone(self.storage.moves.get('m2'))
 
+    def test_removals_of_earlier_runs_of_an_audit_are_kept(self):
+        for number in range(102):
+            self.now = base.NOW + number
+            self.aftermath.recommended([{**api.audit(self.now), 'removals': [
+                {**api.removal(), 'host': f'h{number}'}]}])
+        kept = self.storage.audits.get(api.AUDIT)
+        self.assertEqual(['h101'], [one['host'] for one in kept['removals']])
+        self.assertEqual([(f'h{number}', base.NOW + number) for number in range(1, 101)],
+                         [(one['host'], one['at']) for one in kept['past']])
+        self.assertEqual([api.removal()['effects'][0]], kept['past'][0]['effects'])
+        self.assertEqual([kept], self.storage.audits.all())
+
     def test_a_migration_to_another_host_is_not_the_one_that_was_recommended(self):
         self.aftermath.recommended([DOCUMENT])
         self.aftermath.moved('a', 'h9')

@@ -17,6 +17,18 @@ from tracon_watcher.engine import listener
 from tracon_watcher.inventory import cloud
 
 
+BUILD_FAILED = 'compute_task.build_instances.error'
+
+
+def build(reason='NoValidHost', specs=()):
+    """Return what Nova's conductor tells of a VM that it could not build."""
+    def wrapped(**fields):
+        return {'nova_object.name': 'Payload', 'nova_object.data': fields}
+    return {'instance_uuid': 'a', 'state': 'error', 'reason': wrapped(exception=reason),
+            'request_spec': wrapped(flavor=wrapped(
+                name='small', extra_specs=None if specs is None else dict(specs)))}
+
+
 class EndpointTest(unittest.TestCase):
 
     def setUp(self):
@@ -50,6 +62,55 @@ class EndpointTest(unittest.TestCase):
         self.assertEqual(1, len(self.reported))
         self.tell('instance.rebuild.end', {'uuid': 'a', 'flavor': 5})
         self.assertEqual(1, len(self.reported))
+
+    def test_a_build_that_failed_triggers_an_audit(self):
+        posted, slept = [], []
+        trigger = listener.AuditTrigger(lambda: posted.append(len(slept)), slept.append)
+        self.endpoint = listener.Endpoint(
+            self.residency, lambda event, error: self.reported.append((event, str(error))),
+            trigger=trigger)
+        self.assertTrue(self.endpoint.filter_rule.match(
+            {}, 'nova', BUILD_FAILED, {}, {}))
+        self.assertFalse(self.endpoint.filter_rule.match(
+            {}, 'nova', 'compute_task.migrate_server.error', {}, {}))
+        for event, payload in (
+                (BUILD_FAILED, build(specs={'tracon:class': 'background'})),
+                (BUILD_FAILED, build('MaxRetriesExceeded')), (BUILD_FAILED, {}),
+                (BUILD_FAILED, {**build(), 'request_spec': None}),
+                *[(BUILD_FAILED, {**build(), 'request_spec': [1]})] * 9,
+                ('instance.create.error', build())):
+            self.endpoint.error({}, 'nova', event, {'nova_object.data': payload}, {})
+        trigger.trigger()
+        self.assertEqual(([], False), (posted, trigger.wanted.is_set()))
+        self.assertEqual([BUILD_FAILED], [event for event, _error in self.reported])
+        self.assertFalse(self.residency.repair_wanted.is_set())
+        for reason in ('NoValidHost', 'NoValidHost_Remote'):
+            for _each in range(3):
+                self.endpoint.error({}, 'nova', BUILD_FAILED,
+                                    {'nova_object.data': build(reason, None)}, {})
+            self.assertTrue(trigger.wanted.is_set())
+            trigger.trigger()
+            trigger.trigger()
+        # One audit for those that come together, after a pause.
+        self.assertEqual([1, 2], posted)
+
+    def test_an_audit_that_is_not_triggered_stays_due(self):
+        outcomes = [OSError, None]
+
+        def post():
+            outcome = outcomes.pop(0)
+            if outcome is not None:
+                raise outcome
+        trigger = listener.AuditTrigger(post, lambda _seconds: None)
+        trigger.tell(build())
+        self.assertRaises(OSError, trigger.trigger)
+        trigger.trigger()
+        trigger.trigger()
+        self.assertEqual([], outcomes)
+
+    def test_without_a_trigger_builds_that_failed_are_passed_over(self):
+        self.endpoint.error({}, 'nova', BUILD_FAILED, {'nova_object.data': build()}, {})
+        self.assertEqual([], self.reported)
 
     def test_one_that_can_be_read_arrives(self):
         self.tell('instance.create.end', {'uuid': 'a', 'host': 'h1', 'image_uuid': 'i'})

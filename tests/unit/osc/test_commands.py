@@ -221,6 +221,22 @@ class Ledger(osc.OscCase):
         # One of the two of this week is left out of the sum, and counted.
         self.assertIn('12.0 (0.0 to 24.0), 1 moves unknown', self.told('ledger'))
 
+    def test_remedies_for_one_vm(self):
+        self.decisions.recommended = [base.move(self.now)]
+        self.decisions.kept = [base.refusal(self.now - 900)]
+        self.decisions.audits = [{**base.audit(self.now - 800), 'removals': [base.removal()]}]
+        text = self.told('ledger', '--vm', 'web')
+        for line in (r'\| - +\| throttle \| - +\| alpha \| - +\| unknown: see the log of tracon-',
+                     r'Z \| refuse +\| batch \| alpha \| - +\| 1\.20 → would have been 1\.90 ',
+                     r'Z \| remove +\| cron +\| alpha \| - +\| 1\.70 → 1\.30 ',
+                     r'Z \| migrate +\| batch \| alpha \| delta \| 1\.62 → 1\.00, measured 1\.07'):
+            self.assertRegex(text, line)
+        rows = self.json('ledger', '--vm', WEB)
+        self.assertEqual(['throttle', 'refuse', 'remove', 'migrate'],
+                         [one['Remedy'] for one in rows])
+        self.assertEqual({'before': 1.7, 'after': 1.3, 'measured': []}, rows[2]['Slowdown'])
+        self.assertIsNone(rows[0]['Slowdown'])
+
     def test_not_for_tenants(self):
         self.assertIn('HTTP 403', self.fails('ledger', user=base.MEMBER))
 

@@ -29,6 +29,7 @@ from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import placement_constraints
 from tracon_watcher.placement import plan
 from tracon_watcher.placement import planner
+from tracon_watcher.placement import preemption
 from tracon_watcher.placement import snapshot
 from tracon_watcher.placement import snapshot_lines
 
@@ -231,10 +232,100 @@ class Removals(unittest.TestCase):
     def test_the_document_of_an_audit(self):
         made = self.plan([self.VICTIM, self.background('b')])
         document = json.loads(json.dumps(plan.audit_document(made, 'audit', NOW)))
-        self.assertEqual([{'vm': 'b', 'host': 'h0', 'ends': ['a']}],
-                         plan.read_audit(document)['removals'])
+        (found,) = plan.read_audit(document)['removals']
+        (effect,) = found.pop('effects')
+        self.assertEqual({'vm': 'b', 'host': 'h0', 'ends': ['a']}, found)
+        self.assertEqual('a', effect['vm'])
+        self.assertGreater(effect['before'], 1.3)
+        self.assertAlmostEqual(1.0, effect['after'])
+        del document['removals'][0]['effects']
+        self.assertEqual([], plan.read_audit(document)['removals'][0]['effects'])
         del document['removals']
         self.assertEqual([], plan.read_audit(document)['removals'])
+
+
+class Preemptions(unittest.TestCase):
+    """Requests that found no host, on full hosts of background VMs b0, b1, … of one vCPU each."""
+
+    def plan(self, *residents, needs=None, requests=1, need=1.0, free=0.0, closed=(), full=(),
+             profile=newcomer_profiles.UNKNOWN, limit=limits.NONE, **more):
+        names = [one.uuid for host in residents for one in host]
+        return planner.plan_moves(
+            judge(*residents, **more), placement_constraints.Constraints(
+                closed=dict.fromkeys((*closed, *full), 'for the test'), full=frozenset(full),
+                needs={name: (vcpus, 1.0, 0.0) for name, vcpus in (
+                    needs or dict.fromkeys(names, 1.0)).items()},
+                free={f'h{place}': (free, 9.0, 9.0) for place in range(len(residents))},
+                removable=frozenset(name for name in names if name.startswith('b'))),
+            PLAN, NOW, requests=[preemption.Request(f'r{number}', (need, 1.0, 0.0), profile, limit)
+                                 for number in range(requests)])
+
+    def removed(self, *given, **named):
+        return [(one.uuid, one.host, one.request) for one in self.plan(*given, **named).removals]
+
+    @staticmethod
+    def crowd(*names):
+        return [vm(name, limits.BACKGROUND, WORK * 0.1) for name in names]
+
+    def test_one_host_gives_room_with_the_fewest(self):
+        self.assertEqual([('b2', 'h1', 'r0')], self.removed(
+            self.crowd('b0', 'b1'), self.crowd('b2'), need=2.0,
+            needs={'b0': 1.0, 'b1': 1.0, 'b2': 2.0}))
+        # Two of one host, and not one each of two.
+        self.assertEqual([('b0', 'h0', 'r0'), ('b1', 'h0', 'r0')], self.removed(
+            self.crowd('b0', 'b1'), self.crowd('b2'), need=2.0))
+
+    def test_and_the_smallest(self):
+        needs = {'b0': 4.0, 'b1': 2.0, 'b2': 3.0}
+        self.assertEqual([('b1', 'h0', 'r0')], self.removed(
+            self.crowd('b0', 'b1'), self.crowd('b2'), need=2.0, needs=needs))
+        self.assertEqual([('b2', 'h1', 'r0')], self.removed(
+            self.crowd('b0', 'b1'), self.crowd('b2'), need=3.0, needs=needs))
+
+    def test_more_leave_where_the_newcomer_would_be_in_breach(self):
+        busy = [vm(name, limits.BACKGROUND) for name in ('b0', 'b1')]
+        named = {'profile': newcomer_profiles.own(WORK)}
+        self.assertEqual([('b0', 'h0', 'r0')], self.removed(busy, **named))
+        self.assertEqual([('b0', 'h0', 'r0'), ('b1', 'h0', 'r0')], self.removed(
+            busy, limit=limits.Limits(1.1), **named))
+        # Though there is room.
+        self.assertEqual([('b0', 'h0', 'r0'), ('b1', 'h0', 'r0')], self.removed(
+            busy, limit=limits.Limits(1.1), free=1.0, **named))
+
+    def test_none_where_a_resident_would_be_in_breach(self):
+        found = self.plan([vm('a', limits.Limits(1.3)), *self.crowd('b0')],
+                          profile=newcomer_profiles.own(WORK))
+        self.assertEqual((), found.removals)
+        self.assertIn('0 fit already, 1 nowhere', found.reason)
+
+    def test_newcomers_count_for_those_after_them(self):
+        named = {'profile': newcomer_profiles.own(WORK), 'limit': limits.Limits(1.3)}
+        found = self.plan(self.crowd('b0', 'b1', 'b2'), requests=2, **named)
+        self.assertEqual(['r0'], [one.request for one in found.removals])
+        self.assertIn('1 fit without 1 background VMs, 0 fit already, 1 nowhere', found.reason)
+        found = self.plan(self.crowd('b0', 'b1', 'b2'), requests=2, cores=4, **named)
+        self.assertEqual(['r0', 'r1'], [one.request for one in found.removals])
+
+    def test_room_that_removals_against_breaches_leave_is_used(self):
+        found = self.plan([vm('a', limits.Limits(1.3)), vm('b0', limits.BACKGROUND)])
+        self.assertEqual([('b0', '', ('a',))],
+                         [(one.uuid, one.request, one.ends) for one in found.removals])
+        self.assertIn('0 fit without 0 background VMs, 1 fit already', found.reason)
+
+    def test_a_full_host_and_a_closed_one(self):
+        self.assertEqual([('b0', 'h0', 'r0')], self.removed(self.crowd('b0'), full=['h0']))
+        self.assertEqual([], self.removed(self.crowd('b0'), closed=['h0']))
+
+    def test_of_an_unknown_host_only_the_room_counts(self):
+        unknown = [*self.crowd('b0'), vm('a', profile=[np.nan] * 4)]
+        self.assertEqual([], self.removed(unknown))
+        self.assertIn('1 fit already', self.plan(unknown, free=1.0).reason)
+
+    def test_the_document_of_an_audit(self):
+        made = self.plan(self.crowd('b0'))
+        document = json.loads(json.dumps(plan.audit_document(made, 'audit', NOW)))
+        self.assertEqual([{'vm': 'b0', 'host': 'h0', 'ends': [], 'effects': [], 'request': 'r0'}],
+                         plan.read_audit(document)['removals'])
 
 
 class Texts(unittest.TestCase):

@@ -52,6 +52,12 @@ class Audits:
 
         self._database.write(work)
 
+    def all(self) -> list[Mapping[str, Any]]:
+        """Return what each audit told last."""
+        found = self._database.read(lambda connection: list(connection.scalars(
+            sa.select(tables.AUDITS.c.document))))
+        return [tables.decode(one, 'an audit') for one in found]
+
     def get(self, audit: str | None = None) -> Mapping[str, Any] | None:
         """Return what an audit told last, None for nothing.
 
