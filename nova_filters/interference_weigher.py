@@ -36,12 +36,15 @@ class InterferenceWeigher(weights.BaseHostWeigher):
     def weigh_objects(self, weighed_obj_list, weight_properties):
         """Return a weight for each host."""
         hosts = [weighed.obj for weighed in weighed_obj_list]
-        return worker.guarded(lambda: self._weigh(hosts, weight_properties), [0.0] * len(hosts))
+        # This weigher is the last one, so that these are the sums of all others.
+        others = [weighed.weight for weighed in weighed_obj_list]
+        return worker.guarded(lambda: self._weigh(hosts, weight_properties, others),
+                              [0.0] * len(hosts))
 
-    def _weigh(self, hosts, spec_obj):
+    def _weigh(self, hosts, spec_obj, others):
         judge = (worker.latest() or self._worker).judge()
         self._multiplier = judge.options.weight_multiplier
-        return judge.weights(hosts, spec_obj)
+        return judge.weights(hosts, spec_obj, others)
 
     def _weigh_object(self, obj, weight_properties):
         return self.weigh_objects([weights.WeighedObject(obj, 0.0)], weight_properties)[0]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import contextlib
 import multiprocessing
 import pathlib
 from typing import Any
@@ -71,6 +72,9 @@ class Cloud(lister.Lister):
         add('--seed', type=numerals.whole(0), default=1, help='(default: %(default)s)')
         add('--processes', type=numerals.whole(1), default=multiprocessing.cpu_count(),
             metavar='N', help='simulations at a time (default: one for each CPU)')
+        add('--decisions', type=pathlib.Path, metavar='FILE',
+            help='file for the decisions of nova-scheduler, as the engine stores them, for tracon '
+                 'replay; with one way to run the cloud, one density and one day')
         add('--plot', type=arguments.picture('.png', '.svg'), metavar='FILE',
             help='plot file of the 99th percentile over vCPUs per core (PNG or SVG)')
         return parser
@@ -85,6 +89,11 @@ class Cloud(lister.Lister):
                                            'expected ' + ', '.join(nova_scheduler.ARMS))
         tasks = [(density, name, day) for density in parsed_args.vcpus_per_core
                  for name in names for day in range(parsed_args.days)]
+        if parsed_args.decisions and (
+                len(tasks) > 1 or nova_scheduler.ARMS[names[0]].mode is None):
+            raise errors.InvalidOption('--decisions', str(parsed_args.decisions), (
+                'expected one way with this extension in nova-scheduler, such as --by weigh, and '
+                'one value of --vcpus-per-core and of --days'))
         shown = progress.Progress(len(tasks))
         found: dict[tuple[float, str], list[Any]] = {}
         # Nova's options belong to a process, so that each simulation has its own.
@@ -117,9 +126,12 @@ def _simulate(given: dict[str, Any]) -> tuple[float, ...]:
     traces = demand.read(given['traces']) if given['traces'] else demand.synthetic(5000, seed)
     vms = demand.draw(traces, given['density'] * given['hosts'] * given['cores'], seed,
                       given['alike'], given['cores'])
-    outcome = day.Day(vms, day.Settings(
-        hosts=given['hosts'], cores=given['cores'], limit=given['limit'], hidden=given['hidden'],
-        candidates=given['candidates'], seed=seed), nova_scheduler.ARMS[given['name']]).run()
+    with (open(given['decisions'], 'w', encoding='utf-8') if given['decisions']
+          else contextlib.nullcontext()) as stream:
+        outcome = day.Day(vms, day.Settings(
+            hosts=given['hosts'], cores=given['cores'], limit=given['limit'],
+            hidden=given['hidden'], candidates=given['candidates'], seed=seed),
+            nova_scheduler.ARMS[given['name']]).run(decisions=stream)
     return (outcome.running, float(outcome.slowdown.mean()),
             float(np.percentile(outcome.slowdown, 99)),
             100.0 * day.in_breach(outcome, given['limit']), 100.0 * outcome.stretched,

@@ -14,8 +14,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
-from typing import Any, Sequence
+from typing import Any, Sequence, TextIO
 import uuid
 
 import nova.conf
@@ -25,11 +26,13 @@ from nova.scheduler import host_manager
 from nova.scheduler import weights
 import numpy as np
 
+from nova_filters import decision_record
 from nova_filters import interference_weigher
 from nova_filters import policy
 from nova_filters import request_assessor
 from tracon_lab.simulated_cloud import demand
 from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import snapshot
 
@@ -82,6 +85,31 @@ ARMS = {
 }
 
 
+class _DecisionWriter:
+    """Writes each decision, as nova-scheduler records it, when its host is known."""
+
+    def __init__(self, assessor: request_assessor.RequestAssessor, stream: TextIO) -> None:
+        self._stream, self._chosen = stream, None
+        self._queue = decision_record.DecisionQueue(self._post, assessor.faults)
+        self.capture = self._queue.capture
+
+    def settled(self, *_given: Any) -> None:
+        """Pass over what nova-scheduler finds out later."""
+
+    def tell(self, _prepared: Any) -> None:
+        """Leave it to :meth:`chosen`: here, the background is not waited for."""
+
+    def chosen(self, host: str | None) -> None:
+        """Write what was captured last."""
+        self._chosen = host
+        self._queue.tell(None)
+
+    def _post(self, method: str, document: dict[str, Any]) -> None:
+        assert method == protocol.RECORD_DECISIONS
+        json.dump({**document, 'chosen': self._chosen}, self._stream)
+        self._stream.write('\n')
+
+
 class Scheduler:
     """Chooses hosts.
 
@@ -109,6 +137,7 @@ class Scheduler:
         self.now = 0.0
         self._version = 0
         self._assessor: request_assessor.RequestAssessor | None = None
+        self._writer: _DecisionWriter | None = None
         if arm.mode is not None:
             self._assessor = request_assessor.RequestAssessor(
                 policy.Options('', mode=arm.mode, limits=limits.Limits(max_slowdown=limit),
@@ -129,6 +158,12 @@ class Scheduler:
         """Return what judges, as the weigher asks for it."""
         assert self._assessor is not None
         return self._assessor
+
+    def record(self, stream: TextIO) -> None:
+        """Write each decision from now on, a JSON document a line."""
+        assert self._assessor is not None
+        self._writer = _DecisionWriter(self._assessor, stream)
+        self._assessor._decisions = self._writer  # type: ignore[assignment]
 
     def take(self, content: snapshot.Snapshot) -> None:
         """Judge by a snapshot from now on."""
@@ -153,9 +188,11 @@ class Scheduler:
         request = _request(number, vcpus, project)
         if self._assessor is not None and room:
             room = self._assessor.passing(room, request)
+        weighed = self._handler.get_weighed_objects(self._weighers, room, request)
+        if self._writer is not None:
+            self._writer.chosen(weighed[0].obj.host if room else None)
         if not room:
             return None
-        weighed = self._handler.get_weighed_objects(self._weighers, room, request)
         state = weighed[0].obj
         state.consume_from_request(request)
         # It is built before the next one is asked for.
