@@ -44,6 +44,12 @@ _SILENT.propagate = False
 _SILENT.setLevel(logging.CRITICAL)
 
 
+#: Of Nova's thirteen, those that decide between hosts that differ in their CPU, memory and CPU use
+#: alone; the last where it has a setting. To the others such hosts are equal, or they are off.
+WEIGHERS = [f'nova.scheduler.weights.{name}' for name in (
+    'cpu.CPUWeigher', 'ram.RAMWeigher', 'metrics.MetricsWeigher')]
+
+
 @dataclasses.dataclass(frozen=True)
 class Arm:
     """One way to run a cloud.
@@ -127,13 +133,13 @@ class Scheduler:
         group = 'filter_scheduler'
         for weigher in ('cpu', 'ram'):
             conf.set_override(f'{weigher}_weight_multiplier', arm.multipliers, group=group)
-        if arm.by_use:
-            conf.set_override('weight_setting', ['cpu.percent=-1.0'], group='metrics')
-            # More than CPU and memory together.
-            conf.set_override('weight_multiplier', 10.0, group='metrics')
+        conf.set_override('weight_setting', ['cpu.percent=-1.0'] if arm.by_use else [],
+                          group='metrics')
+        # More than CPU and memory together.
+        conf.set_override('weight_multiplier', 10.0, group='metrics')
         self._handler = weights.HostWeightHandler()
         self._weighers = [cls() for cls in self._handler.get_matching_classes(
-            ['nova.scheduler.weights.all_weighers'])]
+            WEIGHERS if arm.by_use else WEIGHERS[:-1])]
         self.now = 0.0
         self._version = 0
         self._assessor: request_assessor.RequestAssessor | None = None
@@ -146,6 +152,8 @@ class Scheduler:
                 _SILENT, clock=lambda: self.now)
             # It answers the same without preparing for requests, of which there are few here.
             self._assessor.snapshots._ready = lambda prepared: None
+            # Its background work is done after each request, so that a day is the same again.
+            self._assessor._background.wake = lambda: None  # type: ignore[method-assign]
             weigher = interference_weigher.InterferenceWeigher()
             weigher._worker = self
             self._weighers.append(weigher)
@@ -198,6 +206,11 @@ class Scheduler:
         # It is built before the next one is asked for.
         state.num_io_ops = 0
         state.instances[demand.vm_uuid(number)] = self._instance
+        if self._assessor is not None:
+            self._assessor._work()
+            # The request has ended; when Python forgets it is another matter.
+            self._assessor.pending.unexpected(request.instance_uuid)
+            self._assessor._choices._open.clear()
         return int(state.index)
 
     def move(self, number: int, vcpus: int, source: int | None, destination: int | None) -> None:

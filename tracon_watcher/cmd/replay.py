@@ -76,7 +76,7 @@ class Replay(db.DatabaseCommand, lister.Lister):
         if not found:
             raise errors.InvalidDocument(
                 str(path or 'the database'), 'decisions', 0,
-                'no request has got its host; widen --days, or ask the engine of another cloud')
+                'expected some with a known outcome; widen --days')
         given = (parsed_args.mode, parsed_args.max_slowdown, parsed_args.weight_multiplier)
         settings = [Setting(), *(Setting(*one) for one in itertools.product(
             *(values or [None] for values in given)) if any(value is not None for value in one))]
@@ -226,7 +226,8 @@ def _recorded(source: str, content: Any) -> Iterator[DecisionRecord]:
             )) from None
 
 
-def _rows(decisions: Sequence[DecisionRecord], settings: Sequence[Setting]) -> list[tuple[Any, ...]]:
+def _rows(decisions: Sequence[DecisionRecord],
+          settings: Sequence[Setting]) -> list[tuple[Any, ...]]:
     """Return a row for what there was, and one for each setting."""
     made = [[one.decide(setting) for one in decisions] for setting in settings]
     choices = np.array([[one.choice for one in decisions],
@@ -244,7 +245,8 @@ def _rows(decisions: Sequence[DecisionRecord], settings: Sequence[Setting]) -> l
     for row, setting in enumerate((AS_IT_WAS, *settings)):
         shown, worst = values[row, compared], values[row, compared, 3]
         rows.append((
-            str(setting), len(decisions), int(((choices[row] != choices[0]) & ~unknown[row]).sum()),
+            str(setting), len(decisions),
+            int(((choices[row] != choices[0]) & ~unknown[row]).sum()),
             int((choices[row] == _REFUSED).sum()), assumed[row], int(unknown[row].sum()),
             int(compared.sum()), _mean(shown[:, 1]), _p99(shown[:, 1]), _p99(shown[:, 2]),
             _p99(worst[~np.isnan(worst)])))

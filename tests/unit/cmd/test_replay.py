@@ -12,6 +12,7 @@
 
 """Recorded decisions are made again with other settings."""
 
+import argparse
 import io
 import json
 import pathlib
@@ -22,8 +23,8 @@ from nova_filters import scheduling_result
 from tests.unit.engine.storage import base
 from tracon_watcher.cmd import app
 from tracon_watcher.cmd import replay
-from tracon_watcher import errors
 from tracon_watcher.engine.storage import decisions
+from tracon_watcher import errors
 
 
 def host(name, score, bound, other_weights, breached=False, **more):
@@ -56,7 +57,7 @@ class ReplayTest(base.StorageCase):
     def run_command(self, *arguments):
         """Return the rows, by their setting."""
         program = app.TraconApp()
-        program.stdout = io.StringIO()
+        program.stdout, program.options = io.StringIO(), argparse.Namespace(debug=True)
         command = replay.Replay(program, None)
         command.run(command.get_parser('').parse_args([*arguments, '-f', 'json']))
         return {row['setting']: row for row in json.loads(program.stdout.getvalue())}
@@ -142,8 +143,8 @@ class ReplayTest(base.StorageCase):
             'unknown', 'changed', 'compared')))
 
     def test_an_unknown_host_ranks_by_the_median(self):
-        unknown = host('unknown', 0.0, 1.0, 0.5, status='stale', score=None, slowdown=None,
-                       worst=None, breached_limits=None)
+        unknown = {**host('unknown', 0.0, 1.0, 0.5), **dict.fromkeys(
+            ('score', 'slowdown', 'worst', 'breached_limits')), 'status': 'stale'}
         rows = self.replay([decision(host('a', 0.0, 1.0, 0.0), unknown,
                                      host('b', 9.0, 1.0, 0.0), chosen='a')])
         self.assertEqual(0, rows['decided again']['changed'])
