@@ -42,6 +42,8 @@ SETTLED = 'tracon-decision-settled/1'
 #: Hosts of a document at most: so many of the best, and so many of the worst that were refused.
 HOSTS = 25
 _DIGITS = 6
+#: Intervals of breached limits of a host at most, and log slowdowns that one has to span.
+_INTERVALS, _NARROW = 5, 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,7 +156,7 @@ def _host(captured: CapturedDecision, position: int, status: int, refused: bool,
             values = [_response(response, value) for value in log_responses]
             said[name] = values if response == 0 else values[::-1]
     said['worst'] = _worst(found, row, residents.get(row, _NONE).log_responses)
-    said['breached_limits'] = [[_response(0, value) for value in one]
+    said['breached_limits'] = [[round(math.exp(value), 4) for value in one]
                                for one in residents.get(row, _NONE).breached_limits]
     if found.refused[row]:
         said['reasons'] = found.reasons(np.array([row]))
@@ -211,7 +213,7 @@ def _of_assessor(assessor: assessment.Assessor, wanted: dict[int, int],
     names = list(wanted.values())
     law = part.law
     breached = part.breached_limits(coming)
-    found = {name: _HostEffects({}, breached.get(place, []))
+    found = {name: _HostEffects({}, _widest(breached.get(place, [])))
              for place, name in enumerate(names)}
     for response, one in enumerate(np.stack([law.log_response, law.beside(coming)[1]], axis=-1)):
         for row, (before, after) in zip(law.residents, one):
@@ -219,6 +221,12 @@ def _of_assessor(assessor: assessment.Assessor, wanted: dict[int, int],
                 found[names[part.cluster.host[row]]].log_responses[
                     response, part.cluster.uuids[row]] = float(before), float(after)
     return found
+
+
+def _widest(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return those of the most limits, in order, without those of hardly any."""
+    return sorted(sorted((one for one in intervals if one[1] - one[0] > _NARROW),
+                         key=lambda one: one[0] - one[1])[:_INTERVALS])
 
 
 def _response(index: int, log_response: float) -> float | None:

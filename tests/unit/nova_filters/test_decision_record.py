@@ -165,7 +165,13 @@ class DocumentTest(DecisionCase):
             (low, high), = host['breached_limits']
             self.assertEqual((1.0, bool(host['reasons'])), (low, limit < high))
             if host['reasons']:
-                self.assertAlmostEqual(high, host['worst']['bound'], 5)
+                self.assertAlmostEqual(high, host['worst']['bound'], 3)
+
+    def test_the_widest_intervals_of_limits_are_kept(self):
+        intervals = [(0.1 * one, 0.1 * one + 0.01 * width) for one, width in enumerate(
+            (3, 9, 0.01, 4, 5, 2, 6))]
+        self.assertEqual([intervals[one] for one in (0, 1, 3, 4, 6)],
+                         decision_record._widest(intervals))
 
     def test_who_suffers_most_where_no_host_is_refused(self):
         self.ask(self.judge(mode='weigh'), self.spec, 'b', 'c')
