@@ -29,6 +29,7 @@ import numpy as np
 from nova_filters import decision_record
 from nova_filters import interference_weigher
 from nova_filters import policy
+from nova_filters import reassessment
 from nova_filters import request_assessor
 from tracon_lab.simulated_cloud import demand
 from tracon_watcher.characteristics import FloatArray
@@ -176,6 +177,7 @@ class Scheduler:
     def take(self, content: snapshot.Snapshot) -> None:
         """Judge by a snapshot from now on."""
         if self._assessor is not None:
+            self._assessor._cache = reassessment.AssessmentCache()
             self._assessor.snapshots.take(content, 'the simulation')
 
     def used(self, share: FloatArray) -> None:
