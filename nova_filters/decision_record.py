@@ -42,6 +42,8 @@ SETTLED = 'tracon-decision-settled/1'
 #: Hosts of a document at most: so many of the best, and so many of the worst that were refused.
 HOSTS = 25
 _DIGITS = 6
+#: Intervals of breached limits of a host at most, and log slowdowns that one has to span.
+_INTERVALS, _NARROW = 5, 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,8 +65,23 @@ class CapturedDecision:
     names: dict[int, str]
 
 
-#: Log responses of a host's residents before and after, by response and uuid.
+#: Log responses before and after, by response and uuid.
 _Residents = dict[tuple[int, str], tuple[float, float]]
+
+
+@dataclasses.dataclass(frozen=True)
+class _HostEffects:
+    """What a newcomer does to the residents of a host.
+
+    :param breached_limits: see
+        :meth:`tracon_watcher.placement.assessment.Assessor.breached_limits`
+    """
+
+    log_responses: _Residents
+    breached_limits: list[tuple[float, float]]
+
+
+_NONE = _HostEffects({}, [])
 
 
 def to_document(captured: CapturedDecision) -> dict[str, Any]:
@@ -103,6 +120,8 @@ def to_document(captured: CapturedDecision) -> dict[str, Any]:
                      **({'limits': {'background': True}} if made.background else {})},
         'considered': len(judged.rows), 'refused': int(out.sum()),
         'unknown': int((status != assessment.Status.KNOWN).sum()), 'outcome': captured.outcome,
+        'weight_multiplier': _number(made.multiplier),
+        'on_all_refused': 'least_harm' if judged.least_harm else 'refuse',
         'hosts': [_host(captured, int(position), int(status[position]), bool(out[position]),
                         float(weights[position]), rank, residents)
                   for position, rank in zip(chosen, ranks)],
@@ -115,7 +134,7 @@ def settled(uuid: str, chosen: str | None, at: float, decision: str | None) -> d
 
 
 def _host(captured: CapturedDecision, position: int, status: int, refused: bool, weight: float,
-          rank: int | None, residents: dict[int, _Residents]) -> dict[str, Any]:
+          rank: int | None, residents: dict[int, _HostEffects]) -> dict[str, Any]:
     judged, found = captured.judged, captured.judged.assessment
     row = int(judged.rows[position])
     name = (captured.names[position] if row < 0
@@ -123,8 +142,9 @@ def _host(captured: CapturedDecision, position: int, status: int, refused: bool,
     said: dict[str, Any] = {
         'host': name, 'mode': policies.Mode(judged.modes[position]).name.lower(),
         'status': assessment.Status(status).name.lower(), 'refused': refused,
-        'weight': _number(weight), 'rank': rank, 'score': None, 'slowdown': None,
-        'iops_ratio': None, 'worst': None, 'reasons': {}}
+        'weight': _number(weight), 'other_weights': _number(judged.others[position]),
+        'rank': rank, 'score': None, 'slowdown': None, 'iops_ratio': None, 'worst': None,
+        'breached_limits': None, 'reasons': {}}
     if row < 0 or found is None or status != assessment.Status.KNOWN:
         return said
     assert judged.foreseen is not None
@@ -135,7 +155,9 @@ def _host(captured: CapturedDecision, position: int, status: int, refused: bool,
         if not math.isnan(log_responses[1]):
             values = [_response(response, value) for value in log_responses]
             said[name] = values if response == 0 else values[::-1]
-    said['worst'] = _worst(found, row, residents.get(row, {}))
+    said['worst'] = _worst(found, row, residents.get(row, _NONE).log_responses)
+    said['breached_limits'] = [[round(math.exp(value), 4) for value in one]
+                               for one in residents.get(row, _NONE).breached_limits]
     if found.refused[row]:
         said['reasons'] = found.reasons(np.array([row]))
     return said
@@ -161,7 +183,7 @@ def _worst(found: assessment.Assessment, row: int, residents: _Residents) -> dic
             'limit': None if breach is None else _number(breach.limit)}
 
 
-def _residents(captured: CapturedDecision, rows: IntArray) -> dict[int, _Residents]:
+def _residents(captured: CapturedDecision, rows: IntArray) -> dict[int, _HostEffects]:
     """Predict once more what the residents of some hosts of the snapshot suffer."""
     if captured.judged.assessment is None:
         return {}
@@ -177,7 +199,7 @@ def _residents(captured: CapturedDecision, rows: IntArray) -> dict[int, _Residen
 
 
 def _of_assessor(assessor: assessment.Assessor, wanted: dict[int, int],
-                 coming: queues.Newcomer) -> dict[int, _Residents]:
+                 coming: queues.Newcomer) -> dict[int, _HostEffects]:
     """Predict on some hosts of a state.
 
     :param wanted: what each is to be called by, by its index
@@ -189,14 +211,22 @@ def _of_assessor(assessor: assessment.Assessor, wanted: dict[int, int],
         coming = dataclasses.replace(coming, pool=part.cluster.io_domains.index(
             cluster.io_domains[coming.pool]))
     names = list(wanted.values())
-    found: dict[int, _Residents] = {}
     law = part.law
+    breached = part.breached_limits(coming)
+    found = {name: _HostEffects({}, _widest(breached.get(place, [])))
+             for place, name in enumerate(names)}
     for response, one in enumerate(np.stack([law.log_response, law.beside(coming)[1]], axis=-1)):
         for row, (before, after) in zip(law.residents, one):
             if not math.isnan(after):
-                found.setdefault(names[part.cluster.host[row]], {})[
+                found[names[part.cluster.host[row]]].log_responses[
                     response, part.cluster.uuids[row]] = float(before), float(after)
     return found
+
+
+def _widest(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return those of the most limits, in order, without those of hardly any."""
+    return sorted(sorted((one for one in intervals if one[1] - one[0] > _NARROW),
+                         key=lambda one: one[0] - one[1])[:_INTERVALS])
 
 
 def _response(index: int, log_response: float) -> float | None:

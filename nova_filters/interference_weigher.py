@@ -35,13 +35,15 @@ class InterferenceWeigher(weights.BaseHostWeigher):
 
     def weigh_objects(self, weighed_obj_list, weight_properties):
         """Return a weight for each host."""
-        hosts = [weighed.obj for weighed in weighed_obj_list]
-        return worker.guarded(lambda: self._weigh(hosts, weight_properties), [0.0] * len(hosts))
+        return worker.guarded(lambda: self._weigh(weighed_obj_list, weight_properties),
+                              [0.0] * len(weighed_obj_list))
 
-    def _weigh(self, hosts, spec_obj):
+    def _weigh(self, weighed, spec_obj):
         judge = (worker.latest() or self._worker).judge()
         self._multiplier = judge.options.weight_multiplier
-        return judge.weights(hosts, spec_obj)
+        # This weigher is the last one, so that weights so far are the sums of all others.
+        return judge.weights([one.obj for one in weighed], spec_obj,
+                             [one.weight for one in weighed])
 
     def _weigh_object(self, obj, weight_properties):
         return self.weigh_objects([weights.WeighedObject(obj, 0.0)], weight_properties)[0]

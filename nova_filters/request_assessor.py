@@ -131,8 +131,11 @@ class RequestAssessor:
             self._report(judged, spec, refused, outcome)
         self._capture(judged, spec, outcome)
 
-    def weights(self, states: list, spec) -> list[float]:
-        """Return a weight for each HostState, for the weigher."""
+    def weights(self, states: list, spec, others: list[float] | None = None) -> list[float]:
+        """Return a weight for each HostState, for the weigher.
+
+        :param others: what other weighers gave each, for the record of the decision
+        """
         judged = self._results.take(spec)
         if judged is None:
             judged = self.judge(spec, states)
@@ -141,6 +144,8 @@ class RequestAssessor:
         if judged is None:
             return [0.0] * len(states)
         weights = judged.weights_of(states)
+        if others is not None:
+            judged.others[judged.positions(states)] = others
         favourite = judged.favourite(states, weights)
         if favourite is not None and not judged.alternates:
             self._choices.expect(spec, favourite, self._clock())
@@ -192,7 +197,8 @@ class RequestAssessor:
             options.on_all_refused == 'least_harm',
             scheduling_result.AssessmentInputs(now, prepared.content.identity, profile, assessor,
                                                part, storage_backends.pool_of(cluster, present),
-                                               limits_at(0).background),
+                                               limits_at(0).background,
+                                               options.weight_multiplier),
             alternates)
 
     def close(self) -> None:

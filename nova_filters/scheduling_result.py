@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import math
 import threading
 from typing import Any
 import weakref
@@ -113,6 +114,7 @@ class AssessmentInputs:
     :param part: hosts that differed from the snapshot, None where none did
     :param pool: see :meth:`tracon_watcher.placement.assessment.Assessor.assess`
     :param background: whether the newcomer is background work
+    :param multiplier: of this extension's weigher
     """
 
     at: float
@@ -122,6 +124,7 @@ class AssessmentInputs:
     part: reassessment.Reassessment | None
     pool: int
     background: bool = False
+    multiplier: float = math.nan
 
 
 @dataclasses.dataclass
@@ -137,6 +140,7 @@ class SchedulingResult:
     :param exempt: whether the request is a move or names its host, and is never refused
     :param alternates: whether the instance has its host, so that Nova asks once more only for
         where else it could be built: of such a request nothing is recorded
+    :param others: (n,) sums of the weights that other weighers gave, NaN where they are not known
     """
 
     uuid: str
@@ -149,7 +153,12 @@ class SchedulingResult:
     least_harm: bool
     inputs: AssessmentInputs | None = None
     alternates: bool = False
+    others: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(0))
     _left: tuple[list, IntArray] | None = None
+
+    def __post_init__(self) -> None:
+        if not len(self.others):
+            self.others = np.full(len(self.rows), np.nan)
 
     def breached(self) -> BoolArray:
         """Say on which hosts a limit would be breached, (n,)."""
@@ -248,16 +257,19 @@ class SchedulingResult:
             return int(self._left[1][place])
         return place if states == self.states else None
 
+    def positions(self, states: list) -> IntArray | slice:
+        """Return the positions of those HostStates that the filters have left, in their order."""
+        if self._left is not None and states == self._left[0]:
+            return self._left[1]
+        if states == self.states:
+            return slice(None)
+        place = {id(state): index for index, state in enumerate(self.states)}
+        return np.array([place[id(state)] for state in states], dtype=np.intp)
+
     def weights_of(self, states: list) -> list[float]:
         """Return the weights of those HostStates that the filters have left, in their order."""
         # Noise shall not rank; and Nova prints each weight, which is faster for short numbers.
-        weights = as_weighed(self.weights())
-        if self._left is not None and states == self._left[0]:
-            weights = weights[self._left[1]]
-        elif states != self.states:
-            place = {id(state): index for index, state in enumerate(self.states)}
-            weights = weights[[place[id(state)] for state in states]]
-        result: list[float] = weights.tolist()
+        result: list[float] = as_weighed(self.weights())[self.positions(states)].tolist()
         return result
 
 

@@ -54,8 +54,9 @@ def add_world(parser: argparse.ArgumentParser) -> None:
     """Add the options that say what the simulated world is made of."""
     add = parser.add_argument
     add('--truth', default='measured', metavar='NAME',
-        help='source of interference: measured, or table1 (Table 1 of the TRACON paper, which is '
-             'then also the model) (default: %(default)s)')
+        help='source of interference: measured, table1 (Table 1 of the TRACON paper) or spindle '
+             '(its host, a core for each VM and one disk, by the law of queueing); the last two '
+             'are then also the model (default: %(default)s)')
     add('--calc-ranks', type=numerals.whole(1), default=3, metavar='N',
         help='number of applications of the lowest ranks of I/O intensity that behave as Calc of '
              'Table 1, the others as SeqRead; the paper does not state it (default: %(default)s)')
@@ -234,7 +235,7 @@ def setup(arguments: argparse.Namespace) -> Any:
     if arguments.truth not in experiment.TRUTHS:
         raise errors.InvalidOption('--truth', arguments.truth,
                                    f'expected one of {", ".join(experiment.TRUTHS)}')
-    if arguments.truth == experiment.PUBLISHED:
+    if arguments.truth != experiment.MEASURED:
         return _published(arguments)
     files = tuple(arguments.measurements or packaged.measurements())
     names, parts = [], []
@@ -261,7 +262,7 @@ def setup(arguments: argparse.Namespace) -> Any:
 
 
 def _published(arguments: argparse.Namespace) -> Any:
-    """Return the world of Table 1, which has one host type and no measurements."""
+    """Return the world of a truth that has one host type and no measurements."""
     from tracon_lab.simulator import experiment
     from tracon_lab.simulator import published
     for name, value, allowed in (('--model', arguments.model, (None, 'truth')),
@@ -270,14 +271,14 @@ def _published(arguments: argparse.Namespace) -> Any:
                                  ('--host-type', arguments.host_type, ([],)),
                                  ('--measurements', arguments.measurements, ([],))):
         if value not in allowed:
-            raise errors.InvalidOption(name, value, f'the truth {published.NAME} has no such '
+            raise errors.InvalidOption(name, value, f'the truth {arguments.truth} has no such '
                                                     f'choice; leave it out')
     if len(arguments.slots) != 1:
         raise errors.InvalidOption('--slots', ','.join(map(str, arguments.slots)), 'one number')
     published.truth(arguments.calc_ranks)
-    return experiment.Setup((), (published.NAME,), slots=tuple(arguments.slots),
+    return experiment.Setup((), (arguments.truth,), slots=tuple(arguments.slots),
                             minutes=arguments.solo_minutes, model='truth',
-                            truth=published.NAME, calc_ranks=arguments.calc_ranks)
+                            truth=arguments.truth, calc_ranks=arguments.calc_ranks)
 
 
 def cases(arguments: argparse.Namespace, **more: Any) -> list[Any]:
@@ -319,6 +320,9 @@ def simulate(arguments: argparse.Namespace, found: Sequence[Any],
 
 def world_in_words(setup: Any, factor: float) -> str:
     """Return a sentence on what the truth is and by what schedulers decide."""
+    if setup.truth == 'spindle':
+        return ('Truth: the law of queueing on a core for each VM and one disk; decisions by the '
+                'truth.')
     if setup.truth != 'measured':
         return (f'Truth: Table 1 of the TRACON paper, ranks 1 to {setup.calc_ranks} as Calc, the '
                 f'others as SeqRead; decisions by the truth.')

@@ -15,20 +15,26 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import contextlib
+import math
 import multiprocessing
 import pathlib
+import resource
+import time
 from typing import Any
 
 from cliff import lister
 import numpy as np
 
 from tracon_lab.cmd import arguments
+from tracon_watcher.characteristics import FloatArray
 from tracon_watcher import errors
 from tracon_watcher import numerals
 
-COLUMNS = ('vcpus_per_core', 'run_by', 'vms', 'mean', 'p99', 'in_breach_percent',
-           'hosts_stretched_percent', 'refused', 'refused_in_error', 'migrations', 'cpu_seconds',
-           'p99_ci', 'more_vms_percent')
+#: After the first two: what is found each day, and how many more VMs there can be.
+COLUMNS = ('vms', 'mean', 'p99', 'in_breach_percent', 'hosts_stretched_percent', 'refused',
+           'refused_in_error', 'migrations', 'cpu_seconds', 'wall_seconds', 'peak_mib',
+           'more_vms_percent')
 _P99 = COLUMNS.index('p99')
 STOCK = 'stock Nova'
 
@@ -38,9 +44,12 @@ class Cloud(lister.Lister):
 
     VMs use CPU as real VMs did, by a file of traces. Nova's own weighers, and this extension's
     judgement, see what they see in a cloud; how much VMs really slow each other down is found
-    without it. Each way to run the cloud gets the same VMs. p99_ci is half the 95 % confidence
-    interval of p99 over days (Student's t); more_vms_percent says how many more VMs there can be
-    with the P99 that stock Nova has, by interpolation between several --vcpus-per-core.
+    without it. Each way to run the cloud gets the same VMs. With several days values are means
+    over them, with half their 95 % confidence intervals (after "±" in the table, else in columns
+    that end in _ci). more_vms_percent says how many more VMs there can be with the P99 that stock
+    Nova has, by interpolation between several --vcpus-per-core. cpu_seconds is the time of this
+    extension, telemetry and all; wall_seconds and peak_mib are the simulation's own time and
+    memory.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -71,6 +80,9 @@ class Cloud(lister.Lister):
         add('--seed', type=numerals.whole(0), default=1, help='(default: %(default)s)')
         add('--processes', type=numerals.whole(1), default=multiprocessing.cpu_count(),
             metavar='N', help='simulations at a time (default: one for each CPU)')
+        add('--decisions', type=pathlib.Path, metavar='FILE',
+            help='file for the decisions of nova-scheduler, as the engine stores them, for tracon '
+                 'replay; with one way to run the cloud, one density and one day')
         add('--plot', type=arguments.picture('.png', '.svg'), metavar='FILE',
             help='plot file of the 99th percentile over vCPUs per core (PNG or SVG)')
         return parser
@@ -83,97 +95,135 @@ class Cloud(lister.Lister):
             if name not in nova_scheduler.ARMS:
                 raise errors.InvalidOption('--by', name,
                                            'expected ' + ', '.join(nova_scheduler.ARMS))
-        tasks = [(density, name, day) for density in parsed_args.vcpus_per_core
-                 for name in names for day in range(parsed_args.days)]
+        tasks = [(row, place, day) for row in range(len(parsed_args.vcpus_per_core))
+                 for place in range(len(names)) for day in range(parsed_args.days)]
+        if parsed_args.decisions and (
+                len(tasks) > 1 or nova_scheduler.ARMS[names[0]].mode is None):
+            raise errors.InvalidOption('--decisions', str(parsed_args.decisions), (
+                'expected one way with this extension in nova-scheduler, such as --by weigh, and '
+                'one value of --vcpus-per-core and of --days'))
         shown = progress.Progress(len(tasks))
-        found: dict[tuple[float, str], list[Any]] = {}
+        densities = parsed_args.vcpus_per_core
+        days = np.empty((len(densities), len(names), parsed_args.days, len(COLUMNS) - 1))
         # Nova's options belong to a process, so that each simulation has its own.
         with concurrent.futures.ProcessPoolExecutor(
                 parsed_args.processes, multiprocessing.get_context('spawn'),
                 max_tasks_per_child=1) as pool:
             running = {pool.submit(_simulate, vars(parsed_args) | {
-                'density': density, 'name': name, 'day': day}): (density, name, day)
-                for density, name, day in tasks}
+                'density': densities[row], 'name': names[place], 'day': day}): (row, place, day)
+                for row, place, day in tasks}
             for one in concurrent.futures.as_completed(running):
-                density, name, day = running[one]
-                found.setdefault((density, name), []).append(one.result())
-                shown.report(f'{name}, {density:g}, day {day + 1}', 1.0)
-        rows = [(density, name, *np.mean(found[density, name], axis=0).tolist(),
-                 _confidence([one[_P99 - 2] for one in found[density, name]]))
-                for density in parsed_args.vcpus_per_core for name in names]
-        rows = [(*row, _more(rows, row)) for row in rows]
+                row, place, day = running[one]
+                days[row, place, day] = one.result()
+                shown.report(f'{names[place]}, {densities[row]:g}, day {day + 1}', 1.0)
+        means = _means(days, densities, names)
+        widths = _half_widths(days, densities, names)
         if parsed_args.plot:
-            _plot(parsed_args.plot, rows, names)
-        return COLUMNS, [tuple(numerals.shown(value, parsed_args) for value in row)
-                         for row in rows]
+            _plot(parsed_args.plot, densities, names, means[..., _P99], widths[..., _P99])
+        table = parsed_args.formatter == 'table'
+        return (('vcpus_per_core', 'run_by', *COLUMNS,
+                 *(() if table else (f'{name}_ci' for name in COLUMNS))),
+                [(density, name, *_cells(means[row, place], widths[row, place], parsed_args))
+                 for row, density in enumerate(densities) for place, name in enumerate(names)])
+
+
+def _cells(means: FloatArray, widths: FloatArray, parsed_args: argparse.Namespace) -> list[Any]:
+    shown, width = ([numerals.shown(value, parsed_args) for value in values.tolist()]
+                    for values in (means, widths))
+    if parsed_args.formatter != 'table':
+        return shown + width
+    return [f'{one} ± {float(half):.1g}' if half else one for one, half in zip(shown, width)]
 
 
 def _simulate(given: dict[str, Any]) -> tuple[float, ...]:
-    """Return the columns of a row, of one day, after the first two."""
+    """Return what is found in a day; see :data:`COLUMNS`."""
     from tracon_lab.simulated_cloud import day
     from tracon_lab.simulated_cloud import demand
     from tracon_lab.simulated_cloud import nova_scheduler
-    seed = given['seed'] + 1000 * given['day']
+    began, seed = time.monotonic(), given['seed'] + 1000 * given['day']
     traces = demand.read(given['traces']) if given['traces'] else demand.synthetic(5000, seed)
     vms = demand.draw(traces, given['density'] * given['hosts'] * given['cores'], seed,
                       given['alike'], given['cores'])
-    outcome = day.Day(vms, day.Settings(
-        hosts=given['hosts'], cores=given['cores'], limit=given['limit'], hidden=given['hidden'],
-        candidates=given['candidates'], seed=seed), nova_scheduler.ARMS[given['name']]).run()
+    with (open(given['decisions'], 'w', encoding='utf-8') if given['decisions']
+          else contextlib.nullcontext()) as stream:
+        outcome = day.Day(vms, day.Settings(
+            hosts=given['hosts'], cores=given['cores'], limit=given['limit'],
+            hidden=given['hidden'], candidates=given['candidates'], seed=seed),
+            nova_scheduler.ARMS[given['name']]).run(decisions=stream)
     return (outcome.running, float(outcome.slowdown.mean()),
             float(np.percentile(outcome.slowdown, 99)),
             100.0 * day.in_breach(outcome, given['limit']), 100.0 * outcome.stretched,
-            outcome.refused, outcome.in_error, outcome.migrations, outcome.seconds)
+            outcome.refused, outcome.in_error, outcome.migrations, outcome.seconds,
+            time.monotonic() - began,
+            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0)
 
 
-def _confidence(values: list[float]) -> float | None:
+def _means(days: FloatArray, densities: list[float], names: list[str]) -> FloatArray:
+    """Return all columns but the first two, (densities, names, columns), of several days.
+
+    How many more VMs there can be with the P99 of stock Nova is found on the means over days.
+
+    :param days: (densities, names, days, columns), without how many more VMs there can be
+    """
+    found: FloatArray = np.pad(days.mean(axis=2), ((0, 0), (0, 0), (0, 1)),
+                               constant_values=math.nan)
+    p99 = found[..., _P99]
+    for place, name in enumerate(names):
+        if STOCK in names and name != STOCK:
+            own, at = zip(*sorted(zip(p99[:, place], densities)))
+            found[:, place, -1] = 100.0 * (np.interp(
+                p99[:, names.index(STOCK)], own, at, math.nan, math.nan) / densities - 1.0)
+    return found
+
+
+def _half_widths(days: FloatArray, densities: list[float], names: list[str]) -> FloatArray:
+    """Return half the 95 % confidence intervals of the same.
+
+    It is the jackknife: one day after the other is left out, in all rows at once, since in a day
+    each way has the same VMs. Of a mean that is Student's interval.
+    """
     from scipy import stats
-    if len(values) < 2:
-        return None
-    return float(stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1)
-                 / np.sqrt(len(values)))
+    count = days.shape[2]
+    if count < 2:
+        return np.full(_means(days, densities, names).shape, math.nan)
+    parts = np.array([_means(np.delete(days, day, axis=2), densities, names)
+                      for day in range(count)])
+    squares = ((parts - parts.mean(axis=0)) ** 2).sum(axis=0)
+    found: FloatArray = stats.t.ppf(0.975, count - 1) * np.sqrt((count - 1) / count * squares)
+    return found
 
 
-def _more(rows: list[tuple[Any, ...]], row: tuple[Any, ...]) -> float | None:
-    """Return how many more VMs there can be, in per cent, with the P99 of stock Nova there."""
-    stock = [one[_P99] for one in rows if one[:2] == (row[0], STOCK)]
-    own = sorted((one[_P99], one[0]) for one in rows if one[1] == row[1])
-    if not stock or row[1] == STOCK or not own[0][0] <= stock[0] <= own[-1][0]:
-        return None
-    return float(100.0 * (np.interp(stock[0], *zip(*own)) / row[0] - 1.0))
+def _plot(path: pathlib.Path, densities: list[float], names: list[str], p99: FloatArray,
+          widths: FloatArray) -> None:
+    """Draw a bar for each way to run the cloud, in groups by vCPUs per core.
 
-
-def _plot(path: pathlib.Path, rows: list[tuple[Any, ...]], names: list[str]) -> None:
-    """Draw a bar for each row, in groups by vCPUs per core."""
+    :param p99: (densities, names), and half its confidence interval, NaN for none
+    """
     from matplotlib import cm
     from matplotlib import figure
     from tracon_lab.simulated_cloud import nova_scheduler
-    groups = sorted({row[0] for row in rows})
     # Without this extension grey, with it green, the oracle white.
     judged = [nova_scheduler.ARMS[name].judged for name in names]
     shades = {True: iter(cm.YlGn(np.linspace(0.4, 0.9, sum(judged)))),
               False: iter(cm.Greys(np.linspace(0.75, 0.3, len(names) - sum(judged))))}
     drawing = figure.Figure(figsize=(8, 3.6), layout='constrained')
     axes = drawing.subplots()
-    found = {(row[0], row[1]): row for row in rows}
     # A bar that is much higher than most is cut, with its value at its end.
-    highest = 1.0 + 1.4 * (float(np.percentile([row[_P99] for row in rows], 85)) - 1.0)
+    highest = 1.0 + 1.4 * (float(np.percentile(p99, 85)) - 1.0)
     for place, name in enumerate(names):
-        values = [found[group, name][_P99] for group in groups]
         bars = axes.bar(
-            np.arange(len(groups)) + (place - (len(names) - 1) / 2) * 0.85 / len(names),
-            np.array(values) - 1.0, 0.8 / len(names), bottom=1.0, label=name,
+            np.arange(len(densities)) + (place - (len(names) - 1) / 2) * 0.85 / len(names),
+            p99[:, place] - 1.0, 0.8 / len(names), bottom=1.0, label=name,
             color=('white' if nova_scheduler.ARMS[name].oracle else next(shades[judged[place]])),
-            edgecolor='black', linewidth=0.5,
-            yerr=[found[group, name][COLUMNS.index('p99_ci')] or np.nan for group in groups],
+            edgecolor='black', linewidth=0.5, yerr=widths[:, place],
             error_kw={'elinewidth': 0.8})
-        for bar, value in zip(bars, values):
+        for bar, value in zip(bars, p99[:, place].tolist()):
             axes.annotate(f'{value:.2f}', (bar.get_x() + bar.get_width() / 2,
                                            min(value, highest * 0.93)),
                           (0, 2), textcoords='offset points', ha='center', va='bottom',
                           fontsize=7, rotation=90, bbox={'color': 'white', 'pad': 0.5})
     axes.set(xlabel='vCPUs that run for each core', ylabel='99th percentile of slowdown',
-             xticks=range(len(groups)), xticklabels=[f'{group:g}' for group in groups],
+             xticks=range(len(densities)), xticklabels=[f'{one:g}' for one in densities],
              ylim=(1.0, highest))
     axes.spines[['top', 'right']].set_visible(False)
     drawing.legend(loc='outside right upper', frameon=False, fontsize=8)

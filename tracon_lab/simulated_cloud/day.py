@@ -22,7 +22,7 @@ import concurrent.futures
 import dataclasses
 import multiprocessing
 import time
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Sequence, TextIO
 
 import numpy as np
 
@@ -251,8 +251,13 @@ class Day:
         self._share = np.zeros(0)
         self._counts = dict.fromkeys(('placed', 'refused', 'in_error', 'migrations'), 0)
 
-    def run(self, report: Callable[[float], None] = lambda share: None) -> Outcome:
-        """Let the day pass."""
+    def run(self, report: Callable[[float], None] = lambda share: None,
+            decisions: TextIO | None = None) -> Outcome:
+        """Let the day pass.
+
+        :param decisions: gets the decisions that nova-scheduler would record, a JSON document a
+            line, where this extension works there
+        """
         slowdowns, stretched, running = [], 0.0, 0
         try:
             # Those that are there at midnight came one after the other, with telemetry between.
@@ -262,6 +267,8 @@ class Day:
                 self._arrive(some, 0, START + (number - len(parts)) * demands.SECONDS)
                 self._suffer(0, START + (number - len(parts) + 1) * demands.SECONDS)
             self._counts = dict.fromkeys(self._counts, 0)
+            if decisions is not None:
+                self._scheduler.record(decisions)
             for step in range(demands.STEPS):
                 report(step / demands.STEPS)
                 now = START + step * demands.SECONDS

@@ -14,8 +14,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
-from typing import Any, Sequence
+from typing import Any, Sequence, TextIO
 import uuid
 
 import nova.conf
@@ -25,11 +26,14 @@ from nova.scheduler import host_manager
 from nova.scheduler import weights
 import numpy as np
 
+from nova_filters import decision_record
 from nova_filters import interference_weigher
 from nova_filters import policy
+from nova_filters import reassessment
 from nova_filters import request_assessor
 from tracon_lab.simulated_cloud import demand
 from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import limits
 from tracon_watcher.placement import snapshot
 
@@ -39,6 +43,12 @@ _SILENT = logging.getLogger('tracon_lab.simulated_cloud.nova')
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
 _SILENT.setLevel(logging.CRITICAL)
+
+
+#: Of Nova's thirteen, those that decide between hosts that differ in their CPU, memory and CPU use
+#: alone; the last where it has a setting. To the others such hosts are equal, or they are off.
+WEIGHERS = [f'nova.scheduler.weights.{name}' for name in (
+    'cpu.CPUWeigher', 'ram.RAMWeigher', 'metrics.MetricsWeigher')]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +95,31 @@ ARMS = {
 }
 
 
+class _DecisionWriter:
+    """Writes each decision, as nova-scheduler records it, when its host is known."""
+
+    def __init__(self, assessor: request_assessor.RequestAssessor, stream: TextIO) -> None:
+        self._stream, self._chosen = stream, None
+        self._queue = decision_record.DecisionQueue(self._post, assessor.faults)
+        self.capture = self._queue.capture
+
+    def settled(self, *_given: Any) -> None:
+        """Pass over what nova-scheduler finds out later."""
+
+    def tell(self, _prepared: Any) -> None:
+        """Leave it to :meth:`chosen`: here, the background is not waited for."""
+
+    def chosen(self, host: str | None) -> None:
+        """Write what was captured last."""
+        self._chosen = host
+        self._queue.tell(None)
+
+    def _post(self, method: str, document: dict[str, Any]) -> None:
+        assert method == protocol.RECORD_DECISIONS
+        json.dump({**document, 'chosen': self._chosen}, self._stream)
+        self._stream.write('\n')
+
+
 class Scheduler:
     """Chooses hosts.
 
@@ -102,16 +137,17 @@ class Scheduler:
         group = 'filter_scheduler'
         for weigher in ('cpu', 'ram'):
             conf.set_override(f'{weigher}_weight_multiplier', arm.multipliers, group=group)
-        if arm.by_use:
-            conf.set_override('weight_setting', ['cpu.percent=-1.0'], group='metrics')
-            # More than CPU and memory together.
-            conf.set_override('weight_multiplier', 10.0, group='metrics')
+        conf.set_override('weight_setting', ['cpu.percent=-1.0'] if arm.by_use else [],
+                          group='metrics')
+        # More than CPU and memory together.
+        conf.set_override('weight_multiplier', 10.0, group='metrics')
         self._handler = weights.HostWeightHandler()
         self._weighers = [cls() for cls in self._handler.get_matching_classes(
-            ['nova.scheduler.weights.all_weighers'])]
+            WEIGHERS if arm.by_use else WEIGHERS[:-1])]
         self.now = 0.0
         self._version = 0
         self._assessor: request_assessor.RequestAssessor | None = None
+        self._writer: _DecisionWriter | None = None
         if arm.mode is not None:
             self._assessor = request_assessor.RequestAssessor(
                 policy.Options('', mode=arm.mode, limits=limits.Limits(max_slowdown=limit),
@@ -120,6 +156,8 @@ class Scheduler:
                 _SILENT, clock=lambda: self.now)
             # It answers the same without preparing for requests, of which there are few here.
             self._assessor.snapshots._ready = lambda prepared: None
+            # Its background work is done after each request, so that a day is the same again.
+            self._assessor._background.wake = lambda: None  # type: ignore[method-assign]
             weigher = interference_weigher.InterferenceWeigher()
             weigher._worker = self
             self._weighers.append(weigher)
@@ -133,9 +171,16 @@ class Scheduler:
         assert self._assessor is not None
         return self._assessor
 
+    def record(self, stream: TextIO) -> None:
+        """Write each decision from now on, a JSON document a line."""
+        assert self._assessor is not None
+        self._writer = _DecisionWriter(self._assessor, stream)
+        self._assessor._decisions = self._writer  # type: ignore[assignment]
+
     def take(self, content: snapshot.Snapshot) -> None:
         """Judge by a snapshot from now on."""
         if self._assessor is not None:
+            self._assessor._cache = reassessment.AssessmentCache()
             self._assessor.snapshots.take(content, 'the simulation')
 
     def used(self, share: FloatArray) -> None:
@@ -156,14 +201,21 @@ class Scheduler:
         request = _request(number, vcpus, project)
         if self._assessor is not None and room:
             room = self._assessor.passing(room, request)
+        weighed = self._handler.get_weighed_objects(self._weighers, room, request)
+        if self._writer is not None:
+            self._writer.chosen(weighed[0].obj.host if room else None)
         if not room:
             return None
-        weighed = self._handler.get_weighed_objects(self._weighers, room, request)
         state = weighed[0].obj
         state.consume_from_request(request)
         # It is built before the next one is asked for.
         state.num_io_ops = 0
         state.instances[demand.vm_uuid(number)] = self._instance
+        if self._assessor is not None:
+            self._assessor._work()
+            # The request has ended; when Python forgets it is another matter.
+            self._assessor.pending.unexpected(request.instance_uuid)
+            self._assessor._choices._open.clear()
         return int(state.index)
 
     def move(self, number: int, vcpus: int, source: int | None, destination: int | None) -> None:

@@ -108,9 +108,9 @@ class SharedCores:
         chance = (1.0 - ready) ** vcpus
         odds = ready / np.maximum(1.0 - ready, 1e-9)
         total = chance.copy()
-        width = count
-        for one in range(largest):
-            width = int(np.count_nonzero((vcpus > one).any(axis=0)))
+        # Of each host the largest come first: so many columns have a VM with more vCPUs.
+        widths = [int(np.count_nonzero((vcpus > one).any(axis=0))) for one in range(largest)]
+        for one, width in enumerate(widths):
             wanted[:, :width] += ((drawn[:width] > total[:, :width, np.newaxis])
                                   & (vcpus[:, :width] > one)[:, :, np.newaxis])
             chance = chance * odds * np.maximum(vcpus - one, 0) / (one + 1)
@@ -118,8 +118,8 @@ class SharedCores:
         # G(j) = Σ min(R, j) grows by how many VMs have more than j ready; the level lies between.
         level = np.full((hosts, DRAWS), float(largest))
         below, found = np.zeros((hosts, DRAWS)), np.zeros((hosts, DRAWS), dtype=bool)
-        for one in range(largest):
-            more = (wanted > one).sum(axis=1)
+        for one, width in enumerate(widths):
+            more = (wanted[:, :width] > one).sum(axis=1)
             here = ~found & (below + more > self._cores)
             level[here] = one + (self._cores - below[here]) / more[here]
             found |= here

@@ -41,7 +41,7 @@ from tracon_watcher import tie_breaking
 OPTIMUM = 'optimum'
 #: Where the truth comes from.
 MEASURED, PUBLISHED = 'measured', published.NAME
-TRUTHS = (MEASURED, PUBLISHED)
+TRUTHS = (MEASURED, *published.NAMES)
 #: Numbers of hosts and tasks beyond these are a slip of the pen.
 MOST_MACHINES = 1_000_000
 MOST_TASKS = 1e9
@@ -56,8 +56,8 @@ class Setup:
     :param host_types: names
     :param parts: of each host type, in any unit
     :param slots: of a host of each type
-    :param truth: :data:`MEASURED`, or the paper's Table 1 (:data:`PUBLISHED`), where schedulers
-        know the truth
+    :param truth: one of :data:`TRUTHS`: what was measured, or one that schedulers know, the
+        paper's Table 1 (:data:`PUBLISHED`) or its host by the law of queueing
     :param calc_ranks: of Table 1, see :func:`tracon_lab.simulator.published.truth`
     """
 
@@ -171,8 +171,8 @@ class Result:
 @functools.lru_cache(maxsize=4)
 def world_of(setup: Setup) -> worlds.World:
     """Return the world of a set-up; the last few are kept."""
-    if setup.truth == PUBLISHED:
-        return worlds.build_published(setup.slots, setup.minutes, setup.calc_ranks)
+    if setup.truth != MEASURED:
+        return worlds.build_published(setup.slots, setup.minutes, setup.calc_ranks, setup.truth)
     return worlds.build(dataset.read_all(setup.files), setup.host_types, setup.slots,
                         setup.minutes, setup.model, setup.work, setup.plan)
 
@@ -185,9 +185,10 @@ def check(case: Case) -> None:
     objectives.check(case.objective)
     case.setup.hosts(case.machines)
     workload.mix(case.mix, 1, case.sigma)
-    if case.audit_minutes and case.setup.truth == PUBLISHED:
-        raise errors.InvalidOption('audit_minutes', case.audit_minutes, 'audits need the CPU use '
-                                   f'of tasks, of which the truth {PUBLISHED} says nothing')
+    if case.audit_minutes and case.setup.truth != MEASURED:
+        raise errors.InvalidOption('audit_minutes', case.audit_minutes, (
+            f'audits need the CPU use of tasks, of which the truth {case.setup.truth} says nothing'
+            ))
     if case.audit_minutes and not 1 / 60 <= case.audit_minutes < math.inf:
         raise errors.InvalidOption('audit_minutes', case.audit_minutes,
                                    'expected 0 for no audits, or a second at least, 1/60')

@@ -111,7 +111,7 @@ def _streams(x: str) -> Callable[[Sequence[results.Row]], list[str]]:
 
 
 def _published(rows: Sequence[results.Row]) -> bool:
-    return any(row.host_type == published.NAME for row in rows)
+    return any(row.host_type in published.NAMES for row in rows)
 
 
 def _queues(rows: Sequence[results.Row]) -> list[str]:

@@ -122,19 +122,21 @@ def build(datasets: Iterable[dataset.Dataset], host_types: Sequence[str], slots:
 
 
 def build_published(slots: Sequence[int], minutes: float = 3.0,
-                    calc_ranks: int = published.CALC_RANKS) -> World:
-    """Build the world of the paper's Table 1; schedulers decide by the truth.
+                    calc_ranks: int = published.CALC_RANKS,
+                    name: str = published.NAME) -> World:
+    """Build the world of the paper's Table 1, or of its host; schedulers decide by the truth.
 
     :param slots: of a host, one number
     :param minutes: runtime of each application alone
     :param calc_ranks: see :func:`tracon_lab.simulator.published.truth`
+    :param name: one of :data:`tracon_lab.simulator.published.NAMES`
     """
     _check_minutes(minutes)
-    found = published.truth(calc_ranks)
+    found = published.spindle() if name == published.SPINDLE else published.truth(calc_ranks)
     factor, seconds = _solo_seconds([found], minutes, WINDOW)
     space = configuration.Configurations(found.programs, slots)
     truth = composition.true_performance(space, [found], seconds).rounded()
-    return World((published.NAME,), truth, truth, 'truth', factor, found.typical[None],
+    return World((name,), truth, truth, 'truth', factor, found.typical[None],
                  np.full((1, len(found.programs)), np.nan), (found.cores,))
 
 

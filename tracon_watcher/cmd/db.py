@@ -26,7 +26,7 @@ from cliff import show
 from tracon_watcher import numerals
 
 
-class _Command(command.Command):
+class DatabaseCommand(command.Command):
     """Base of the commands, with the engine's configuration."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -56,7 +56,7 @@ class _Command(command.Command):
         return configured.connect(self.configuration(parsed_args))
 
 
-class Upgrade(_Command):
+class Upgrade(DatabaseCommand):
     """Create the tables of the engine's database, or upgrade them to this release.
 
     Make a backup and stop all engines first. Run it as the engine's user: SQLite's file belongs to
@@ -72,7 +72,7 @@ class Upgrade(_Command):
                 ', as before\n' if before == after else f'; before: {before or "no tables"}\n'))
 
 
-class Version(_Command, show.ShowOne):
+class Version(DatabaseCommand, show.ShowOne):
     """Show the revision of the engine's database, and the revision that this release needs."""
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
@@ -83,7 +83,7 @@ class Version(_Command, show.ShowOne):
                 [database.where, found, schema.expected(), found == schema.expected()])
 
 
-class Check(_Command, show.ShowOne):
+class Check(DatabaseCommand, show.ShowOne):
     """Check the engine's database, and show which engine leads.
 
     It fails if the database does not answer, its schema is out of date, tables differ from their
@@ -101,7 +101,7 @@ class Check(_Command, show.ShowOne):
                 [database.where, schema.expected(), sight.holder, sight.epoch, sight.version])
 
 
-class Restored(_Command):
+class Restored(DatabaseCommand):
     """Adapt the engine's database after a restore from a backup; stop all engines first.
 
     The numbers of snapshots only rise. Without this command the engine would use numbers again
@@ -118,7 +118,7 @@ class Restored(_Command):
         self.app.stdout.write(f'{database.where}: the next epoch is {epoch}\n')
 
 
-class Purge(_Command, show.ShowOne):
+class Purge(DatabaseCommand, show.ShowOne):
     """Delete old records of the engine's database now; the engine itself does so every hour.
 
     The defaults are [database] decisions_kept_days and moves_kept_days. The engine may run

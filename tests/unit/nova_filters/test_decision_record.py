@@ -90,6 +90,7 @@ class DocumentTest(DecisionCase):
             {'schema': 'tracon-decision/1', 'vm': self.spec.instance_uuid, 'outcome': 'refused',
              'operation': 'create', 'snapshot': [1, 1], 'considered': 4, 'refused': 1,
              'unknown': 1, 'chosen': None, 'request': request.request_id,
+             'weight_multiplier': 40.0, 'on_all_refused': 'least_harm',
              'newcomer': {'source': 'all VMs', 'mean': base.BUSY.tolist(),
                           'deviation': [0.0] * 4}},
             {key: value for key, value in said.items() if key not in ('id', 'at', 'hosts')})
@@ -142,6 +143,35 @@ class DocumentTest(DecisionCase):
                     judged.assessment.lower, judged.assessment.log_response,
                     judged.assessment.upper)]
                 np.testing.assert_allclose(sorted(bounds), one[name], rtol=1e-4)
+
+    def test_what_other_weighers_gave(self):
+        states = [base.host_state(name) for name in 'abc']
+        judge = self.judge()
+        with mock.patch.object(judge, '_tell_engine', autospec=True):
+            judge.weights(judge.passing(states, self.spec), self.spec, [2.0, 3.0])
+        judge._tell_engine()
+        said, = self.documents()
+        # Nova does not weigh what is refused.
+        self.assertEqual({'a': None, 'b': 2.0, 'c': 3.0}, {
+            one['host']: one['other_weights'] for one in said['hosts']})
+
+    def test_limits_that_would_be_breached(self):
+        for limit in (1.2, 1.5, 1.8, 2.5):
+            self.write({'a': {'vm-a': limit}})
+            self.told[protocol.RECORD_DECISIONS].clear()
+            self.ask(self.judge(), base.request_spec(), 'a')
+            said, = self.documents()
+            host, = said['hosts']
+            (low, high), = host['breached_limits']
+            self.assertEqual((1.0, bool(host['reasons'])), (low, limit < high))
+            if host['reasons']:
+                self.assertAlmostEqual(high, host['worst']['bound'], 3)
+
+    def test_the_widest_intervals_of_limits_are_kept(self):
+        intervals = [(0.1 * one, 0.1 * one + 0.01 * width) for one, width in enumerate(
+            (3, 9, 0.01, 4, 5, 2, 6))]
+        self.assertEqual([intervals[one] for one in (0, 1, 3, 4, 6)],
+                         decision_record._widest(intervals))
 
     def test_who_suffers_most_where_no_host_is_refused(self):
         self.ask(self.judge(mode='weigh'), self.spec, 'b', 'c')

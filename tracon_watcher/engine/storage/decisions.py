@@ -139,11 +139,13 @@ class Decisions:
         return found[0] if found else None
 
     def find(self, *, request: str | None = None, vm: str | None = None,
-             marker: str | None = None, limit: int = 100) -> list[Decision]:
+             since: float | None = None, marker: str | None = None,
+             limit: int = 100) -> list[Decision]:
         """Return a page of decisions, newest first.
 
         :param request: of this request alone
         :param vm: about this VM alone
+        :param since: no earlier than this, seconds since the epoch
         :param marker: id of the last decision on the page before
         :param limit: 1 to :data:`PAGE`
         :raises tracon_watcher.errors.InvalidOption: when the limit is another, or there is no such
@@ -157,6 +159,8 @@ class Decisions:
             conditions.append(columns.request == request)
         if vm is not None:
             conditions.append(columns.vm == vm)
+        if since is not None:
+            conditions.append(columns.at >= since)
         return self._select(*conditions, marker=marker, limit=limit)
 
     def _select(self, *conditions: sa.ColumnElement[bool], limit: int,

@@ -37,25 +37,27 @@ class Threads(concurrent.futures.ThreadPoolExecutor):
 
 def synthetic_day(given):
     p99 = P99[given['name']][given['density'] > 5] + 0.01 * given['day']
-    return 100.0, 1.0, p99, 0.0, 0.0, 0, 0, 0, 1.0
+    return 100.0, 1.0, p99, 0.0, 0.0, 0, 0, 0, 1.0, 2.0, 300.0
 
 
-def run(*arguments):
-    """Run the command and return its rows."""
+def run(*arguments, formatter='json'):
+    """Run the command and return its rows, or its text in another format."""
     program = app.TraconApp()
     program.stdout = io.StringIO()
     command = simulate_cloud.Cloud(program, None)
     with contextlib.redirect_stderr(io.StringIO()), mock.patch.object(
             concurrent.futures, 'ProcessPoolExecutor', Threads):
-        command.run(command.get_parser('').parse_args([*arguments, '-f', 'json']))
-    return json.loads(program.stdout.getvalue())
+        command.run(command.get_parser('').parse_args([*arguments, '-f', formatter]))
+    text = program.stdout.getvalue()
+    return json.loads(text) if formatter == 'json' else text
 
 
 class CloudTest(unittest.TestCase):
 
-    def rows(self, *arguments):
+    def rows(self, *arguments, **formatter):
         with mock.patch.object(simulate_cloud, '_simulate', synthetic_day):
-            return run('--vcpus-per-core', '4,8', '--by', 'stock Nova,all', *arguments)
+            return run('--vcpus-per-core', '4,8', '--by', 'stock Nova,all', *arguments,
+                       **formatter)
 
     def test_means_and_intervals_over_days(self):
         rows = self.rows('--days', '3')
@@ -64,6 +66,13 @@ class CloudTest(unittest.TestCase):
         self.assertAlmostEqual(1.11, rows[0]['p99'])
         # Student's t of two degrees of freedom, 4.303, times 0.01 over the root of 3.
         self.assertAlmostEqual(0.02484, rows[0]['p99_ci'], delta=1e-4)
+        # Both ways have it with the same VMs: how many more there can be is the same each day.
+        self.assertAlmostEqual(100.0 / 3.0, rows[1]['more_vms_percent'])
+        self.assertAlmostEqual(0.0, rows[1]['more_vms_percent_ci'])
+        self.assertEqual((2.0, 300.0), (rows[0]['wall_seconds'], rows[0]['peak_mib']))
+
+    def test_a_table_has_intervals_beside_means(self):
+        self.assertIn('1.11 ± 0.02', self.rows('--days', '3', formatter='table'))
 
     def test_how_many_more_vms(self):
         rows = self.rows()

@@ -48,6 +48,16 @@ class DayTest(unittest.TestCase):
         self.assertEqual(8 * 12, len(outcome.slowdown))
         self.assertEqual(1.0, outcome.slowdown.max())
 
+    def test_nova_has_no_weigher_that_decides_otherwise(self):
+        vms = demand.draw(demand.synthetic(50, 1), 120.0, 1, most=4)
+        for name in ('stock Nova', 'packing', 'least CPU use', 'weigh'):
+            found = self.run_day(vms, name)
+            every = ['nova.scheduler.weights.all_weighers']
+            with mock.patch.object(nova_scheduler, 'WEIGHERS',
+                                   every if name == 'least CPU use' else [*every, 'left out']):
+                again = self.run_day(vms, name)
+            np.testing.assert_array_equal(found.slowdown, again.slowdown, name)
+
     def test_packing_slows_vms_down(self):
         vms = constant_demand([2] * 8, [0.6] * 8)
         spread, packed = (self.run_day(vms, name).slowdown.mean()

@@ -53,6 +53,47 @@ class TestTruth(unittest.TestCase):
         self.assertEqual(published.APPLICATIONS, experiment.world_of(SETUP).classes)
 
 
+class TestSpindle(unittest.TestCase):
+    """The host of the paper, by the law of queueing."""
+
+    SETUP = experiment.Setup((), (published.SPINDLE,), model='truth', truth=published.SPINDLE)
+
+    def test_the_law(self):
+        found = published.spindle()
+        # Shares of 15/16 and 1/16: 1 + 15/256 · 9.23.
+        for own, other in (('video', 'email'), ('email', 'video')):
+            self.assertAlmostEqual(1.5408, found.beside(own, other)[0], 4)
+        slowdown, ratio = found.beside('video', 'video')
+        self.assertAlmostEqual(9.112, slowdown, 3)
+        self.assertAlmostEqual(1.0, slowdown * ratio)
+
+    def test_two_streams_by_events(self):
+        # Exponential times; while both are at the disk each is served at 1 / W of its speed.
+        rng = np.random.default_rng(1)
+        share, other, slow = 0.8125, 0.4375, published.RUNTIME['SeqRead'][1]
+        there, done, now = [False, False], 0, 0.0
+        while done < 20000:
+            both = 1.0 / slow if all(there) else 1.0
+            rates = np.array([both / own if here else 1.0 / (1.0 - own)
+                              for own, here in zip((share, other), there)])
+            now += rng.exponential(1.0 / rates.sum())
+            who = int(rng.uniform() < rates[1] / rates.sum())
+            done += who == 0 and there[0]
+            there[who] = not there[who]
+        expected = 1.0 + share * other * (slow - 1.0)
+        self.assertAlmostEqual(expected, now / done, delta=0.06 * expected)
+        names = published.APPLICATIONS
+        self.assertAlmostEqual(expected, published.spindle().beside(names[6], names[3])[0])
+
+    def test_each_prefers_the_idle_neighbour_so_that_mibs_gains_nothing(self):
+        cases = [experiment.Case(self.SETUP, name, 64, seed=1)
+                 for name in (results.BASELINE, 'MIBS', 'optimum')]
+        found = {row.scheduler: row.speedup
+                 for row in results.rows(experiment.run(case) for case in cases)}
+        self.assertAlmostEqual(1.0, found['MIBS'], delta=0.03)
+        self.assertGreater(found['optimum'], 1.08)
+
+
 class TestSchedulersOnIt(unittest.TestCase):
     """Medium mix; published are over 40 % static, and 40 % in the overloaded data centre."""
 
