@@ -28,6 +28,7 @@ from tests.functional import ports
 from tracon_lab.testbed import programs
 from tracon_lab.testcloud import product
 from tracon_lab.testcloud import settings
+from tracon_watcher.placement import limits
 
 ETC = pathlib.Path(__file__).parents[3] / 'etc'
 PROMETHEUS = '''global: {{scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 2s}}
@@ -107,15 +108,72 @@ class TestProduct(base.ProductCase):
         audit = self.audit('-t', 'EVENT')
         time.sleep(3.0)
         self.assertEqual([], self.plans(audit))
+        self.trigger(audit)
+        self.wait('the audit', lambda: self.plans(audit))
+
+    def trigger(self, audit):
+        """Trigger an audit as an alarm of Aodh's does."""
         session = self.cloud.connection().session
-        # As an alarm of Aodh's does.
         answer = requests.post(
             session.get_endpoint(service_type='infra-optim', interface='public').rstrip('/')
             + f'/v1/webhooks/{audit}', json={'reason': 'an alarm'}, timeout=30, headers={
                 'X-Auth-Token': session.get_token(),
                 'OpenStack-API-Version': 'infra-optim 1.4'})
         self.assertEqual(202, answer.status_code, answer.text)
-        self.wait('the audit', lambda: self.plans(audit))
+
+    def test_a_request_that_found_no_host_finds_one_after_background_work_has_left(self):
+        compute = self.cloud.connection().compute
+        first, second = self.cloud.settings.hosts
+        service, = (one for one in compute.services() if one.host == second
+                    and one.binary == 'nova-compute')
+        compute.disable_service(service)
+        self.addCleanup(compute.enable_service, service)
+        usual = compute.find_flavor('tracon.small')
+        memory = compute.get('/os-hypervisors/detail', microversion='2.87').json()[
+            'hypervisors'][0]['memory_mb']
+        # Each host may give half of the memory: one of them has room there, and two have not.
+        for name in ('background', 'foreground'):
+            made = compute.create_flavor(name=name, ram=int(0.3 * memory), vcpus=1,
+                                         disk=usual.disk)
+            self.addCleanup(compute.delete_flavor, made)
+            if name == limits.BACKGROUND_CLASS:
+                compute.create_flavor_extra_specs(made, {limits.CLASS: name})
+        file = product.configuration_file(self.cloud.settings)
+        before = file.read_text()
+        self.addCleanup(self.cloud.restart, product.ENGINE)
+        self.addCleanup(file.write_text, before)
+        file.write_text(before.replace('[engine]\n', '[engine]\nrequest_audit = room\n'))
+        self.cloud.restart(product.ENGINE)
+        audit = self.audit('--name', 'room', '-t', 'EVENT', '--auto-trigger',
+                           '-p', 'background_action=delete')
+        for engine_dies in (False, True):
+            batch = self.cloud.boot('batch', first, flavor='background')
+            self.wait('the slowdown of all', lambda: all(
+                row['Slowdown'] for row in self.openstack('interference', 'vm', 'list')
+                if row['Name'] in (*UNITS, 'batch')) and self.listed('batch'))
+            failed = self.cloud.servers.create('web', None, 'foreground')
+            self.wait('no host', lambda failed=failed: compute.get(
+                f'/servers/{failed}').json()['server']['status'] == 'ERROR')
+            began = time.monotonic()
+            if engine_dies:
+                self.cloud.kill(product.ENGINE)
+                time.sleep(5.0)
+                self.cloud.restart(product.ENGINE)
+                self.assertEqual(200, compute.get(f'/servers/{batch.id}').status_code)
+                # Nova's own list has the request still.
+                self.trigger(audit)
+            self.wait('batch leaving', lambda batch=batch: compute.get(
+                f'/servers/{batch.id}').status_code == 404)
+            print(f'room {time.monotonic() - began:.1f} s after the request'
+                  + (', with an engine that died' if engine_dies else ''))
+            web = self.cloud.boot('web', flavor='foreground')
+            self.assertEqual(first, web.host)
+            self.cloud.servers.delete(web)
+            compute.delete(f'/servers/{failed}')
+
+    def listed(self, name):
+        return any(row['Name'] == name
+                   for row in self.openstack('interference', 'vm', 'list'))
 
     def test_audit_templates(self):
         compute = self.cloud.connection().compute
