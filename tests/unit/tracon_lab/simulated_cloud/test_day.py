@@ -10,6 +10,8 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import io
+import json
 import unittest
 from unittest import mock
 
@@ -19,6 +21,7 @@ from tracon_lab.simulated_cloud import day
 from tracon_lab.simulated_cloud import demand
 from tracon_lab.simulated_cloud import nova_scheduler
 from tracon_lab.simulated_cloud import shared_cores
+from tracon_watcher.cmd import replay
 
 SETTINGS = day.Settings(hosts=4, cores=4, hidden=0.0, audit_steps=3, seed=1)
 
@@ -117,6 +120,19 @@ class DayTest(unittest.TestCase):
         np.testing.assert_array_equal(first.slowdown, again.slowdown)
         self.assertEqual((first.placed, first.refused, first.migrations),
                          (again.placed, again.refused, again.migrations))
+
+    def test_decisions_are_written_and_can_be_made_again(self):
+        vms = demand.draw(demand.synthetic(50, 1), 60.0, 1, most=4)
+        stream = io.StringIO()
+        for name in ('weigh', 'weigh and refuse'):
+            outcome = day.Day(vms, SETTINGS, nova_scheduler.ARMS[name]).run(decisions=stream)
+            documents = [json.loads(line) for line in stream.getvalue().splitlines()]
+            self.assertEqual(outcome.placed + outcome.refused, len(documents))
+            self.assertGreater(outcome.placed, 0)
+            for one in documents:
+                found = replay.DecisionRecord(one)
+                self.assertEqual((found.choice, False), found.decide(replay.Setting()))
+            stream = io.StringIO()
 
     def test_all_is_refused_where_nothing_is_tolerated(self):
         vms = constant_demand([4] * 30, [0.9] * 30)
