@@ -288,12 +288,13 @@ def limits_of(arm: str, cores: frozenset[int], disk: float) -> dict[str, regulat
     if arm != comparison.STATIC:
         return {name: regulator.GroupLimits(
             arm == comparison.NOTHING, float(len(cores)), cores, memory,
-            {regulator.BYTES: _ALL, regulator.REQUESTS: _ALL / 1e6}) for name in GROUPS}
+            {regulator.BYTES: _ALL, regulator.REQUESTS: _ALL / 1e6}, idle=False)
+            for name in GROUPS}
     share = _HALF / len(GROUPS)
     # A half each for reads and writes, since they are limited apart.
     return {name: regulator.GroupLimits(
         False, share * len(cores), cores, int(share * memory),
-        {regulator.BYTES: share * disk / 2}) for name in GROUPS}
+        {regulator.BYTES: share * disk / 2}, idle=False) for name in GROUPS}
 
 
 def configuration(cores: frozenset[int], device: str, disk: float, learning: int | None) -> str:

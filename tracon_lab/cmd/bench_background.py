@@ -104,7 +104,7 @@ def _host(root: pathlib.Path, names: list[str], count: int) -> None:
              'sys/devices/system/cpu/online': '0-63\n', 'sys/fs/cgroup/cgroup.controllers': ''}
     for name in names:
         files.update({f'sys/fs/cgroup/{name}/{one}': '' for one in (
-            'cgroup.freeze', 'cpu.max', 'cpuset.cpus', 'memory.max', 'io.max')})
+            'cgroup.freeze', 'cpu.max', 'cpu.idle', 'cpuset.cpus', 'memory.max', 'io.max')})
         files[f'sys/fs/cgroup/{name}/memory.stat'] = 'anon 1048576\n' + ''.join(
             f'other{place} 0\n' for place in range(40)) + 'shmem 0\n'
     for number in range(1, count + 1):

@@ -147,6 +147,14 @@ class ControlGroups:
             folder = self.folder(name, 'cpu')
             found = [(folder / 'cpu.cfs_period_us', str(_PERIOD)),
                      (folder / 'cpu.cfs_quota_us', str(quota))]
+        # Linux before 5.15 has weights alone.
+        folder = self.folder(name, 'cpu')
+        if (folder / 'cpu.idle').exists():
+            found.append((folder / 'cpu.idle', str(int(limits.idle))))
+        else:
+            least, usual = ('1', '100') if two else ('2', '1024')
+            found.append((folder / ('cpu.weight' if two else 'cpu.shares'),
+                          least if limits.idle else usual))
         if limits.cpus:
             found.append((self.folder(name, 'cpuset') / 'cpuset.cpus', spelled(limits.cpus)))
         if memory is not None:

@@ -119,6 +119,7 @@ class GroupLimits:
     :param cpus: cores that it may run on
     :param memory: bytes
     :param rates: bytes and requests a second, reads and writes each
+    :param idle: whether it has a core only while nothing else wants it
     """
 
     paused: bool
@@ -126,6 +127,7 @@ class GroupLimits:
     cpus: frozenset[int] | None = None
     memory: int | None = None
     rates: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    idle: bool = True
 
 
 @dataclasses.dataclass(frozen=True)

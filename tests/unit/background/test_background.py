@@ -13,6 +13,7 @@
 """Control groups as files of a temporary folder, whole and broken, and the daemon on them."""
 
 import contextlib
+import dataclasses
 import io
 import json
 import logging
@@ -37,10 +38,10 @@ from tracon_watcher import errors
 from tracon_watcher.telemetry import host_counters
 
 GROUPS = ('work.slice', 'batch/b')
-FILES = {2: {'': ('cgroup.freeze', 'cgroup.kill', 'cpu.max', 'cpuset.cpus', 'memory.max', 'io.max',
-                  'memory.stat', 'cgroup.procs')},
+FILES = {2: {'': ('cgroup.freeze', 'cgroup.kill', 'cpu.max', 'cpu.idle', 'cpu.weight',
+                  'cpuset.cpus', 'memory.max', 'io.max', 'memory.stat', 'cgroup.procs')},
          1: {'freezer': ('freezer.state', 'cgroup.procs'), 'cpuset': ('cpuset.cpus',),
-             'cpu': ('cpu.cfs_quota_us', 'cpu.cfs_period_us'),
+             'cpu': ('cpu.cfs_quota_us', 'cpu.cfs_period_us', 'cpu.idle', 'cpu.shares'),
              'memory': ('memory.limit_in_bytes', 'memory.stat'),
              'blkio': tuple(f'blkio.throttle.{way}_{unit}_device' for way in ('read', 'write')
                             for unit in ('bps', 'iops'))}}
@@ -127,6 +128,18 @@ class TestTree(unittest.TestCase):
                 'freezer.state', 'cpu.cfs_quota_us', 'cpu.cfs_period_us', 'cpuset.cpus',
                 'memory.limit_in_bytes', 'blkio.throttle.read_bps_device',
                 'blkio.throttle.write_iops_device')])
+
+    def test_the_background_gives_way_by_policy_or_where_there_is_none_by_weight(self):
+        for version, above, other in ((1, 'cpu', 'cpu.shares'), (2, '', 'cpu.weight')):
+            host = Host(self, version)
+            self.assertEqual([], host.tree().apply('work.slice', LOOSE))
+            self.assertEqual(('1', ''), (host.line('work.slice', 'cpu.idle'),
+                                         host.line('work.slice', other)))
+            host.cgroups.joinpath(above, 'work.slice/cpu.idle').unlink()
+            self.assertEqual([], host.tree().apply('work.slice', LOOSE))
+            self.assertEqual('2' if version == 1 else '1', host.line('work.slice', other))
+            host.tree().apply('work.slice', dataclasses.replace(LOOSE, idle=False))
+            self.assertEqual('1024' if version == 1 else '100', host.line('work.slice', other))
 
     def test_what_stands_there_is_not_written_again_and_what_was_loosened_is(self):
         for version in (1, 2):

@@ -146,7 +146,8 @@ class LimitsTestCase(unittest.TestCase):
         self.assertAlmostEqual(1.0, sum(one.cores for one in found.values()))
         # A half each for reads and for writes.
         self.assertAlmostEqual(2e6, sum(one.rates[regulator.BYTES] for one in found.values()))
-        self.assertEqual({frozenset({0, 1})}, {one.cpus for one in found.values()})
+        self.assertEqual({(frozenset({0, 1}), False)},
+                         {(one.cpus, one.idle) for one in found.values()})
 
     def test_nothing_pauses_and_cpuset_alone_limits_nothing_else(self):
         for arm, paused in ((comparison.NOTHING, True), (comparison.CPUSET, False)):
