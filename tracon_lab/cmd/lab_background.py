@@ -172,5 +172,6 @@ def _plot(rows: list[tuple[typing.Any, ...]], path: pathlib.Path) -> None:
             row[0].removeprefix(word) for row in shown])
         axes.axhline(1.0, color='black', linewidth=0.5)
         axes.set_title(title, fontsize='medium')
-        axes.legend(fontsize='small')
+    drawing.legend(*axes.get_legend_handles_labels(), loc='outside lower center', ncols=3,
+                   frameon=False, fontsize='small')
     drawing.savefig(path)
