@@ -81,9 +81,6 @@ class _HostEffects:
     breached_limits: list[tuple[float, float]]
 
 
-_NONE = _HostEffects({}, [])
-
-
 def to_document(captured: CapturedDecision) -> dict[str, Any]:
     """Return the document, in a form that JSON can hold."""
     judged, found = captured.judged, captured.judged.assessment
@@ -100,7 +97,7 @@ def to_document(captured: CapturedDecision) -> dict[str, Any]:
         worst = worst[tie_breaking.argsort(-found.overshoot[judged.rows[worst]])]
     worst = worst[:HOSTS]
     chosen = np.concatenate([best, worst])
-    residents = _residents(captured, judged.rows[chosen])
+    effects = _effects(captured, judged.rows[chosen])
     made = captured.judged.inputs
     ranks: list[int | None] = [*range(1, len(best) + 1), *[None] * len(worst)]
     return {
@@ -123,7 +120,7 @@ def to_document(captured: CapturedDecision) -> dict[str, Any]:
         'weight_multiplier': _number(made.multiplier),
         'on_all_refused': 'least_harm' if judged.least_harm else 'refuse',
         'hosts': [_host(captured, int(position), int(status[position]), bool(out[position]),
-                        float(weights[position]), rank, residents)
+                        float(weights[position]), rank, effects)
                   for position, rank in zip(chosen, ranks)],
         'chosen': None}
 
@@ -134,7 +131,7 @@ def settled(uuid: str, chosen: str | None, at: float, decision: str | None) -> d
 
 
 def _host(captured: CapturedDecision, position: int, status: int, refused: bool, weight: float,
-          rank: int | None, residents: dict[int, _HostEffects]) -> dict[str, Any]:
+          rank: int | None, effects: dict[int, _HostEffects]) -> dict[str, Any]:
     judged, found = captured.judged, captured.judged.assessment
     row = int(judged.rows[position])
     name = (captured.names[position] if row < 0
@@ -155,9 +152,9 @@ def _host(captured: CapturedDecision, position: int, status: int, refused: bool,
         if not math.isnan(log_responses[1]):
             values = [_response(response, value) for value in log_responses]
             said[name] = values if response == 0 else values[::-1]
-    said['worst'] = _worst(found, row, residents.get(row, _NONE).log_responses)
+    said['worst'] = _worst(found, row, effects[row].log_responses)
     said['breached_limits'] = [[round(math.exp(value), 4) for value in one]
-                               for one in residents.get(row, _NONE).breached_limits]
+                               for one in effects[row].breached_limits]
     if found.refused[row]:
         said['reasons'] = found.reasons(np.array([row]))
     return said
@@ -183,8 +180,8 @@ def _worst(found: assessment.Assessment, row: int, residents: _Residents) -> dic
             'limit': None if breach is None else _number(breach.limit)}
 
 
-def _residents(captured: CapturedDecision, rows: IntArray) -> dict[int, _HostEffects]:
-    """Predict once more what the residents of some hosts of the snapshot suffer."""
+def _effects(captured: CapturedDecision, rows: IntArray) -> dict[int, _HostEffects]:
+    """Predict once more what the newcomer does on some hosts of the snapshot, by their rows."""
     if captured.judged.assessment is None:
         return {}
     made = captured.judged.inputs

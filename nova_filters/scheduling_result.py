@@ -17,7 +17,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-import math
 import threading
 from typing import Any
 import weakref
@@ -123,8 +122,8 @@ class AssessmentInputs:
     assessor: assessment.Assessor
     part: reassessment.Reassessment | None
     pool: int
-    background: bool = False
-    multiplier: float = math.nan
+    background: bool
+    multiplier: float
 
 
 @dataclasses.dataclass

@@ -34,17 +34,16 @@ class ImagesTestCase(unittest.TestCase):
 
     def render(self, base: str) -> dict[str, str]:
         """Return the Dockerfiles of all images, by name of the image."""
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
+        folder = self.enterContext(tempfile.TemporaryDirectory())
         done = subprocess.run(
             [pathlib.Path(sys.executable).parent / 'kolla-build',
              '--config-file', OURS / 'kolla-build.conf', '--template-only', '--base', base,
              '--template-override', OURS / 'template-overrides.j2',
-             '--docker-dir', OURS / 'docker', '--work-dir', folder.name],
-            capture_output=True, text=True, timeout=280, cwd=folder.name)
+             '--docker-dir', OURS / 'docker', '--work-dir', folder],
+            capture_output=True, text=True, timeout=280, cwd=folder)
         self.assertEqual(0, done.returncode, done.stdout + done.stderr)
         return {path.parent.name: path.read_text(encoding='utf-8')
-                for path in pathlib.Path(folder.name).glob('docker/**/Dockerfile')}
+                for path in pathlib.Path(folder).glob('docker/**/Dockerfile')}
 
     def check(self, base: str) -> None:
         found = self.render(base)

@@ -188,9 +188,8 @@ def cfg_password() -> list[cfg.Opt]:
 class RoleTestCase(unittest.TestCase):
 
     def site(self, **settings: Any) -> Site:
-        folder = tempfile.TemporaryDirectory(prefix='tracon-kolla-')
-        self.addCleanup(folder.cleanup)
-        return Site(pathlib.Path(folder.name), **settings)
+        return Site(pathlib.Path(self.enterContext(
+            tempfile.TemporaryDirectory(prefix='tracon-kolla-'))), **settings)
 
     def assert_read_by_the_engine(self, path: pathlib.Path) -> cfg.ConfigOpts:
         """See that the engine knows each option, and takes each value."""

@@ -13,14 +13,13 @@
 """The benchmark of audits: both strategies run, are counted and can be ended."""
 
 import argparse
-import contextlib
-import io
 import json
 import threading
 import time
 import unittest
 from unittest import mock
 
+from tests.unit import command_line
 from tracon_lab.cmd import bench_audit
 from tracon_lab.cmd import bench_audit_arms
 from tracon_lab.cmd import bench_audit_cloud
@@ -33,16 +32,9 @@ OURS, WATCHERS = 'this strategy, all of it', "Watcher's vm_workload_consolidatio
 
 def run(*arguments):
     """Run ``tracon bench audit`` and return its exit code, rows and error output."""
-    out, err = io.StringIO(), io.StringIO()
-    program = app.TraconApp()
-    program.command_manager.add_command('bench audit', bench_audit.Audit)
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        program.stdout, program.stderr = out, err
-        try:
-            code = program.run(['bench', 'audit', '-f', 'json', *arguments])
-        except SystemExit as end:       # argparse's
-            code = end.code
-    return code, {row['what']: row for row in json.loads(out.getvalue() or '[]')}, err.getvalue()
+    code, out, err = command_line.run('bench', 'audit', '-f', 'json', *arguments,
+                                      **{'bench audit': bench_audit.Audit})
+    return code, {row['what']: row for row in json.loads(out or '[]')}, err
 
 
 class Clock:

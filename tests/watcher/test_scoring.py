@@ -39,9 +39,7 @@ STATE = cluster.build([cluster.Host('h', (), synthetic.HOST_TYPE, cores=2)])
 class ScoringTestCase(unittest.TestCase):
 
     def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        path = os.path.join(directory.name, 'snapshot')
+        path = os.path.join(self.enterContext(tempfile.TemporaryDirectory()), 'snapshot')
         snapshot.write(path, STATE)
         options.register_opts(cfg.CONF)
         cfg.CONF.set_override('snapshot_file', path, options.GROUP.name)

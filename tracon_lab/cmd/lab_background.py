@@ -112,7 +112,7 @@ class Background(_Compared):
 
 
 class SecondVM(_Compared):
-    """Show the response time of a Web service beside a second VM, in 20 minutes by default.
+    """Show the response time of a Web service beside a second VM, in 22 minutes by default.
 
     The second VM computes, reads and computes, or writes to memory; it shares the core of the
     service or has another one, in a changing order. The table has percentiles, as means over runs

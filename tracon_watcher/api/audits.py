@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any, Mapping
 
@@ -48,10 +49,7 @@ def show(caller: policies.Caller, known: states.States, records: explanations.Re
             'what they tell is kept for a time.')
     state = known.present()
     names = {} if state is None else state.view.vms
-
-    def call(vm: str) -> Document:
-        return {'uuid': vm, 'name': names[vm].name if vm in names else None}
-
+    call = functools.partial(states.reference, state)
     return {'audit': {
         **found, 'at': states.iso(found['at']),
         'moves': [{**one, 'vm': call(one['vm'])} for one in found['moves']],
@@ -99,11 +97,7 @@ def find(request: webob.Request, caller: policies.Caller, known: states.States,
 
 
 def _described(move: Mapping[str, Any], state: states.State | None) -> Document:
-    names = {} if state is None else state.view.vms
-
-    def call(vm: str) -> Document:
-        return {'uuid': vm, 'name': names[vm].name if vm in names else None}
-
+    call = functools.partial(states.reference, state)
     return {
         **move, 'vm': call(move['vm']),
         **{name: states.iso(move[name]) for name in ('decided_at', 'started_at', 'ended_at')},

@@ -292,6 +292,12 @@ def rank(texts: np.ndarray) -> IntArray:
     return np.unique(texts, return_inverse=True)[1].astype(np.intp)
 
 
+def reference(state: State | None, vm: str) -> dict[str, Any]:
+    """Return a VM's uuid and name; the name is None where it is unknown."""
+    found = None if state is None else state.view.vms.get(vm)
+    return {'uuid': vm, 'name': None if found is None else found.name}
+
+
 def number(value: float, decimals: int = 4) -> float | None:
     """Return a number for JSON, None for what is unknown or no limit at all."""
     return round(float(value), decimals) if np.isfinite(value) else None

@@ -346,13 +346,14 @@ def build(conf: cfg.ConfigOpts,
                                    on_moves=after.recommended, standing=after.standing)
 
     trigger = listener.AuditTrigger(lambda: _trigger_audit(
-        _found(session, 'infra-optim', asked.region_name, interface), wanted.request_audit))
+        _found(session, 'infra-optim', asked.region_name, interface), wanted.request_audit)
+    ) if wanted.request_audit else None
 
     def make_listener() -> Any:
         return nova.Listener(
             conf, listener.Endpoint(residents, lambda event, error: LOG.warning(
                 'Notification %s cannot be read (%s); the cloud is listed instead', event,
-                error), trigger=trigger if wanted.request_audit else None), wanted.nova_exchange)
+                error), trigger=trigger), wanted.nova_exchange)
 
     of_volumes = volume_limits.VolumeLimits()
     parts = engines.Components(
@@ -376,7 +377,7 @@ def build(conf: cfg.ConfigOpts,
             0.0 if wanted.min_iops_ratio is None else wanted.min_iops_ratio))))
     engine.activities['measure'] = periodic_task.PeriodicTask(
         'Measuring what moves have brought', after.measure, _MINUTE)
-    if wanted.request_audit:
+    if trigger is not None:
         engine.activities['trigger'] = periodic_task.PeriodicTask(
             'Triggering an audit', trigger.trigger, _MINUTE, trigger.wanted, shortest=_PAUSE)
     return engine, after

@@ -9,7 +9,7 @@
 # WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the
 # License for the specific language governing permissions and limitations
 # under the License.
-"""``tracon replay``: what other settings would have made of recorded decisions."""
+"""``tracon replay``: recorded decisions, made again with other settings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ from tracon_watcher import numerals
 
 COLUMNS = ('setting', 'decisions', 'changed', 'refused', 'assumed', 'unknown', 'compared',
            'slowdown_mean', 'slowdown_p99', 'upper_bound_p99', 'worst_vm_p99')
-MODES = ('off', 'advise', 'weigh', 'enforce')
 AS_IT_WAS, DECIDED_AGAIN = 'as it was', 'decided again'
 #: In the place of a host's position: all hosts are refused; what was decided is not known.
 _REFUSED, _UNKNOWN = -1, -2
@@ -52,6 +51,7 @@ class Replay(db.DatabaseCommand, lister.Lister):
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        from nova_filters import policy
         parser = super().get_parser(prog_name)
         add = parser.add_argument
         add('decisions', type=pathlib.Path, nargs='?', metavar='FILE',
@@ -61,7 +61,7 @@ class Replay(db.DatabaseCommand, lister.Lister):
             help='days up to now whose decisions are taken from the database '
                  '(default: %(default)g)')
         for name, parse, what in (
-                ('--mode', _mode, 'mode on all hosts: ' + ', '.join(MODES)),
+                ('--mode', _mode, 'mode on all hosts: ' + ', '.join(policy.MODES)),
                 ('--max-slowdown', numerals.number(1, 1000),
                  'slowdown that each VM tolerates, instead of the limits that there were'),
                 ('--weight-multiplier', numerals.number(0, 1e9),
@@ -98,8 +98,9 @@ class Replay(db.DatabaseCommand, lister.Lister):
 
 
 def _mode(text: str) -> str:
-    if text not in MODES:
-        raise argparse.ArgumentTypeError(f'{text!r}: expected one of {", ".join(MODES)}')
+    from nova_filters import policy
+    if text not in policy.MODES:
+        raise argparse.ArgumentTypeError(f'{text!r}: expected one of {", ".join(policy.MODES)}')
     return text
 
 
@@ -115,7 +116,7 @@ def _of_file(path: pathlib.Path) -> Iterator[DecisionRecord]:
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What shall be other than it was; None for what shall not.
+    """Settings to decide with; None: the recorded one.
 
     :param max_slowdown: slowdown that each VM tolerates, save background work
     """
@@ -157,7 +158,7 @@ class DecisionRecord:
         self._breached = np.array([bool(one['reasons']) for one in self._hosts], dtype=np.bool_)
 
     def decide(self, setting: Setting) -> tuple[int, bool]:
-        """Decide again, with the code that nova-scheduler has for it.
+        """Decide again, with the code of nova-scheduler.
 
         :returns: position of the host, or why there is none; and whether other weighers' weights
             were assumed

@@ -224,16 +224,16 @@ def hosts_by_hypervisor(connection: Any) -> dict[str, str]:
 
 
 def _room(placement: listing.Service,
-          full: bool) -> dict[str, placement_constraints.Room]:
+          without_memory: bool) -> dict[str, placement_constraints.Room]:
     """Return what Placement says is left of each compute node that has any memory left.
-
-    :param full: whether also of those that have no memory left, but vCPUs
 
     It knows of allocations that no VM on the host stands for: those of migrations under way, on
     both hosts, and of resizes that are not confirmed.
+
+    :param without_memory: whether also of those that have vCPUs left, and no memory
     """
     room = {}
-    for resources in ('MEMORY_MB:1', 'VCPU:1')[:1 + full]:
+    for resources in ('MEMORY_MB:1', 'VCPU:1') if without_memory else ('MEMORY_MB:1',):
         body = placement.get('/allocation_candidates', 'provider_summaries',
                              {'resources': resources})
         for uuid, provider in body['provider_summaries'].items():

@@ -213,7 +213,7 @@ class Endpoint:
         try:
             self._residency.tell(event, inventory_cache.unwrapped(payload), self._clock())
         except _UNREADABLE as error:
-            self._tell(event, error)
+            self._report_once(event, error)
             self._residency.repair_wanted.set()
 
     def error(self, context: Any, publisher: str, event: str, payload: Mapping[str, Any],
@@ -223,9 +223,9 @@ class Endpoint:
             try:
                 self._trigger.tell(inventory_cache.unwrapped(payload))
             except _UNREADABLE as error:
-                self._tell(event, error)
+                self._report_once(event, error)
 
-    def _tell(self, event: str, error: Exception) -> None:
+    def _report_once(self, event: str, error: Exception) -> None:
         # Raised, it would come again and again.
         kind = (event, type(error).__name__)
         if kind not in self._reported and len(self._reported) < _MOST_REPORTED:

@@ -123,7 +123,8 @@ class CounterfactualSearch:
         self._limits = limits
         self._now = now
         self._left = most
-        self._judged_before = judged
+        if judged is not None:
+            self.everywhere = judged
         self._beyond_limits: dict[int, list[int]] = {}
         cluster = assessor.cluster
         row = None if vm is None else cluster.resident_index.get(vm)
@@ -135,8 +136,6 @@ class CounterfactualSearch:
     @functools.cached_property
     def everywhere(self) -> assessment.Assessment:
         """The judgement of all hosts, with nothing changed."""
-        if self._judged_before is not None:
-            return self._judged_before
         cluster = self._assessor.cluster
         result = self._assessor.assess(
             self._profile, [self._limits(host) for host in range(len(cluster.hosts))],

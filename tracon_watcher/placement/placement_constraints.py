@@ -257,11 +257,15 @@ class Occupancy:
         return all(free + sum(left) >= wanted for free, wanted, *left in zip(
             self._free[host].tolist(), need, *map(self.size, gone)) if wanted)
 
-    def replace(self, host: int, gone: Collection[str], need: Room) -> None:
-        """Take note that VMs have left a host, and that a newcomer has come to it."""
+    def remove(self, uuid: str) -> None:
+        """Take note that a VM leaves its host, and comes to no other one."""
         if self._free is not None and self._rules.needs is not None:
-            self._free[host] += np.sum([(0.0,) * 3, *map(self.size, gone)], axis=0)
-            self._free[host] -= np.array(need)
+            self._free[self._host[uuid]] += np.array(self._rules.needs[uuid])
+
+    def add(self, host: int, need: Room) -> None:
+        """Take note that a newcomer comes to a host."""
+        assert self._free is not None
+        self._free[host] -= np.array(need)
 
     def groups_of(self, uuid: str) -> frozenset[int]:
         """Return the indices of the hard server groups of a VM."""

@@ -185,7 +185,7 @@ class Removal:
     host: str
     ends: tuple[str, ...] = ()
     request: str = ''
-    slowdowns: tuple[tuple[float, float], ...] = dataclasses.field(default=(), compare=False)
+    slowdowns: tuple[tuple[float, float], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -287,15 +287,13 @@ class _Planner:
             some = [leaving.uuids[row] for row in order
                     if self._cluster.background[self._cluster.resident_index[leaving.uuids[row]]]
                     and self._occupancy.removable(leaving.uuids[row])]
-            gone = frozenset(some)
-            left = self._prospect.breached(host, gone)
+            left = self._prospect.breached(host, frozenset(some))
             ends = self._prospect.breached(host) - left
             if not ends:
                 continue
             # Those that help least come back first, as long as no breach comes back with them.
-            for uuid in some:
-                if self._prospect.breached(host, gone - {uuid}) <= left:
-                    gone -= {uuid}
+            gone = preemption.minimal(
+                some, lambda fewer: self._prospect.breached(host, fewer) <= left)
             before = self._prospect.slowdowns(host)
             self._prospect.remove(host, gone)
             after = self._prospect.slowdowns(host)
@@ -307,7 +305,7 @@ class _Planner:
     def _preempt(self, made: plan.Plan, requests: Sequence[preemption.Request]) -> plan.Plan:
         """Return a plan with the removals that make room for requests."""
         for one in made.removals:
-            self._occupancy.replace(self._cluster.host_index[one.host], (one.uuid,), (0.0,) * 3)
+            self._occupancy.remove(one.uuid)
         serving = preemption.Preemption(self._prospect, self._occupancy, self._known)
         found = [(request, serving.serve(request)) for request in requests]
         removals = [plan.Removal(uuid, self._cluster.hosts[one[0]], request=request.uuid)

@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Callable
+from typing import Callable, Sequence
 
 from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.placement import limits as limits_module
@@ -25,7 +25,6 @@ from tracon_watcher.placement import plan_state
 
 #: Hosts that are judged exactly for a request.
 _HOSTS = 50
-_NONE: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +88,9 @@ class Preemption:
         if best is not None:
             host, gone = best
             self._ahead.remove(host, gone)
-            self._room.replace(host, gone, request.need)
+            for uuid in sorted(gone):
+                self._room.remove(uuid)
+            self._room.add(host, request.need)
             self._arrived.setdefault(host, []).append(request)
         return best
 
@@ -112,17 +113,24 @@ class Preemption:
 
 
 def _least(some: list[str], enough: Callable[[frozenset[str]], bool]) -> frozenset[str] | None:
-    """Return few VMs, as small as possible, whose leaving is enough; None if that of all is not.
+    """Return the VMs whose removal is enough; None if that of all is not.
 
-    None or the smallest single one if that will do, else all without those not needed, the
-    smallest ones first.
+    These are none, else the first one that is enough by itself, else the minimal ones.
+
+    :param some: the smallest first
     """
-    for few in (_NONE, *(frozenset((uuid,)) for uuid in some)):
+    for few in (frozenset[str](), *(frozenset((uuid,)) for uuid in some)):
         if enough(few):
             return few
+    return minimal(some, enough) if enough(frozenset(some)) else None
+
+
+def minimal(some: Sequence[str], enough: Callable[[frozenset[str]], bool]) -> frozenset[str]:
+    """Return those of some VMs that are left when needless ones are left out, one by one.
+
+    :param some: VMs that are enough together, in the order in which they are left out
+    """
     gone = frozenset(some)
-    if not enough(gone):
-        return None
     for uuid in some:
         if enough(gone - {uuid}):
             gone -= {uuid}

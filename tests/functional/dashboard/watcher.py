@@ -45,9 +45,8 @@ class Engine:
     """
 
     def __init__(self, case, view, at):
-        folder = tempfile.TemporaryDirectory()
-        case.addCleanup(folder.cleanup)
-        opened = database.Database(f'sqlite:///{folder.name}/tracon.db', sqlite_synchronous=False)
+        folder = case.enterContext(tempfile.TemporaryDirectory())
+        opened = database.Database(f'sqlite:///{folder}/tracon.db', sqlite_synchronous=False)
         case.addCleanup(opened.close)
         schema.upgrade(opened)
         self._storage = repository.Storage(opened)

@@ -21,7 +21,7 @@ import tempfile
 import unittest
 
 from tests.functional.lab import test_measure
-from tests.unit.tracon_lab.cmd import test_model
+from tests.unit import command_line
 from tracon_lab.background import comparison
 from tracon_lab.background import measurement
 from tracon_lab.background import second_vm
@@ -48,7 +48,7 @@ class BackgroundTestCase(unittest.TestCase):
     def test_a_second_vm_on_shared_and_on_separate_cores(self):
         processes, links = test_measure.left_behind(), self.links()
         with tempfile.TemporaryDirectory() as name:
-            code, out, err = test_model.run(
+            code, out, err = command_line.run(
                 'lab', 'second', 'vm', '--quick', '--accelerator', 'qemu', '--output',
                 str(pathlib.Path(name) / 'windows.csv'), '-f', 'json')
         self.assertEqual(0, code, err)
@@ -64,7 +64,7 @@ class BackgroundTestCase(unittest.TestCase):
         processes, links = test_measure.left_behind(), self.links()
         with tempfile.TemporaryDirectory() as name:
             output = pathlib.Path(name) / 'windows.csv'
-            code, out, err = test_model.run(
+            code, out, err = command_line.run(
                 'lab', 'background', '--quick', '--accelerator', 'qemu', '--output', str(output),
                 '-f', 'json')
             self.assertEqual(0, code, err)

@@ -94,9 +94,8 @@ class TestRealGuests(unittest.TestCase):
         reason = reason_to_skip()
         if reason:
             self.skipTest(reason)
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.output = pathlib.Path(folder.name) / 'measured.csv'
+        self.output = pathlib.Path(
+            self.enterContext(tempfile.TemporaryDirectory()), 'measured.csv')
         # No measurement runs, as the lock says: these are of one that was killed.
         for stale in images.default_cache().glob('run-*'):
             shutil.rmtree(stale)

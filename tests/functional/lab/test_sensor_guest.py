@@ -46,9 +46,8 @@ class TestSensorGuest(unittest.TestCase):
         from tracon_lab.testbed import sensor_guest
         self.sensor_guest = sensor_guest
         images.default_cache().mkdir(parents=True, exist_ok=True)
-        folder = tempfile.TemporaryDirectory(dir=images.default_cache(), prefix='test-')
-        self.addCleanup(folder.cleanup)
-        self.cache = pathlib.Path(folder.name)
+        self.cache = pathlib.Path(self.enterContext(
+            tempfile.TemporaryDirectory(dir=images.default_cache(), prefix='test-')))
         self.cache.chmod(0o755)
 
     def booted(self):

@@ -35,9 +35,7 @@ class ReloadTest(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         state = cluster.build(
             [cluster.Host('a', (cluster.Resident('vm-a', base.BUSY, limits.Limits(1.5)),),
                           synthetic.HOST_TYPE, cluster.LOCAL, time.time(), 1),

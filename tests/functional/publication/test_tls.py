@@ -37,10 +37,9 @@ class TLSTest(unittest.TestCase):
         super().setUpClass()
         if messaging.missing():
             raise unittest.SkipTest(messaging.missing())
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.known = authority.Authority(pathlib.Path(folder.name) / 'known')
-        cls.unknown = authority.Authority(pathlib.Path(folder.name) / 'unknown')
+        folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.known = authority.Authority(folder / 'known')
+        cls.unknown = authority.Authority(folder / 'unknown')
         cls.rabbit = messaging.RabbitMQ(authority=cls.known)
         cls.rabbit.setUp()
         cls.addClassCleanup(cls.rabbit.cleanUp)

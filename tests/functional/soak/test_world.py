@@ -28,9 +28,8 @@ class TestGains(unittest.TestCase):
     def setUp(self):
         super().setUp()
         self.now = 1000.0
-        clock = mock.patch.object(world, 'time', mock.Mock(wraps=time, time=lambda: self.now))
-        clock.start()
-        self.addCleanup(clock.stop)
+        self.enterContext(mock.patch.object(
+            world, 'time', mock.Mock(wraps=time, time=lambda: self.now)))
         self.world = world.World(4, 0, hot=0.0)
         for host, count in ((0, 5), (1, 4)):
             for number in range(count):

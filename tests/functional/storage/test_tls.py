@@ -32,10 +32,9 @@ class TLSTest(unittest.TestCase):
         super().setUpClass()
         if databases.missing(databases.MariaDB):
             raise unittest.SkipTest(databases.missing(databases.MariaDB))
-        folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(folder.cleanup)
-        cls.known = authority.Authority(pathlib.Path(folder.name) / 'known')
-        cls.unknown = authority.Authority(pathlib.Path(folder.name) / 'unknown')
+        folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.known = authority.Authority(folder / 'known')
+        cls.unknown = authority.Authority(folder / 'unknown')
         cls.server = databases.MariaDB(cls.known)
         cls.addClassCleanup(cls.server.stop)
         cls.server.start()

@@ -133,9 +133,7 @@ class TestAgents(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.agents = Agents(pathlib.Path(folder.name))
+        self.agents = Agents(pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())))
 
     def test_what_arrives_and_what_rates_it_gives(self):
         before = self.agents.cycle()

@@ -49,9 +49,8 @@ class TestRealGnocchi(unittest.TestCase):
             raise unittest.SkipTest(reason)
         from tracon_lab.cmd import bench_gnocchi_server
         from tracon_watcher.telemetry import rest
-        folder = tempfile.TemporaryDirectory(prefix='tracon-gnocchi-')
-        cls.addClassCleanup(folder.cleanup)
-        cls.server = bench_gnocchi_server.Server(pathlib.Path(folder.name), processes=1)
+        cls.server = bench_gnocchi_server.Server(pathlib.Path(cls.enterClassContext(
+            tempfile.TemporaryDirectory(prefix='tracon-gnocchi-'))), processes=1)
         cls.addClassCleanup(cls.server.stop)
         cls.server.start()
         cls.service = rest.Service(rest.plain(cls.server.endpoint, 'admin', ''), 'Gnocchi')

@@ -109,9 +109,8 @@ class TestRealPrometheus(unittest.TestCase):
 
     @classmethod
     def start_prometheus(cls, first, second):
-        folder = tempfile.TemporaryDirectory(prefix='tracon-prometheus-')
-        cls.addClassCleanup(folder.cleanup)
-        path = pathlib.Path(folder.name)
+        path = pathlib.Path(cls.enterClassContext(
+            tempfile.TemporaryDirectory(prefix='tracon-prometheus-')))
         (path / 'prometheus.yml').write_text(_CONFIGURATION.format(first=first, second=second))
         port = ports.free()
         cls.endpoint = f'http://127.0.0.1:{port}'

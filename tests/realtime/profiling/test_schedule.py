@@ -31,9 +31,7 @@ class TestSchedule(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     @unittest.skipUnless(shutil.which('gcc'), 'gcc is not installed')
     def test_the_guest_says_what_it_does(self):

@@ -16,7 +16,6 @@ import contextlib
 import csv
 import importlib.resources
 import io
-import json
 import lzma
 import math
 import pathlib
@@ -28,9 +27,9 @@ from hypothesis import given
 from hypothesis import strategies
 import numpy as np
 
+from tests.unit import command_line
 from tracon_lab.cmd import simulate_background
 from tracon_watcher.background import controllers
-from tracon_watcher.cmd import app
 from tracon_watcher import errors
 
 SETTING = controllers.Setting(2.0, 4)
@@ -72,11 +71,7 @@ def recorded():
 
 def run(*arguments):
     """Run the command; return its rows."""
-    program = app.TraconApp()
-    program.stdout = io.StringIO()
-    command = simulate_background.Background(program, None)
-    command.run(command.get_parser('').parse_args([*map(str, arguments), '-f', 'json']))
-    return json.loads(program.stdout.getvalue())
+    return command_line.rows(simulate_background.Background, *arguments)
 
 
 class TestReserve(unittest.TestCase):

@@ -12,16 +12,14 @@
 
 """The program: one line and exit code 2 for what is wrong, whatever else is missing."""
 
-import contextlib
 import importlib.metadata
-import io
 import logging
 import unittest
 
 from cliff import command
 from cliff import lister
 
-from tracon_watcher.cmd import app
+from tests.unit import command_line
 from tracon_watcher import errors
 
 
@@ -69,64 +67,51 @@ class Program(unittest.TestCase):
         self.addCleanup(root.setLevel, root.level)
         self.addCleanup(setattr, root, 'handlers', root.handlers[:])
 
-    def run_program(self, *argv, **commands):
-        """Return exit code, standard output and standard error."""
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            program = app.TraconApp()
-            for name, factory in commands.items():
-                program.command_manager.add_command(name, factory)
-            try:
-                code = program.run(list(argv))
-            except SystemExit as exc:
-                code = exc.code
-        return code, out.getvalue(), err.getvalue()
-
     def test_expected_error_is_one_line(self):
-        code, _out, err = self.run_program('refuse', refuse=Refuse)
+        code, _out, err = command_line.run('refuse', refuse=Refuse)
         self.assertEqual(2, code)
         self.assertEqual("tracon:max_slowdown='banana': a number from 1 on\n", err)
 
     def test_debug_shows_where_it_came_from(self):
-        code, _out, err = self.run_program('--debug', 'refuse', refuse=Refuse)
+        code, _out, err = command_line.run('--debug', 'refuse', refuse=Refuse)
         self.assertEqual(2, code)
         self.assertIn('Traceback', err)
 
     def test_a_fault_is_not_dressed_up_as_bad_input(self):
-        code, _out, err = self.run_program('break', **{'break': Break})
+        code, _out, err = command_line.run('break', **{'break': Break})
         self.assertEqual(1, code)
         self.assertIn('KeyError was not expected', err)
 
     def test_a_file_that_cannot_be_used_is_an_expected_error(self):
-        code, _out, err = self.run_program('write', write=Write)
+        code, _out, err = command_line.run('write', write=Write)
         self.assertEqual(2, code)
         self.assertEqual("no/such/folder/picture.svg: the file is 'No such file or directory': "
                          'cannot be read or written; name another, or change permissions\n',
                          err)
 
     def test_missing_package_names_the_extras(self):
-        code, _out, err = self.run_program('lack', lack=Lack)
+        code, _out, err = command_line.run('lack', lack=Lack)
         self.assertEqual(2, code)
         self.assertIn('no_such_package', err)
         self.assertIn('models', err)
 
     def test_unknown_option(self):
-        code, _out, err = self.run_program('refuse', '--banana', refuse=Refuse)
+        code, _out, err = command_line.run('refuse', '--banana', refuse=Refuse)
         self.assertEqual(2, code)
         self.assertIn('--banana', err)
 
     def test_unknown_command(self):
-        code, out, _err = self.run_program('place')
+        code, out, _err = command_line.run('place')
         self.assertEqual(2, code)
         self.assertIn("'place' is not a tracon command", out)
 
     def test_no_command_shows_the_help(self):
-        code, out, _err = self.run_program()
+        code, out, _err = command_line.run()
         self.assertEqual(1, code)
         self.assertIn('model fit', out)
 
     def test_tables_in_the_format_asked_for(self):
-        code, out, _err = self.run_program('table', '-f', 'csv', table=Table)
+        code, out, _err = command_line.run('table', '-f', 'csv', table=Table)
         self.assertEqual(0, code)
         self.assertEqual(['"response","error"', '"slowdown",0.1'], out.split())
 

@@ -12,8 +12,6 @@
 
 """The commands that look after the engine's database."""
 
-import contextlib
-import io
 import json
 import logging
 import os
@@ -22,9 +20,9 @@ import subprocess
 import sys
 import time
 
+from tests.unit import command_line
 from tests.unit.engine.storage import base
 from tests.unit import folder
-from tracon_watcher.cmd import app
 from tracon_watcher.cmd import database
 from tracon_watcher.cmd import db
 from tracon_watcher.engine.storage import decisions
@@ -58,17 +56,7 @@ class TestCommands(folder.FolderCase):
 
     def run_program(self, *argv):
         """Return exit code, standard output and standard error."""
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            program = app.TraconApp()
-            program.stdout, program.stderr = out, err
-            for name, factory in COMMANDS.items():
-                program.command_manager.add_command(name, factory)
-            try:
-                code = program.run(['db', *argv, '--config-file', self.configuration])
-            except SystemExit as end:       # argparse's
-                code = end.code
-        return code, out.getvalue(), err.getvalue()
+        return command_line.run('db', *argv, '--config-file', self.configuration, **COMMANDS)
 
     def succeed(self, *argv):
         code, out, err = self.run_program(*argv)

@@ -12,9 +12,7 @@
 
 """``tracon doctor``: files read as services read them, and the whole command."""
 
-import contextlib
 import importlib.metadata
-import io
 import json
 import logging
 import os
@@ -24,9 +22,9 @@ from nova.conf import notifications
 from nova.conf import scheduler
 from oslo_config import cfg
 
+from tests.unit import command_line
 from tests.unit.doctor import cloud
 from tests.unit import folder
-from tracon_watcher.cmd import app
 from tracon_watcher.cmd import database
 from tracon_watcher.cmd import doctor
 from tracon_watcher.cmd import doctor_files
@@ -205,14 +203,9 @@ class TestCommand(FilesCase):
 
     def run_program(self):
         """Return the exit status, what was found, and the standard error."""
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            program = app.TraconApp()
-            program.stdout, program.stderr = out, err
-            program.command_manager.add_command('doctor', doctor.Doctor)
-            code = program.run(['doctor', '-f', 'json', *(
-                part for pair in self.files.items() for part in pair)])
-        return code, json.loads(out.getvalue()), err.getvalue()
+        code, out, err = command_line.run('doctor', '-f', 'json', *(
+            part for pair in self.files.items() for part in pair), doctor=doctor.Doctor)
+        return code, json.loads(out), err
 
     def test_a_healthy_installation(self):
         self.assertEqual((0, []), self.run_program()[:2])

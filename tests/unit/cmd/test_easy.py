@@ -15,27 +15,17 @@
 import argparse
 import contextlib
 import io
-import json
 import pathlib
 import tempfile
 import unittest
 
+from tests.unit import command_line
 from tracon_watcher.cmd import app
 from tracon_watcher.cmd import easy
 from tracon_watcher import errors
 
 LOG = 'query,cpu_seconds,rows_scanned,table,segment,rows,age_days,fraction\n'
 SEGMENTS = 'segment,table,rows,age_days,worker\n'
-
-
-def run(kind, *arguments):
-    """Run a command and return its rows."""
-    program = app.TraconApp()
-    program.stdout = io.StringIO()
-    command = kind(program, None)
-    with contextlib.redirect_stderr(io.StringIO()):
-        command.run(command.get_parser('').parse_args([*map(str, arguments), '-f', 'json']))
-    return json.loads(program.stdout.getvalue())
 
 
 def log(ages=range(1, 41), table='views'):
@@ -54,9 +44,7 @@ def log(ages=range(1, 41), table='views'):
 class EasyCase(unittest.TestCase):
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.model = self.folder / 'model.json'
 
     def write(self, name, text):
@@ -68,7 +56,8 @@ class EasyCase(unittest.TestCase):
 class TestFit(EasyCase):
 
     def fit(self, text, *arguments):
-        return run(easy.Fit, self.write('log.csv', text), '-o', self.model, *arguments)
+        return command_line.rows(
+            easy.Fit, self.write('log.csv', text), '-o', self.model, *arguments)
 
     def test_curves(self):
         rows = self.fit(LOG + log() + log(table='jobs'), '--hours', '12')
@@ -118,12 +107,13 @@ class TestPlace(EasyCase):
 
     def setUp(self):
         super().setUp()
-        run(easy.Fit, self.write('log.csv', LOG + log() + log(table='jobs')), '-o', self.model)
+        command_line.rows(
+            easy.Fit, self.write('log.csv', LOG + log() + log(table='jobs')), '-o', self.model)
 
     def place(self, segments, workers='worker\na\nb\nc\n', *arguments):
-        return run(easy.Place, '--model', self.model, '--segments',
-                   self.write('segments.csv', SEGMENTS + segments), '--workers',
-                   self.write('workers.csv', workers), *arguments)
+        return command_line.rows(easy.Place, '--model', self.model, '--segments',
+                                 self.write('segments.csv', SEGMENTS + segments), '--workers',
+                                 self.write('workers.csv', workers), *arguments)
 
     def test_a_new_worker_does_not_get_all(self):
         """The empty worker gets the first; it is dearer than the one with old segments then."""

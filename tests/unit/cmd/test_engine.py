@@ -42,9 +42,7 @@ class BuildCase(base.StorageCase):
 
     def setUp(self):
         super().setUp()
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.folder = pathlib.Path(directory.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def configured(self, **options):
         path = self.folder / 'tracon.conf'

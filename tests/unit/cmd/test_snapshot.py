@@ -10,14 +10,11 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-import contextlib
-import io
-import json
 import time
 from unittest import mock
 
+from tests.unit import command_line
 from tests.unit import folder
-from tracon_watcher.cmd import app
 from tracon_watcher.cmd import snapshot
 from tracon_watcher import errors
 
@@ -36,35 +33,25 @@ class TestSnapshot(folder.FolderCase):
     def test_hosts_are_judged_by_their_cores(self):
         table, output = self.folder / 'state.csv', str(self.folder / 'snapshot.jsonl')
         table.write_text(TABLE)
-        program = app.TraconApp()
-        program.stdout = io.StringIO()
-        build = snapshot.Build(program, None)
         with self.assertLogs(level='WARNING') as logged:
-            build.run(build.get_parser('').parse_args([str(table), '--output', output]))
-        self.assertIn('3 hosts, 5 VMs', program.stdout.getvalue())
+            self.assertIn('3 hosts, 5 VMs', command_line.output(
+                snapshot.Build, table, '--output', output))
         self.assertIn('1 hosts, such as c: they are unknown; state column cores', logged.output[0])
 
-        program.stdout = io.StringIO()
-        check = snapshot.Check(program, None)
-        with contextlib.redirect_stderr(io.StringIO()):
-            check.run(check.get_parser('').parse_args([output, '-f', 'json']))
-        rows = json.loads(program.stdout.getvalue())
+        rows = command_line.rows(snapshot.Check, output)
         self.assertEqual(['known', 'known', 'unknown_cores'], [row['status'] for row in rows])
         self.assertGreater(rows[0]['worst slowdown'], 1.5)
         self.assertLess(rows[0]['worst IOPS ratio'], 0.95)
         self.assertEqual(1.0, rows[1]['worst slowdown'])
         for ahead, status in ((-800.0, 'stale'), (1000.0, 'stale'), (100.0, 'known')):
-            program.stdout = io.StringIO()
             with mock.patch('time.time', autospec=True, return_value=time.time() + ahead):
-                check.run(check.get_parser('').parse_args([output, '-f', 'json']))
-            self.assertEqual(status, json.loads(program.stdout.getvalue())[0]['status'])
+                self.assertEqual(status, command_line.rows(snapshot.Check, output)[0]['status'])
 
     def test_an_output_that_cannot_be_written_is_named_and_nothing_is_left(self):
         table = self.folder / 'state.csv'
         table.write_text('\ufeff' + TABLE)
         before = set(self.folder.iterdir())
         for output in (self.folder, self.folder / 'no' / 'snapshot'):
-            build = snapshot.Build(app.TraconApp(), None)
             with self.assertRaisesRegex(errors.InvalidDocument, 'the file is .*cannot be written'):
-                build.run(build.get_parser('').parse_args([str(table), '--output', str(output)]))
+                command_line.output(snapshot.Build, table, '--output', output)
         self.assertEqual(before, set(self.folder.iterdir()))

@@ -186,7 +186,8 @@ class Removals(unittest.TestCase):
         crowd = [self.VICTIM, self.background('b')]
         self.assertEqual([], self.removed(crowd, removable=''))
         found = self.plan(crowd)
-        self.assertEqual((plan.Removal('b', 'h0', ('a',)),), found.removals)
+        (removal,) = found.removals
+        self.assertEqual(('b', 'h0', ('a',)), (removal.uuid, removal.host, removal.ends))
         self.assertEqual((1, 0), (found.before.in_breach, found.after.in_breach))
         self.assertTrue(found.reason.endswith(
             '; without 1 background VMs 1 of these breaches end'), found.reason)

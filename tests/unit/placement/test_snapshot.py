@@ -51,9 +51,8 @@ class Written(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name, 'snapshot.jsonl')
+        self.path = pathlib.Path(
+            self.enterContext(tempfile.TemporaryDirectory()), 'snapshot.jsonl')
         self.state = small_state()
         self.write()
 

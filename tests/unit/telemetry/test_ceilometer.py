@@ -170,10 +170,8 @@ class TestHost(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
         self.pollster = ceilometer.HostPollster(configuration())
-        self.pollster.root = pathlib.Path(folder.name)
+        self.pollster.root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         (self.pollster.root / 'proc').mkdir()
 
     def test_samples_of_a_host(self):

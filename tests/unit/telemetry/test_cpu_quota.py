@@ -30,9 +30,7 @@ class ThrottledTimesTestCase(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
+        self.root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.times = host_counters.ThrottledTimes(self.root)
 
     def write(self, path, text):

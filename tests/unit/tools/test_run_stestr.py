@@ -43,9 +43,7 @@ TESTS = '''
 class TestRunStestr(unittest.TestCase):
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name)
+        self.root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         # The program looks for tests beside the folder that it lies in.
         shutil.copytree(TOOLS, self.root / 'tools')
         tests = self.root / 'tests' / 'unit'

@@ -24,9 +24,8 @@ STEP = pathlib.Path(__file__).parents[3] / 'tools' / 'step.py'
 class TestStep(unittest.TestCase):
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.log = pathlib.Path(folder.name, 'log', 'work.log')
+        self.log = pathlib.Path(
+            self.enterContext(tempfile.TemporaryDirectory()), 'log', 'work.log')
 
     def run_step(self, *arguments):
         return subprocess.run(

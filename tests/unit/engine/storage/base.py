@@ -37,9 +37,7 @@ class SQLite:
     """Where a database comes from: a file in a folder that goes after the test."""
 
     def new_address(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        return f'sqlite:///{folder.name}/tracon.db'
+        return f'sqlite:///{self.enterContext(tempfile.TemporaryDirectory())}/tracon.db'
 
 
 class DatabaseCase(SQLite, unittest.TestCase):

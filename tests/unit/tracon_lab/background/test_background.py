@@ -20,7 +20,7 @@ from unittest import mock
 
 from oslo_config import cfg
 
-from tests.unit.tracon_lab.cmd import test_model
+from tests.unit import command_line
 from tracon_lab.background import comparison
 from tracon_lab.background import measurement
 from tracon_lab.background import programs
@@ -101,17 +101,15 @@ class FileTestCase(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name) / 'windows.csv'
+        self.path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / 'windows.csv'
 
     def test_windows_come_back_and_the_command_shows_them(self):
         found = windows((3, 2, 1), (5, 2, 1.2))
         comparison.write(self.path, {'cores': '2'}, found)
         self.assertEqual(found, comparison.read(self.path))
         picture = self.path.with_suffix('.svg')
-        code, out, err = test_model.run('lab', 'background', str(self.path), '--plot',
-                                        str(picture), '-f', 'csv')
+        code, out, err = command_line.run('lab', 'background', str(self.path), '--plot',
+                                          str(picture), '-f', 'csv')
         self.assertEqual(0, code, err)
         self.assertIn('slowdown of web T95', out)
         self.assertIn('static quotas', picture.read_text())
@@ -125,15 +123,15 @@ class FileTestCase(unittest.TestCase):
         found = {(1, setting): {'P50': 0.01, 'P75': 0.02, 'P95': 0.04}
                  for setting in second_vm.SETTINGS}
         comparison.write(self.path, {}, found)
-        code, out, err = test_model.run('lab', 'second', 'vm', str(self.path), '-f', 'csv')
+        code, out, err = command_line.run('lab', 'second', 'vm', str(self.path), '-f', 'csv')
         self.assertEqual(0, code, err)
         self.assertIn('140 / 330 / 1140', out)
-        code, _out, err = test_model.run('lab', 'background', str(self.path))
+        code, _out, err = command_line.run('lab', 'background', str(self.path))
         self.assertNotEqual(0, code)
         self.assertIn('expected one of nothing', err)
 
     def test_without_windows_the_command_says_how_to_measure(self):
-        code, _out, err = test_model.run('lab', 'background')
+        code, _out, err = command_line.run('lab', 'background')
         self.assertNotEqual(0, code)
         self.assertIn('--output', err)
 

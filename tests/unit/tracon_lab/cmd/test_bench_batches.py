@@ -13,7 +13,7 @@
 import json
 import unittest
 
-from tests.unit.tracon_lab.cmd import test_model
+from tests.unit import command_line
 
 
 class TestBenchBatches(unittest.TestCase):
@@ -23,9 +23,9 @@ class TestBenchBatches(unittest.TestCase):
     hosts = 4
 
     def test_identical_vms_in_turn_are_the_optimum_and_moves_together_are_no_worse(self):
-        code, out, err = test_model.run('bench', 'batches', '--cases', str(self.cases),
-                                        '--hosts', str(self.hosts), '--host-type',
-                                        'same-core-raw-disk', '-f', 'json')
+        code, out, err = command_line.run('bench', 'batches', '--cases', str(self.cases),
+                                          '--hosts', str(self.hosts), '--host-type',
+                                          'same-core-raw-disk', '-f', 'json')
         self.assertEqual(0, code, err)
         rows = {row['where']: row for row in json.loads(out)}
         self.assertEqual({'multi-create', 'moves'}, set(rows))
@@ -37,6 +37,6 @@ class TestBenchBatches(unittest.TestCase):
     def test_bad_input_is_named(self):
         for arguments, said in ((('--cases', '0'), "--cases: '0'"), (('--hosts', '1'), '--hosts'),
                                 (('--host-type', 'moon'), "host_type='moon'")):
-            code, out, err = test_model.run('bench', 'batches', *arguments)
+            code, out, err = command_line.run('bench', 'batches', *arguments)
             self.assertEqual((2, ''), (code, out), err)
             self.assertIn(said, err)

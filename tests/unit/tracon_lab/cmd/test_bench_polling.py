@@ -15,14 +15,14 @@
 import json
 import unittest
 
-from tests.unit.tracon_lab.cmd import test_model
+from tests.unit import command_line
 
 
 class TestBenchPolling(unittest.TestCase):
 
     def test_both_ways_on_each_source(self):
-        code, out, err = test_model.run('bench', 'polling', '--domains', '3', '--rounds', '1',
-                                        '-f', 'json')
+        code, out, err = command_line.run('bench', 'polling', '--domains', '3', '--rounds', '1',
+                                          '-f', 'json')
         self.assertEqual(0, code, err)
         rows = json.loads(out)
         self.assertLessEqual({'recorded', 'test driver'}, {row['source'] for row in rows})
@@ -42,12 +42,12 @@ class TestBenchPolling(unittest.TestCase):
             self.assertGreater(row['MiB'], 0)
 
     def test_real_domains_or_none(self):
-        code, _out, err = test_model.run('bench', 'polling', '--uri', 'nowhere:///')
+        code, _out, err = command_line.run('bench', 'polling', '--uri', 'nowhere:///')
         self.assertEqual(2, code, err)
         self.assertIn('--uri=', err)
 
     def test_bad_options(self):
         for option in ('--domains', '--rounds'):
-            code, out, err = test_model.run('bench', 'polling', option, '0')
+            code, out, err = command_line.run('bench', 'polling', option, '0')
             self.assertEqual((2, ''), (code, out), err)
             self.assertIn(f"{option}: '0': expected a whole number of at least 1", err)

@@ -29,9 +29,7 @@ class TestCloud(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def wanted(self, *arguments):
         parser = cloud.Start(None, None).get_parser('tracon cloud start')

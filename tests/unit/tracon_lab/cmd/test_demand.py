@@ -12,35 +12,21 @@
 
 """``tracon lab demand`` and ``tracon model calibrate``."""
 
-import contextlib
-import io
-import json
 
+from tests.unit import command_line
 from tests.unit import folder
 from tracon_lab.cmd import lab_demand
 from tracon_lab.cmd import model_calibrate
 from tracon_lab.cmd import packaged
 from tracon_lab.testbed import demand
-from tracon_watcher.cmd import app
 from tracon_watcher.contention import calibration
-
-
-def run(command, *arguments):
-    """Run a command and return its rows."""
-    program = app.TraconApp()
-    program.stdout = io.StringIO()
-    made = command(program, None)
-    parsed = made.get_parser('tracon').parse_args([*arguments, '-f', 'json'])
-    with contextlib.redirect_stderr(io.StringIO()):
-        made.run(parsed)
-    return json.loads(program.stdout.getvalue())
 
 
 class TestCommands(folder.FolderCase):
 
     def test_demand(self):
         file = next(name for name in packaged.measurements() if 'remote-volume' in name)
-        rows = run(lab_demand.Demand, file)
+        rows = command_line.rows(lab_demand.Demand, file)
         self.assertEqual(set(demand.COLUMNS), set(rows[0]))
         self.assertIn(demand.WINDOW, {row['method'] for row in rows})
         # What is not there is null, for machines: what was seen says nothing of a slowdown.
@@ -49,7 +35,8 @@ class TestCommands(folder.FolderCase):
 
     def test_changes(self):
         file = next(name for name in packaged.measurements() if 'remote-volume' in name)
-        rows = {row['polls']: row for row in run(lab_demand.Demand, file, '--changes')}
+        rows = {row['polls']: row for row in command_line.rows(
+            lab_demand.Demand, file, '--changes')}
         # No VM is believed at once, nearly all are the second time.
         self.assertLess(rows[1]['rises_seen'], 0.1)
         self.assertGreater(rows[2]['rises_seen'], 0.9)
@@ -57,7 +44,7 @@ class TestCommands(folder.FolderCase):
 
     def test_calibrate(self):
         output = self.folder / 'new' / 'calibration.json'
-        rows = run(model_calibrate.Calibrate, '--output', str(output))
+        rows = command_line.rows(model_calibrate.Calibrate, '--output', str(output))
         found = calibration.load(output)
         self.assertIn({'part': 'demand', 'name': 'slack', 'value': found.slack}, rows)
         self.assertEqual(len(packaged.measurements()),
@@ -66,4 +53,5 @@ class TestCommands(folder.FolderCase):
     def test_a_file_that_cannot_be_written_is_named(self):
         (self.folder / 'file').write_text('')
         with self.assertRaisesRegex(OSError, 'file'):
-            run(model_calibrate.Calibrate, '--output', str(self.folder / 'file' / 'x.json'))
+            command_line.rows(
+                model_calibrate.Calibrate, '--output', str(self.folder / 'file' / 'x.json'))

@@ -12,8 +12,8 @@
 
 import json
 
+from tests.unit import command_line
 from tests.unit import folder
-from tests.unit.tracon_lab.cmd import test_model
 from tests.unit.tracon_lab.models import synthetic
 from tracon_lab.cmd import demo
 from tracon_lab.demo import arms
@@ -46,9 +46,9 @@ class TestDemoCommand(folder.FolderCase):
         cls.stock = [pairs.beside('cpu', 'mixed')[0], pairs.beside('mixed', 'cpu')[0]]
 
     def run_demo(self, *arguments):
-        return test_model.run('demo', '--measurements', self.measurements, '--output',
-                              str(self.folder), '--hosts', '2', '--vms', '2', '--audits', 'none',
-                              '--seeds', '2', *arguments)
+        return command_line.run('demo', '--measurements', self.measurements, '--output',
+                                str(self.folder), '--hosts', '2', '--vms', '2', '--audits', 'none',
+                                '--seeds', '2', *arguments)
 
     def test_results_that_are_there_are_not_run_again(self):
         code, out, err = self.run_demo('--seeds', '2', '-f', 'json')

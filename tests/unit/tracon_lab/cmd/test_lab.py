@@ -15,14 +15,14 @@
 import json
 import unittest
 
-from tests.unit.tracon_lab.cmd import test_model
+from tests.unit import command_line
 from tracon_lab.testbed import counters
 
 
 class TestTables(unittest.TestCase):
 
     def rows(self, *arguments):
-        code, out, err = test_model.run('lab', *arguments, '-f', 'json')
+        code, out, err = command_line.run('lab', *arguments, '-f', 'json')
         self.assertEqual(0, code, err)
         return json.loads(out)
 

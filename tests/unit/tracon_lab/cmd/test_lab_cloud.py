@@ -19,7 +19,7 @@ import types
 import unittest
 from unittest import mock
 
-from tests.unit.tracon_lab.cmd import test_model
+from tests.unit import command_line
 from tests.unit.tracon_lab.profiling import synthetic
 from tests.unit.tracon_lab.profiling import test_hosts
 from tracon_lab.cmd import lab_cloud
@@ -33,15 +33,11 @@ class TestMeasure(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        patcher = mock.patch.object(interruption.signals, 'install', autospec=True)
-        patcher.start()
-        self.addCleanup(patcher.stop)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.enterContext(mock.patch.object(interruption.signals, 'install', autospec=True))
 
     def run_it(self, *arguments):
-        return test_model.run('lab', 'measure', '--output', str(self.folder / 'out'), *arguments)
+        return command_line.run('lab', 'measure', '--output', str(self.folder / 'out'), *arguments)
 
     def test_options(self):
         for arguments, text in (

@@ -10,8 +10,6 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-import contextlib
-import io
 import json
 import os
 import pathlib
@@ -19,23 +17,10 @@ import tempfile
 import unittest
 from unittest import mock
 
+from tests.unit import command_line
 from tests.unit import folder
 from tests.unit.tracon_lab.models import synthetic
 from tracon_lab.cmd import packaged
-from tracon_watcher.cmd import app
-
-
-def run(*arguments):
-    """Run ``tracon`` and return its exit code, output and error output."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        program = app.TraconApp()
-        program.stdout, program.stderr = out, err
-        try:
-            code = program.run(list(arguments))
-        except SystemExit as end:       # argparse's
-            code = end.code
-    return code, out.getvalue(), err.getvalue()
 
 
 class TestModelCommands(folder.FolderCase):
@@ -49,8 +34,8 @@ class TestModelCommands(folder.FolderCase):
 
     def test_fit_then_show(self):
         output = self.folder / 'models'
-        code, out, err = run('model', 'fit', self.measurements, '--output', str(output),
-                             '-f', 'json')
+        code, out, err = command_line.run(
+            'model', 'fit', self.measurements, '--output', str(output), '-f', 'json')
         self.assertEqual(0, code, err)
         rows = json.loads(out)
         self.assertEqual(3 * 5, len(rows))
@@ -60,15 +45,15 @@ class TestModelCommands(folder.FolderCase):
         for form in ('polynomial', 'weighted_mean'):
             with self.subTest(form=form):
                 name = next(row['file'] for row in rows if row['form'] == form)
-                code, out, err = run('model', 'show', name, '-f', 'json')
+                code, out, err = command_line.run('model', 'show', name, '-f', 'json')
                 self.assertEqual(0, code, err)
                 parts = {row['part'] for row in json.loads(out)}
                 self.assertLessEqual({'model', 'training', 'hull', 'errors'}, parts)
-                code, out, err = run('model', 'show', name)
+                code, out, err = command_line.run('model', 'show', name)
                 self.assertIn('synthetic, same core', out)
 
     def test_evaluate(self):
-        code, out, err = run('model', 'evaluate', self.measurements, '-f', 'json')
+        code, out, err = command_line.run('model', 'evaluate', self.measurements, '-f', 'json')
         self.assertEqual(0, code, err)
         rows = json.loads(out)
         self.assertEqual(['host_type', 'response', 'application', 'model', 'tested_on',
@@ -81,26 +66,29 @@ class TestModelCommands(folder.FolderCase):
         self.assertIsInstance(rows[0]['mean_error'], float)
 
     def test_another_table(self):
-        code, out, err = run('model', 'evaluate', self.measurements, '--table',
-                             'unknown-programs', '-f', 'json')
+        code, out, err = command_line.run('model', 'evaluate', self.measurements, '--table',
+                                          'unknown-programs', '-f', 'json')
         self.assertEqual(0, code, err)
         self.assertEqual({'law of queueing', 'law, learnt', 'law, learnt, and NLM', 'constant',
                           'no interference'},
                          {row['model'] for row in json.loads(out)})
-        code, out, err = run('model', 'evaluate', self.measurements, '--table', 'adaptation')
+        code, out, err = command_line.run(
+            'model', 'evaluate', self.measurements, '--table', 'adaptation')
         self.assertEqual(0, code, err)      # of one host type there is no move
 
     def test_a_file_that_no_model_has_seen(self):
         other = str(self.folder / 'other.csv')
         points = synthetic.build(seed=3, generator=4, backgrounds=5, names=('search', 'cpu'))
         synthetic.write(other, points, 'synthetic, same core')
-        code, out, err = run('model', 'evaluate', self.measurements, '--test', other, '-f', 'json')
+        code, out, err = command_line.run(
+            'model', 'evaluate', self.measurements, '--test', other, '-f', 'json')
         self.assertEqual(0, code, err)
         rows = [row for row in json.loads(out) if row['tested_on'] == 'file']
         # A model of one program has nothing to say of a program that it does not know.
         self.assertEqual({'cpu', 'all'},
                          {row['application'] for row in rows if row['model'] == 'NLM'})
-        code, out, err = run('model', 'evaluate', self.measurements, '--test', self.measurements)
+        code, out, err = command_line.run(
+            'model', 'evaluate', self.measurements, '--test', self.measurements)
         self.assertEqual(2, code)
         self.assertIn('stands in synthetic.csv as well', err)
 
@@ -108,8 +96,8 @@ class TestModelCommands(folder.FolderCase):
         for table, option, value, expected in (
                 ('unknown-programs', '--plot', 'x.html', '--plot belongs to the table errors'),
                 ('adaptation', '--test', 'other.csv', '--test belongs to the table errors')):
-            code, _out, err = run('model', 'evaluate', self.measurements, '--table', table,
-                                  option, value)
+            code, _out, err = command_line.run(
+                'model', 'evaluate', self.measurements, '--table', table, option, value)
             self.assertEqual(2, code)
             self.assertIn(expected, err)
 
@@ -128,12 +116,13 @@ class TestModelCommands(folder.FolderCase):
                 (written('double.csv', [*lines, lines[-1]]), 'stands already in line')):
             for command in (('evaluate',), ('fit', '--output', str(self.folder / 'none'))):
                 with self.subTest(path=path, command=command[0]):
-                    code, out, err = run('model', command[0], path, *command[1:])
+                    code, out, err = command_line.run('model', command[0], path, *command[1:])
                     self.assertEqual((2, 1), (code, len(err.splitlines())))
                     self.assertIn(expected, err)
         for name in ('same-core-raw-disk', 'unheard-of'):
             other = written('type.csv', [lines[0], f'# host_type: {name}', *lines[2:]])
-            code, out, err = run('model', 'evaluate', self.measurements, '--test', other)
+            code, out, err = command_line.run(
+                'model', 'evaluate', self.measurements, '--test', other)
             self.assertEqual(2, code)
             self.assertIn(f"type.csv: header host_type is '{name}'", err)
 
@@ -152,14 +141,14 @@ class TestModelCommands(folder.FolderCase):
                 (('model', 'show', str(edited)), "edited.json: form is 'spline'"),
                 (('model', 'show', 'nowhere.json'), 'nowhere.json: the file')):
             with self.subTest(arguments=arguments[:2]):
-                code, out, err = run(*arguments)
+                code, out, err = command_line.run(*arguments)
                 self.assertEqual(2, code)
                 self.assertIn(expected, err)
                 self.assertNotIn('Traceback', err)
 
     def test_nothing_measured(self):
         with mock.patch.object(packaged, 'measurements', autospec=True, return_value=[]):
-            code, out, err = run('model', 'evaluate')
+            code, out, err = command_line.run('model', 'evaluate')
         self.assertEqual(2, code)
         self.assertIn('no measurements came with the package', err)
 

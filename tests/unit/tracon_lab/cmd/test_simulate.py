@@ -15,8 +15,8 @@ import functools
 import json
 from unittest import mock
 
+from tests.unit import command_line
 from tests.unit import folder
-from tests.unit.tracon_lab.cmd import test_model
 from tracon_lab.cmd import simulate_run
 from tracon_lab.cmd import simulate_tune
 from tracon_lab.models import dataset
@@ -30,7 +30,7 @@ _REQUIRED = {'scheduler', 'machines', 'mix', 'objective', 'lambda', 'speedup', '
 class SimulateCase(folder.FolderCase):
 
     def rows(self, *arguments):
-        code, out, err = test_model.run('simulate', *arguments, '-f', 'json')
+        code, out, err = command_line.run('simulate', *arguments, '-f', 'json')
         self.assertEqual(0, code, err)
         rows = json.loads(out)
         for row in rows:
@@ -131,7 +131,7 @@ class TestSimulateCommands(SimulateCase):
         self.assertEqual(one, two)
 
     def test_an_error_comes_out_of_a_process_as_it_was(self):
-        code, out, err = test_model.run('simulate', 'trace', 'nowhere.csv')
+        code, out, err = command_line.run('simulate', 'trace', 'nowhere.csv')
         self.assertEqual((2, ''), (code, out), err)
         self.assertIn('nowhere.csv', err)
         self.assertIn('cannot be read', err)
@@ -141,8 +141,8 @@ class TestSimulateCommands(SimulateCase):
         public.write_text(''.join(
             f'v{number},s,d,{number * 60},{number * 60 + 600},90,{number % 10},95,Unknown,2,4\n'
             for number in range(40)))
-        code, _out, err = test_model.run('simulate', 'convert', 'azure', str(public), '--output',
-                                         made)
+        code, _out, err = command_line.run('simulate', 'convert', 'azure', str(public), '--output',
+                                           made)
         self.assertEqual(0, code, err)
         self.assertIn('40 tasks', err)
         rows = self.rows('trace', made, '--machines', '8', '--hours', '2', '--schedulers',
@@ -202,7 +202,7 @@ class TestSimulateCommands(SimulateCase):
                   str(self.folder / 'x')), 'largest=1')):
             alone = () if arguments[0] == 'convert' else ('--processes', '1')
             with self.subTest(arguments=arguments), read_once:
-                code, out, err = test_model.run('simulate', *arguments, *alone)
+                code, out, err = command_line.run('simulate', *arguments, *alone)
                 self.assertEqual((2, ''), (code, out), err)
                 self.assertIn(said, err)
                 self.assertNotIn('Traceback', err)

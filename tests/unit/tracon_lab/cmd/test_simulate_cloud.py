@@ -11,17 +11,14 @@
 # under the License.
 
 import concurrent.futures
-import contextlib
-import io
-import json
 import pathlib
 import tempfile
 import unittest
 from unittest import mock
 
+from tests.unit import command_line
 from tracon_lab.cmd import simulate_cloud
 from tracon_lab.simulated_cloud import demand
-from tracon_watcher.cmd import app
 from tracon_watcher import errors
 
 #: By who runs the cloud: synthetic P99 at 4 and 8 vCPUs for each core.
@@ -40,24 +37,17 @@ def synthetic_day(given):
     return 100.0, 1.0, p99, 0.0, 0.0, 0, 0, 0, 1.0, 2.0, 300.0
 
 
-def run(*arguments, formatter='json'):
-    """Run the command and return its rows, or its text in another format."""
-    program = app.TraconApp()
-    program.stdout = io.StringIO()
-    command = simulate_cloud.Cloud(program, None)
-    with contextlib.redirect_stderr(io.StringIO()), mock.patch.object(
-            concurrent.futures, 'ProcessPoolExecutor', Threads):
-        command.run(command.get_parser('').parse_args([*arguments, '-f', formatter]))
-    text = program.stdout.getvalue()
-    return json.loads(text) if formatter == 'json' else text
+def run(*arguments, read=command_line.rows):
+    """Run the command, and return its rows, or what ``read`` returns of it."""
+    with mock.patch.object(concurrent.futures, 'ProcessPoolExecutor', Threads):
+        return read(simulate_cloud.Cloud, *arguments)
 
 
 class CloudTest(unittest.TestCase):
 
-    def rows(self, *arguments, **formatter):
+    def rows(self, *arguments, **read):
         with mock.patch.object(simulate_cloud, '_simulate', synthetic_day):
-            return run('--vcpus-per-core', '4,8', '--by', 'stock Nova,all', *arguments,
-                       **formatter)
+            return run('--vcpus-per-core', '4,8', '--by', 'stock Nova,all', *arguments, **read)
 
     def test_means_and_intervals_over_days(self):
         rows = self.rows('--days', '3')
@@ -72,7 +62,7 @@ class CloudTest(unittest.TestCase):
         self.assertEqual((2.0, 300.0), (rows[0]['wall_seconds'], rows[0]['peak_mib']))
 
     def test_a_table_has_intervals_beside_means(self):
-        self.assertIn('1.11 ± 0.02', self.rows('--days', '3', formatter='table'))
+        self.assertIn('1.11 ± 0.02', self.rows('--days', '3', read=command_line.output))
 
     def test_how_many_more_vms(self):
         rows = self.rows()

@@ -10,25 +10,17 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-import contextlib
-import io
-import json
 import unittest
 
+from tests.unit import command_line
 from tracon_lab.cmd import simulate_easy
-from tracon_watcher.cmd import app
 from tracon_watcher import errors
 
 
 def run(*arguments):
     """Run the command and return its rows by scenario and strategy."""
-    program = app.TraconApp()
-    program.stdout = io.StringIO()
-    command = simulate_easy.Easy(program, None)
-    with contextlib.redirect_stderr(io.StringIO()):
-        command.run(command.get_parser('').parse_args([*arguments, '-f', 'json']))
     return {(row['scenario'], row['strategy']): row
-            for row in json.loads(program.stdout.getvalue())}
+            for row in command_line.rows(simulate_easy.Easy, *arguments)}
 
 
 class TestEasy(unittest.TestCase):

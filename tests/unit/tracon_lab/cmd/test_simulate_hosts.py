@@ -10,26 +10,18 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-import contextlib
-import io
-import json
 import pathlib
 import tempfile
 import unittest
 
+from tests.unit import command_line
 from tracon_lab.cmd import simulate_hosts
-from tracon_watcher.cmd import app
 from tracon_watcher import errors
 
 
 def run(*arguments):
     """Run the command and return its rows."""
-    program = app.TraconApp()
-    program.stdout = io.StringIO()
-    command = simulate_hosts.Hosts(program, None)
-    with contextlib.redirect_stderr(io.StringIO()):
-        command.run(command.get_parser('').parse_args([*arguments, '-f', 'json']))
-    return json.loads(program.stdout.getvalue())
+    return command_line.rows(simulate_hosts.Hosts, *arguments)
 
 
 class TestHosts(unittest.TestCase):

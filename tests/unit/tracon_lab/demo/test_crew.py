@@ -23,9 +23,7 @@ class TestResults(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.task = crew.Task(3, 'enforce, history')
 
     def test_kept_results_are_found_again(self):

@@ -58,9 +58,7 @@ class TestReport(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name) / 'report.html'
+        self.path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / 'report.html'
         self.truth = synthetic.small_truth()
 
     def arm(self, hosts, **more):

@@ -29,9 +29,8 @@ class TestTelemetry(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = os.path.join(folder.name, 'snapshot.jsonl')
+        self.path = os.path.join(
+            self.enterContext(tempfile.TemporaryDirectory()), 'snapshot.jsonl')
         self.truth = dataclasses.replace(synthetic.small_truth(), storage_waits={'loud': 0.3})
         self.drawn = workload.draw(1, self.truth, 4, history=20)
         self.telemetry = telemetry.Telemetry(

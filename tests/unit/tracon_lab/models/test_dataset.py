@@ -28,9 +28,7 @@ class TestRead(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = os.path.join(folder.name, 'synthetic.csv')
+        self.path = os.path.join(self.enterContext(tempfile.TemporaryDirectory()), 'synthetic.csv')
         self.points = synthetic.build(generator=4, backgrounds=4)
         synthetic.write(self.path, self.points)
         with open(self.path, encoding='utf-8') as stream:

@@ -31,9 +31,7 @@ class TestJournal(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name) / 'synthetic.csv'
+        self.path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()), 'synthetic.csv')
 
     def journal(self, at=1000.0):
         found = record.Journal(self.path, 30.0, lambda: at)

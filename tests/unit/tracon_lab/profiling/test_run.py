@@ -44,9 +44,7 @@ class RunTestCase(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.path = self.folder / 'synthetic.csv'
         self.cloud = synthetic.Cloud()
         self.lines = []

@@ -26,9 +26,7 @@ class SiteTestCase(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.built = synthetic.built(folder.name)
+        self.built = synthetic.built(self.enterContext(tempfile.TemporaryDirectory()))
         self.cloud = synthetic.Cloud()
 
     def site(self, host='cmp1', **size):

@@ -37,9 +37,7 @@ def constant_demand(vcpus, used, arrives=-1):
 class DayTest(unittest.TestCase):
 
     def setUp(self):
-        patch = mock.patch.object(demand, 'STEPS', 12)
-        patch.start()
-        self.addCleanup(patch.stop)
+        self.enterContext(mock.patch.object(demand, 'STEPS', 12))
 
     def run_day(self, vms, name, settings=SETTINGS):
         return day.Day(vms, settings, nova_scheduler.ARMS[name]).run()

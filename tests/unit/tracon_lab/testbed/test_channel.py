@@ -73,9 +73,7 @@ class TestChannel(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name) / 'port.sock'
+        self.path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / 'port.sock'
         self.listener = socket.socket(socket.AF_UNIX)
         self.addCleanup(self.listener.close)
         self.listener.bind(str(self.path))

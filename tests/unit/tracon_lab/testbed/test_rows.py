@@ -82,9 +82,7 @@ class TestFile(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name) / 'synthetic.csv'
+        self.path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()), 'synthetic.csv')
         self.file = rows.File(self.path)
         self.file.begin(header())
         self.file.append(solo('a', 0.0), solo('b', 0.0))

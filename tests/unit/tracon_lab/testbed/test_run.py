@@ -54,10 +54,9 @@ class TestRun(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = pathlib.Path(folder.name) / 'synthetic.csv'
-        self.journal = pathlib.Path(folder.name) / 'synthetic.journal'
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.path = folder / 'synthetic.csv'
+        self.journal = folder / 'synthetic.journal'
         self.lines = []
         self.recovered = 0
 

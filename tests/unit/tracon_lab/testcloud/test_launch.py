@@ -29,11 +29,9 @@ class TestLaunch(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.settings = settings.Settings(
-            directory=pathlib.Path(folder.name), cache=pathlib.Path(folder.name) / 'cache',
-            hosts=('a', 'b', 'c'))
+            directory=folder, cache=folder / 'cache', hosts=('a', 'b', 'c'))
         self.services = services.Services(self.settings)
         self.launch = launch.Launch(self.services)
 

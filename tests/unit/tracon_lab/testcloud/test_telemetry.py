@@ -43,9 +43,7 @@ class TestTelemetry(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.settings = settings_module.Settings(
             directory=self.folder / 'cloud', telemetry=self.folder, polling_seconds=7)
 
