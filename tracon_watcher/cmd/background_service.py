@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import pathlib
 import signal
+import socket
 import stat
 import sys
 import threading
@@ -28,9 +29,11 @@ import prometheus_client
 from tracon_watcher.background import cgroups
 from tracon_watcher.background import controllers
 from tracon_watcher.background import daemon
+from tracon_watcher.background import episode_outbox
 from tracon_watcher.background import regulator
 from tracon_watcher.conf import background as options
 from tracon_watcher import errors
+from tracon_watcher.messaging import protocol
 
 LOG = logging.getLogger(__name__)
 _TIGHTEN = cfg.BoolOpt('tighten', default=False, help='Write the safest limits, and exit.')
@@ -63,11 +66,14 @@ def run(conf: cfg.ConfigOpts, one: daemon.Daemon) -> int:
         raise errors.InvalidOption('groups', ', '.join(one.tree.names), (
             f'{missing[0]} is not there; have the group made with this controller (version 2: '
             f'cgroup.subtree_control of the group above it)'))
+    engine = outbox(conf)
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_unused: ended.set())
     prometheus_client.REGISTRY.register(daemon.Metrics(one))
     prometheus_client.start_http_server(wanted.listen_port, wanted.listen_host)
+    if engine is not None:
+        engine.start()
     try:
         one.step()
         daemon.tell_systemd('READY=1')
@@ -76,10 +82,23 @@ def run(conf: cfg.ConfigOpts, one: daemon.Daemon) -> int:
                  '; dry run: nothing is written' if wanted.dry_run else '')
         while not ended.wait(daemon.INTERVAL):
             one.step()
+            if engine is not None:
+                engine.take(one.regulator.episodes)
             daemon.tell_systemd('WATCHDOG=1')
     finally:
         one.tighten()
     return 0
+
+
+def outbox(conf: cfg.ConfigOpts) -> episode_outbox.EpisodeOutbox | None:
+    """Return what tells the engine of episodes; None without a broker, and in a dry run.
+
+    :raises tracon_watcher.errors.InvalidOption: when ``transport_url`` cannot be used
+    """
+    wanted, connect = conf[options.GROUP.name], protocol.connector(conf)
+    if wanted.dry_run or not connect.configured:
+        return None
+    return episode_outbox.EpisodeOutbox(connect(), wanted.host or socket.gethostname())
 
 
 def build(conf: cfg.ConfigOpts, root: pathlib.Path = pathlib.Path('/')) -> daemon.Daemon:
