@@ -43,7 +43,7 @@ class EpisodesTest(test_episodes.EpisodeCase):
 
     def engine(self, on_moves):
         """Return a publisher that serves."""
-        made = publisher.Publisher(self.transport, 'engine', mock.Mock(), mock.Mock(),
+        made = publisher.Publisher(self.transport, 'engine', list, list,
                                    logging.getLogger('messaging'), on_moves=on_moves)
         made.start()
         self.addCleanup(made.stop)

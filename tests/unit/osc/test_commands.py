@@ -244,8 +244,8 @@ class Ledger(osc.OscCase):
                          least=None, slowdowns_before={WEB: None})]
         del self.decisions.throttled[2]['slowdowns_after']
         text = self.told('ledger', '--vm', 'web')
-        for line in (r'Z \| throttle \| -  \| alpha \| -  \| 1\.42 → 1\.08 +\| processor: 2\.4 → 0\.3 '
-                     r'cores, until 20\d\d-',
+        for line in (r'Z \| throttle \| -  \| alpha \| -  \| 1\.42 → 1\.08 +\| processor: '
+                     r'2\.4 → 0\.3 cores, until 20\d\d-',
                      r'1\.42 → 1\.08 +\| processor: - → 0\.3 cores, until 20',
                      r'\| - \(before: no counters of it from just before; after: its end was not '
                      r'told\) \| cores: groups paused, until - '):
