@@ -21,6 +21,7 @@ import socket
 import stat
 import sys
 import threading
+from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -29,11 +30,9 @@ import prometheus_client
 from tracon_watcher.background import cgroups
 from tracon_watcher.background import controllers
 from tracon_watcher.background import daemon
-from tracon_watcher.background import episode_outbox
 from tracon_watcher.background import regulator
 from tracon_watcher.conf import background as options
 from tracon_watcher import errors
-from tracon_watcher.messaging import protocol
 
 LOG = logging.getLogger(__name__)
 _TIGHTEN = cfg.BoolOpt('tighten', default=False, help='Write the safest limits, and exit.')
@@ -41,8 +40,12 @@ _TIGHTEN = cfg.BoolOpt('tighten', default=False, help='Write the safest limits, 
 
 def main(argv: list[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; return the exit code."""
-    conf = cfg.ConfigOpts()
+    # oslo.messaging registers some of its options nowhere else.
+    conf = cfg.CONF
     logging.register_options(conf)
+    # The outbox says once that the broker is away; oslo.messaging would with each attempt.
+    logging.set_defaults(default_log_levels=logging.get_default_log_levels() + [
+        'oslo.messaging=CRITICAL', 'oslo_messaging=CRITICAL'])
     options.register_opts(conf)
     conf.register_cli_opt(_TIGHTEN)
     try:
@@ -90,11 +93,19 @@ def run(conf: cfg.ConfigOpts, one: daemon.Daemon) -> int:
     return 0
 
 
-def outbox(conf: cfg.ConfigOpts) -> episode_outbox.EpisodeOutbox | None:
-    """Return what tells the engine of episodes; None without a broker, and in a dry run.
+def outbox(conf: cfg.ConfigOpts) -> Any:
+    """Return an :class:`.episode_outbox.EpisodeOutbox`; None without a broker, and in a dry run.
 
     :raises tracon_watcher.errors.InvalidOption: when ``transport_url`` cannot be used
     """
+    try:
+        # Not above: whatever is wrong with oslo.messaging, the safest limits can be written.
+        from tracon_watcher.background import episode_outbox
+        from tracon_watcher.messaging import protocol
+    except ImportError as error:
+        LOG.warning('tracon-engine cannot be told of throttling, which goes on: %s; install '
+                    'tracon-watcher[background]', error)
+        return None
     wanted, connect = conf[options.GROUP.name], protocol.connector(conf)
     if wanted.dry_run or not connect.configured:
         return None

@@ -175,8 +175,7 @@ class TestService(unittest.TestCase):
         conf = cfg.ConfigOpts()
         options.register_opts(conf)
         conf(['--config-file', str(path)], project='tracon')
-        with mock.patch.object(background_service.episode_outbox, 'EpisodeOutbox',
-                               autospec=True) as kind:
+        with mock.patch.object(episode_outbox, 'EpisodeOutbox', autospec=True) as kind:
             return background_service.outbox(conf), kind
 
     def test_without_a_broker_and_in_a_dry_run_nothing_is_told(self):
