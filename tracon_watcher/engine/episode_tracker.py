@@ -93,6 +93,9 @@ class EpisodeTracker:
             one['slowdowns_before'] = {
                 vm: math.nan if late else slowdown
                 for vm, slowdown in _observed(view, one['host'], one['vm']).items()}
+        elif one['ended_at'] is None:
+            # A beginning that is told again, maybe after the end.
+            return
         else:
             one['slowdowns_before'] = known['slowdowns_before']
         self._storage.put(number, one)

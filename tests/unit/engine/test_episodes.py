@@ -13,7 +13,6 @@
 """Episodes that daemons tell of: recorded with slowdowns, or dropped and counted."""
 
 import math
-from unittest import mock
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from tests.unit.engine.storage import base
 from tracon_watcher.engine import episode_tracker
 from tracon_watcher.engine import ledger
 from tracon_watcher.engine import migration_tracker
-from tracon_watcher.engine.storage import records
 from tracon_watcher.engine import view as views
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
@@ -133,6 +131,13 @@ class TestTracker(EpisodeCase):
         self.assertRaises(episode_tracker.NoView, self.tell)
         self.assertEqual({'recorded': 0, 'dropped': 0}, self.counts())
 
+    def test_a_beginning_that_comes_again_after_the_end_changes_nothing(self):
+        self.observe(base.NOW - 40.0, a=1.5)
+        for more in ({}, {'ended_at': base.NOW}, {}):
+            self.tell(**more)
+        self.assertEqual([base.NOW], [one['episode']['until'] for one in self.shown()])
+        self.assertEqual({'recorded': 3, 'dropped': 0}, self.counts())
+
     def test_it_is_there_after_a_restart(self):
         self.observe(base.NOW - 40.0, a=1.5)
         self.tell()
@@ -151,18 +156,3 @@ class TestTracker(EpisodeCase):
         self.observe(self.now, a=1.0)
         self.tracker.measure()
         self.assertIsNone(self.shown()[0]['after'])
-
-
-class TestEpisodes(EpisodeCase):
-
-    def test_the_latest_of_a_host_are_kept(self):
-        self.enterContext(mock.patch.multiple(records, _KEPT=5, _SHOWN=3))
-        self.observe(base.NOW - 40.0, a=1.5)
-        for number in range(8):
-            self.tell(began_at=base.NOW - 30.0 + number)
-        self.tell(host='h2', vm='z', began_at=base.NOW - 39.0)
-        self.assertEqual([base.NOW - 23.0, base.NOW - 24.0, base.NOW - 25.0], [
-            one['began_at'] for one in self.storage.episodes.of_vm('a', 'h1')])
-        records._SHOWN = 9
-        self.assertEqual(5, len(self.shown()))
-        self.assertEqual(1, len(self.shown('z', None)))
