@@ -76,7 +76,7 @@ def link(*sensors: sensor_guest.Sensor) -> collections.abc.Iterator[None]:
                 # The addresses that this machine had before.
                 *(f'ip -n {_SPACE} address add {ipaddress.ip_address(one.address) - 1}/30 dev eth0'
                   for one in sensors),
-                f'ip -n {_SPACE} link set eth0 up',
+                f'ip -n {_SPACE} link set eth0 up', f'ip -n {_SPACE} link set lo up',
                 f'tc qdisc add dev {_LINK} root tbf rate {CAPACITY:g}mbit burst 64kb latency '
                 f'50ms'):
             done = subprocess.run(command.split(), capture_output=True, text=True, check=False)
