@@ -57,10 +57,11 @@ class _Compared(lister.Lister):
         return parser
 
     def windows(self, parsed_args: argparse.Namespace, measure: typing.Callable[..., None],
-                arms: typing.Sequence[str]) -> _Windows:
+                arms: typing.Sequence[str], **more: typing.Any) -> _Windows:
         """Measure, or read what was measured.
 
         :param measure: measures runs, each of which has a window of each arm
+        :param more: of :class:`tracon_lab.background.measurement.Measurement`
         """
         from tracon_lab.background import comparison
         from tracon_watcher import errors
@@ -70,7 +71,7 @@ class _Compared(lister.Lister):
             raise errors.InvalidOption('FILE', '', 'name windows that were measured before, or '
                                                    'measure with --output')
         if parsed_args.output is not None:
-            _measure(parsed_args, measure, len(arms))
+            _measure(parsed_args, measure, len(arms), more)
         return comparison.read(source, arms)
 
 
@@ -104,7 +105,13 @@ class Background(_Compared):
         from tracon_lab.background import comparison
         from tracon_lab.background import measurement
 
-        rows = comparison.table(self.windows(parsed_args, measurement.measure, comparison.ARMS))
+        chosen: dict[str, typing.Any] = {'shared': parsed_args.cores == 'shared'}
+        if parsed_args.dial:
+            chosen.update(dial=True, settle=_ADAPT)
+        if parsed_args.factor is not None:
+            chosen['factor'] = parsed_args.factor
+        rows = comparison.table(self.windows(parsed_args, measurement.measure, comparison.ARMS,
+                                             **chosen))
         if parsed_args.plot:
             _plot(rows, parsed_args.plot)
         return comparison.TABLE, [tuple(numerals.shown(value, parsed_args) for value in row)
@@ -132,7 +139,7 @@ class SecondVM(_Compared):
 
 
 def _measure(parsed_args: argparse.Namespace, measure: typing.Callable[..., None],
-             arms: int) -> None:
+             arms: int, more: dict[str, typing.Any]) -> None:
     from tracon_lab.background import comparison
     from tracon_lab.background import measurement
     from tracon_lab.cmd import lab
@@ -141,13 +148,8 @@ def _measure(parsed_args: argparse.Namespace, measure: typing.Callable[..., None
 
     interruption.signals.install()
     chosen = measurement.Measurement(
-        parsed_args.runs, parsed_args.window,
-        shared=getattr(parsed_args, 'cores', 'shared') == 'shared', seed=parsed_args.seed,
-        accelerator=parsed_args.accelerator, cache=parsed_args.cache)
-    if getattr(parsed_args, 'dial', False):
-        chosen = dataclasses.replace(chosen, dial=True, settle=_ADAPT)
-    if getattr(parsed_args, 'factor', None):
-        chosen = dataclasses.replace(chosen, factor=parsed_args.factor)
+        parsed_args.runs, parsed_args.window, seed=parsed_args.seed,
+        accelerator=parsed_args.accelerator, cache=parsed_args.cache, **more)
     if parsed_args.quick:
         chosen = dataclasses.replace(chosen, **_QUICK)
     shown = progress.Progress(chosen.runs * arms)

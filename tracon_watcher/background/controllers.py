@@ -56,8 +56,9 @@ class Setting:
     floor: float = 0.0
 
 
-#: As section 5.5.1 chooses them; floors are the caller's.
-MEMORY, NETWORK, PROCESSOR = Setting(2.0, 60), Setting(2.0, 30), Setting(1.0, 15)
+#: As section 5.5.1 chooses them, but for c of the CPU quota, which is 1 there: noise alone would
+#: keep the quota near its least. Floors are the caller's.
+MEMORY, NETWORK, PROCESSOR = Setting(2.0, 60), Setting(2.0, 30), Setting(2.0, 15)
 
 
 class Reserve(NamedTuple):

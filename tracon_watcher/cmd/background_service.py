@@ -94,10 +94,13 @@ def run(conf: cfg.ConfigOpts, one: daemon.Daemon) -> int:
 
 
 def outbox(conf: cfg.ConfigOpts) -> Any:
-    """Return an :class:`.episode_outbox.EpisodeOutbox`; None without a broker, and in a dry run.
+    """Return an :class:`.episode_outbox.EpisodeOutbox`; None where the engine is not to be told.
 
     :raises tracon_watcher.errors.InvalidOption: when ``transport_url`` cannot be used
     """
+    wanted = conf[options.GROUP.name]
+    if wanted.dry_run or not wanted.tell_engine:
+        return None
     try:
         # Not above: whatever is wrong with oslo.messaging, the safest limits can be written.
         from tracon_watcher.background import episode_outbox
@@ -106,9 +109,10 @@ def outbox(conf: cfg.ConfigOpts) -> Any:
         LOG.warning('tracon-engine cannot be told of throttling, which goes on: %s; install '
                     'tracon-watcher[background]', error)
         return None
-    wanted, connect = conf[options.GROUP.name], protocol.connector(conf)
-    if wanted.dry_run or not connect.configured:
-        return None
+    connect = protocol.connector(conf)
+    if not connect.configured:
+        raise errors.InvalidOption('transport_url', '', 'name the broker of tracon-engine, or '
+                                                        'leave out [background] tell_engine')
     return episode_outbox.EpisodeOutbox(connect(), wanted.host or socket.gethostname())
 
 

@@ -490,7 +490,8 @@ class TestService(unittest.TestCase):
         text = f'cgroup_root = {host.cgroups}\ngroups = {",".join(GROUPS)}'
         with mock.patch.dict('sys.modules', {'tracon_watcher.messaging': None}):
             with self.assertLogs('tracon_watcher.cmd.background_service', 'WARNING') as logged:
-                self.assertIsNone(background_service.outbox(mock.Mock()))
+                self.assertIsNone(background_service.outbox({'background': mock.Mock(
+                    dry_run=False, tell_engine=True)}))
             self.assertEqual(1, len(logged.output))
             self.assertEqual((0, ''), self.run_main(text, '--tighten'))
 

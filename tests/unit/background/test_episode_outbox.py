@@ -178,24 +178,30 @@ class TestService(unittest.TestCase):
         with mock.patch.object(episode_outbox, 'EpisodeOutbox', autospec=True) as kind:
             return background_service.outbox(conf), kind
 
-    def test_without_a_broker_and_in_a_dry_run_nothing_is_told(self):
-        for text in ('', '[DEFAULT]\ntransport_url = rabbit://\n',
-                     '[DEFAULT]\ntransport_url = fake://\n[background]\ndry_run = true\n'):
-            found, kind = self.outbox(text)
+    def test_nothing_is_told_unless_it_is_wanted_and_in_a_dry_run(self):
+        for text in ('', 'dry_run = true\ntell_engine = true\n'):
+            found, kind = self.outbox(f'[DEFAULT]\ntransport_url = fake://\n[background]\n{text}')
             self.assertIsNone(found, text)
             kind.assert_not_called()
+
+    def test_without_a_broker_it_says_so(self):
+        for text in ('', '[DEFAULT]\ntransport_url = rabbit://\n'):
+            with self.assertRaisesRegex(errors.InvalidOption, 'transport_url=.*tell_engine'):
+                self.outbox(f'{text}[background]\ntell_engine = true\n')
 
     def test_by_the_name_that_nova_has_for_this_host(self):
         with mock.patch.object(background_service.socket, 'gethostname', autospec=True,
                                return_value='h1'):
-            for text, host in (('', 'h1'), ('[background]\nhost = h2\n', 'h2')):
-                _found, kind = self.outbox(f'[DEFAULT]\ntransport_url = fake://\n{text}')
+            for text, host in (('', 'h1'), ('host = h2\n', 'h2')):
+                _found, kind = self.outbox('[DEFAULT]\ntransport_url = fake://\n[background]\n'
+                                           f'tell_engine = true\n{text}')
                 self.assertEqual(host, kind.call_args.args[1])
 
     def test_a_url_that_is_none_is_not_shown(self):
         for url in ('user:secret@host', 'nothing://user:secret@host/'):
             with self.assertRaisesRegex(errors.InvalidOption, 'transport_url') as raised:
-                self.outbox(f'[DEFAULT]\ntransport_url = {url}\n')
+                self.outbox(f'[DEFAULT]\ntransport_url = {url}\n[background]\n'
+                            'tell_engine = true\n')
             self.assertNotIn('secret', str(raised.exception))
 
     def test_a_url_of_its_own(self):
