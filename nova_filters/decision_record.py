@@ -202,8 +202,8 @@ def _of_assessor(assessor: assessment.Assessor, wanted: dict[int, int],
     :param wanted: what each is to be called by, by its index
     """
     cluster = assessor.cluster
-    part = assessment.Assessor(
-        cluster.restricted(wanted, [coming.pool] if coming.pool >= 0 else ()), assessor.settings)
+    part = assessor.of(
+        cluster.restricted(wanted, [coming.pool] if coming.pool >= 0 else ()))
     if coming.pool >= 0:
         coming = dataclasses.replace(coming, pool=part.cluster.io_domains.index(
             cluster.io_domains[coming.pool]))

@@ -74,7 +74,8 @@ def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomer_profile
         result = cache.assess(assessor, profile, limits, now)
     else:
         result = assessor.assess(profile, limits, now, pool)
-    part = _replace(result, assessor, profile, limits, changes, now, present)
+    solved = None if cache is None else cache.solved
+    part = _replace(result, assessor, profile, limits, changes, now, present, solved)
     if not expected:
         return result, result, part
     foreseen = result.copy()
@@ -85,7 +86,7 @@ def reassess(assessor: assessment.Assessor, uuid: str, profile: newcomer_profile
              for index, arrivals in expected.items()}
     if present is not None:
         again.setdefault(host, changes[host])       # it is nowhere part of its own background
-    _replace(foreseen, assessor, profile, limits, again, now, present)
+    _replace(foreseen, assessor, profile, limits, again, now, present, solved)
     return result, foreseen, part
 
 
@@ -102,11 +103,12 @@ def _replace(result: assessment.Assessment, assessor: assessment.Assessor,
              profile: newcomer_profiles.Profile,
              limits: limits_module.Limits | list[limits_module.Limits],
              changes: dict[int, instance_changes.HostChange], now: float,
-             present: int | None) -> Reassessment | None:
+             present: int | None, solved: assessment.SolvedHosts | None) -> Reassessment | None:
     """Assess the hosts that differ from the snapshot, on a state of their own.
 
     :param present: row of the newcomer in the snapshot, None where it is not there; the host that
         it is on is then one of them, without it
+    :param solved: hosts that are not solved again
     """
     chosen = sorted(changes)
     if not chosen:
@@ -133,7 +135,7 @@ def _replace(result: assessment.Assessment, assessor: assessment.Assessor,
     here = limits
     if not isinstance(limits, limits_module.Limits):
         here = [limits[index] for index in (*chosen, *left)]
-    its_own = assessment.Assessor(part, assessor.settings)
+    its_own = assessment.Assessor(part, assessor.settings, solved)
     pool = storage_backends.pool_of(cluster, present, part)
     result.replace(np.array(chosen, dtype=np.intp),
                    its_own.assess(profile, here, now, pool, remote=False, felt=False))
@@ -158,9 +160,13 @@ class _Kept:
 
 
 class AssessmentCache:
-    """Remembers assessments of the latest snapshot."""
+    """Remembers assessments of the latest snapshot.
+
+    :ivar solved: hosts that differ from it
+    """
 
     def __init__(self) -> None:
+        self.solved = assessment.SolvedHosts()
         self._assessor: assessment.Assessor | None = None
         self._kept: collections.OrderedDict[_Key, _Kept] = collections.OrderedDict()
         # Snapshots are prepared natively, while requests ask.
@@ -215,6 +221,7 @@ class AssessmentCache:
                     (source, bounds) in asked)
         with self._lock:
             self._assessor, self._kept = assessor, ready
+            self.solved = assessment.SolvedHosts()
 
     def _keep(self, assessor: assessment.Assessor, key: _Key, kept: _Kept) -> None:
         with self._lock:

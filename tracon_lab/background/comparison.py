@@ -38,6 +38,8 @@ WEB, WEB_MEDIAN, CALC, SEQREAD = 'web T95', 'web median', 'calc', 'seqread'
 FOREGROUND = (WEB, CALC, SEQREAD)
 #: Cores in use, of all processes and guests.
 CPU_USE = 'cores in use'
+#: Per cent of requests that DIAL leaves to the worker on the cores of the background.
+DIAL_SHARE = 'requests to the worker beside the background'
 #: Unit of work that is a ratio to that with static quotas.
 RELATIVE = 'of static quotas'
 COLUMNS = ('run', 'arm', 'measure', 'value')
@@ -90,6 +92,8 @@ def table(windows: Windows) -> list[tuple[typing.Any, ...]]:
         one[arm][name] for one in runs]) for name, (_work, unit) in work.items()]
     rows += [('CPU use', 'cores', lambda arm: [one[arm][CPU_USE] for one in runs]),
              (INCREASE, '%', lambda arm: increases(arm, (CPU_USE,)))]
+    if all(DIAL_SHARE in one[NOTHING] for one in runs):
+        rows.append((DIAL_SHARE, '%', lambda arm: [one[arm][DIAL_SHARE] for one in runs]))
     return [(measure, unit, len(runs), *(value for arm in ARMS[1:] for value in
                                          readings.interval(values(arm))),
              THESIS.get(measure, '')) for measure, unit, values in rows]

@@ -20,6 +20,7 @@ import dataclasses
 import os
 import pathlib
 import random
+import secrets
 import subprocess
 import sys
 import time
@@ -28,6 +29,7 @@ import typing
 import numpy as np
 
 from tracon_lab.background import comparison
+from tracon_lab.background import load_balancer
 from tracon_lab.background import programs
 from tracon_lab.background import web_service
 from tracon_lab.testbed import daemons
@@ -39,6 +41,7 @@ from tracon_lab.testbed import sensor_guest
 from tracon_lab.testbed import testbed
 from tracon_lab.testbed import window
 from tracon_watcher.background import cgroups
+from tracon_watcher.background import controllers
 from tracon_watcher.background import regulator
 from tracon_watcher.probe import images
 
@@ -68,6 +71,9 @@ class Measurement:
     :param shared: whether guests run on all cores; otherwise on the last one alone, which the
         background never uses
     :param learning: samples over which tracon-background learns; None: its own defaults
+    :param factor: c of its CPU quota
+    :param dial: whether the Web service has two guests, between which DIAL balances requests: one
+        on the cores of the background, the other on the last one
     """
 
     runs: int = 6
@@ -76,6 +82,8 @@ class Measurement:
     grow: float = 15.0
     shared: bool = True
     learning: int | None = None
+    factor: float = controllers.PROCESSOR.factor
+    dial: bool = False
     seed: int = 1
     accelerator: str = 'auto'
     cache: pathlib.Path | None = None
@@ -105,12 +113,16 @@ def measure(chosen: Measurement, report: typing.Callable[[str], None],
 class Front:
     """The foreground: guests that run programs, and a Web service, which is a sensor.
 
+    :param rate: of requests, 1/s
+    :param balancer: None where the service is one guest
     :param cores: of this machine, in order
     :param facts: of a file's header
     """
 
     bed: testbed.Testbed
     service: sensor_guest.Sensor
+    rate: float
+    balancer: load_balancer.Balancer | None
     cores: list[int]
     cache: pathlib.Path
     facts: dict[str, str]
@@ -133,12 +145,21 @@ def booted(chosen: Measurement, guests: int,
             host_types.named('same-core-raw-disk'), cache, cores[-1], chosen.accelerator,
             guests, database=False, spread=(1,) * guests if chosen.shared else None,
             first=False))
-        service = stack.enter_context(sensor_guest.booted(
-            cache, ','.join(map(str, cores if chosen.shared else cores[-1:])),
-            accelerator=bed.accelerator))
-        stack.enter_context(web_service.link(service))
+        places = [cores if chosen.shared else cores[-1:]]
+        if chosen.dial:
+            places = [cores[:-1], cores[-1:]]
+        secret = secrets.token_bytes(32)
+        workers = [stack.enter_context(sensor_guest.booted(
+            cache, ','.join(map(str, one)), accelerator=bed.accelerator, secret=secret))
+            for one in places]
+        stack.enter_context(web_service.link(*workers))
         report(f'guests are up ({bed.accelerator})')
-        yield Front(bed, service, cores, cache, {
+        balancer = None
+        if chosen.dial:
+            balancer = stack.enter_context(load_balancer.balanced(workers, cache / 'dial'))
+            report('DIAL has learnt')
+        yield Front(bed, balancer.service if balancer else workers[0],
+                    load_balancer.RATE if balancer else web_service.RATE, balancer, cores, cache, {
             **{name: value for name, value in bed.facts().items()
                if name not in ('database_program', 'host_type', 'perf_events')},
             'cores': str(len(cores)), 'window_seconds': f'{chosen.seconds:g}',
@@ -149,7 +170,7 @@ class Run:
     """A context: background work in its groups, paused between windows."""
 
     def __init__(self, front: Front, chosen: Measurement) -> None:
-        self._bed, self._sensor, self._chosen = front.bed, front.service, chosen
+        self._bed, self._front, self._chosen = front.bed, front, chosen
         self._cores, self._folder = frozenset(front.cores[:-1]), front.cache
         self._device, number = disk_of(self._folder)
         self._tree = cgroups.ControlGroups(list(GROUPS), number)
@@ -211,22 +232,26 @@ class Run:
             stack.callback(self._limit, comparison.NOTHING)
             if arm == comparison.REGULATED:
                 # It learns what guests do; so they have requests meanwhile.
-                with web_service.Clients(self._sensor, _LEARNT, run):
+                with self._clients(_LEARNT, run):
                     stack.enter_context(self._regulated())
                     time.sleep(self._chosen.grow)
             else:
                 self._limit(arm)
-                with web_service.Clients(self._sensor, _LEARNT, run):
+                with self._clients(_LEARNT, run):
                     time.sleep(self._chosen.settle)
             return self._taken(rng.randrange(1, 1 << 30))
 
     def _taken(self, seed: int) -> dict[str, float]:
         guests = list(self._bed.guests.values())
-        with web_service.Clients(self._sensor, self._chosen.seconds, seed) as clients:
+        balancer = self._front.balancer
+        with self._clients(self._chosen.seconds, seed) as clients:
             at, busy = time.monotonic(), self._busy()
+            served = np.array(balancer.served() if balancer else ())
             before = [guest.channel.read() for guest in guests]
             work = {name: one.done for name, one in self._programs.items()}
             latencies = clients.latencies()
+            if balancer:
+                share = balancer.served() - served
             seconds = time.monotonic() - at
             found = {name: (one.done - work[name]) / seconds
                      for name, one in self._programs.items()}
@@ -235,9 +260,14 @@ class Run:
                 progress = guest.channel.read().since(one)
                 # Without a single whole unit, one takes longer than the window.
                 found[name] = progress.time_per_unit or progress.clock
+        if balancer:
+            found[comparison.DIAL_SHARE] = 100.0 * float(share[0] / share.sum())
         found[comparison.WEB] = float(np.percentile(latencies, 95))
         found[comparison.WEB_MEDIAN] = float(np.median(latencies))
         return found
+
+    def _clients(self, seconds: float, seed: int) -> web_service.Clients:
+        return web_service.Clients(self._front.service, seconds, seed, self._front.rate)
 
     def _busy(self) -> float:
         return sum(observation.host_sample(self._ticks, usage=window.CPUACCT).busy.values())
@@ -257,7 +287,7 @@ class Run:
         folder = self._folder / 'background'
         folder.mkdir(exist_ok=True)
         (folder / 'tracon.conf').write_text(configuration(
-            self._cores, self._device, self.disk, self._chosen.learning))
+            self._cores, self._device, self.disk, self._chosen))
         log = folder / 'tracon-background.log'
         with open(log, 'ab') as out:
             child = subprocess.Popen(
@@ -297,18 +327,18 @@ def limits_of(arm: str, cores: frozenset[int], disk: float) -> dict[str, regulat
         {regulator.BYTES: share * disk / 2}, idle=False) for name in GROUPS}
 
 
-def configuration(cores: frozenset[int], device: str, disk: float, learning: int | None) -> str:
+def configuration(cores: frozenset[int], device: str, disk: float, chosen: Measurement) -> str:
     """Return the text of tracon-background's configuration file.
 
     :param device: the disk's, which does so many bytes a second
-    :param learning: samples over which it learns; None: its own defaults
     """
     lines = [f'groups = {", ".join(GROUPS)}', f'cpus = {cgroups.spelled(cores)}',
              f'disk_device = {device}', f'disk_capacity = {max(disk / 1e6, 0.1):.4g}',
              f'network_device = {web_service.DEVICE}',
-             f'network_capacity = {web_service.CAPACITY:g}', 'listen_port = 0']
-    if learning is not None:
-        lines += [f'{name}_window = {learning}' for name in ('memory', 'rate', 'processor')]
+             f'network_capacity = {web_service.CAPACITY:g}',
+             f'processor_factor = {chosen.factor:g}', 'listen_port = 0']
+    if chosen.learning is not None:
+        lines += [f'{name}_window = {chosen.learning}' for name in ('memory', 'rate', 'processor')]
     return '[background]\n' + '\n'.join(lines) + '\n'
 
 

@@ -22,6 +22,7 @@ import asyncio
 import collections.abc
 import contextlib
 import ctypes
+import ipaddress
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -46,19 +47,20 @@ CAPACITY = 100.0
 DEVICE, ADDRESS, SINK = 'tracon-bg', '198.19.0.2', ('198.19.0.1', 9000)
 _SPACE, _BRIDGE, _LINK, _PORT = 'tracon-clients', 'tracon-br', 'tracon-up', 'tracon-bp'
 _NEW_NETWORK = 0x40000000       # CLONE_NEWNET
+#: What runs a command where the clients are, before all others on its core as they are.
+INSIDE = ('nsenter', f'--net=/run/netns/{_SPACE}', 'chrt', '--rr', '1')
 #: Requests a second, the mean of steps of a CPU loop in each, and seconds after which one has
 #: failed.
 RATE, WORK, PATIENCE = 30.0, 1e6, 10.0
 
 
 @contextlib.contextmanager
-def link(sensor: sensor_guest.Sensor) -> collections.abc.Iterator[None]:
-    """Put a guest and the interface of background work behind one link, with a sink at its end.
+def link(*sensors: sensor_guest.Sensor) -> collections.abc.Iterator[None]:
+    """Put guests and the interface of background work behind one link, with a sink at its end.
 
     :raises TestbedError: naming the command that failed
     """
-    tap = sensor.domain.name()[len('tracon-'):]
-    network, last = sensor.address.rsplit('.', 1)
+    taps = [one.domain.name()[len('tracon-'):] for one in sensors]
     _remove()
     try:
         for command in (
@@ -66,14 +68,15 @@ def link(sensor: sensor_guest.Sensor) -> collections.abc.Iterator[None]:
                 f'ip link add {_BRIDGE} type bridge',
                 f'ip link add {_LINK} type veth peer name eth0 netns {_SPACE}',
                 f'ip link add {DEVICE} type veth peer name {_PORT}',
-                f'ip address flush dev {tap}',
-                *(f'ip link set {one} master {_BRIDGE}' for one in (_LINK, _PORT, tap)),
+                *(f'ip address flush dev {tap}' for tap in taps),
+                *(f'ip link set {one} master {_BRIDGE}' for one in (_LINK, _PORT, *taps)),
                 *(f'ip link set {one} up' for one in (_BRIDGE, _LINK, _PORT, DEVICE)),
                 f'ip address add {ADDRESS}/30 dev {DEVICE}',
                 f'ip -n {_SPACE} address add {SINK[0]}/30 dev eth0',
-                # The address that this machine had before.
-                f'ip -n {_SPACE} address add {network}.{int(last) - 1}/30 dev eth0',
-                f'ip -n {_SPACE} link set eth0 up',
+                # The addresses that this machine had before.
+                *(f'ip -n {_SPACE} address add {ipaddress.ip_address(one.address) - 1}/30 dev eth0'
+                  for one in sensors),
+                f'ip -n {_SPACE} link set eth0 up', f'ip -n {_SPACE} link set lo up',
                 f'tc qdisc add dev {_LINK} root tbf rate {CAPACITY:g}mbit burst 64kb latency '
                 f'50ms'):
             done = subprocess.run(command.split(), capture_output=True, text=True, check=False)

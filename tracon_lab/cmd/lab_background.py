@@ -25,6 +25,8 @@ from cliff import lister
 from tracon_lab.cmd import arguments
 from tracon_watcher import numerals
 
+#: Seconds in which DIAL adapts.
+_ADAPT = 12.0
 #: Of a smoke test: it shows that all works, and its numbers mean nothing.
 _QUICK = {'runs': 1, 'seconds': 4.0, 'settle': 1.0, 'grow': 2.0, 'learning': 6}
 _Windows = dict[tuple[int, str], dict[str, float]]
@@ -88,6 +90,11 @@ class Background(_Compared):
         add('--cores', choices=('shared', 'separate'), default='shared',
             help='cores of the guests: all, as those of VMs without pinning, or the last one, '
                  'which the background never uses (default: %(default)s)')
+        add('--dial', action='store_true',
+            help='two guests for the Web service, one on the cores of the background and one on '
+                 'the last one; HAProxy balances requests by "tracon dial run" in all arms')
+        add('--factor', type=numerals.number(0.01, 10), metavar='C',
+            help="std-factor of tracon-background's CPU quota (default: that of the product)")
         add('--plot', metavar='FILE', type=arguments.picture('.png', '.svg', '.pdf'),
             help='plot file of slowdowns and work (PNG, SVG or PDF)')
         return parser
@@ -137,6 +144,10 @@ def _measure(parsed_args: argparse.Namespace, measure: typing.Callable[..., None
         parsed_args.runs, parsed_args.window,
         shared=getattr(parsed_args, 'cores', 'shared') == 'shared', seed=parsed_args.seed,
         accelerator=parsed_args.accelerator, cache=parsed_args.cache)
+    if getattr(parsed_args, 'dial', False):
+        chosen = dataclasses.replace(chosen, dial=True, settle=_ADAPT)
+    if getattr(parsed_args, 'factor', None):
+        chosen = dataclasses.replace(chosen, factor=parsed_args.factor)
     if parsed_args.quick:
         chosen = dataclasses.replace(chosen, **_QUICK)
     shown = progress.Progress(chosen.runs * arms)

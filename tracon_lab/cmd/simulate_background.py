@@ -21,12 +21,17 @@ from cliff import lister
 import numpy as np
 
 from tracon_lab.cmd import arguments
+from tracon_watcher.background import controllers
 from tracon_watcher import errors
 from tracon_watcher import files
 from tracon_watcher import numerals
 
 COLUMNS = ('factor', 'window', 'loads', 'violations_mean', 'violations_most', 'left')
+#: Without recorded loads.
+QUOTA_COLUMNS = ('factor', 'window', 'cores', 'quota', 'learning')
 _FULL = 100.0
+#: Mean and standard deviation of noise, and how many samples of it there are.
+_NOISE, _SAMPLES = (1.0, 0.02), 20_000
 
 
 class Background(lister.Lister):
@@ -37,17 +42,23 @@ class Background(lister.Lister):
 
     The file is CSV, plain or compressed (.xz, .gz), with the columns day, vm, m0, m1 and so on: a
     row for each VM and day, in per cent. CPU use on PlanetLab is published in this form.
+
+    Without FILE it shows what the CPU quota is while the background harms nothing: the metric of
+    the VMs is noise (synthetic: independent, normally distributed). The columns are the mean
+    quota, as a share of the cores, and the share of the time in which a band is learnt.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         parser = super().get_parser(prog_name)
         add = parser.add_argument
-        add('file', metavar='FILE')
+        add('file', nargs='?', metavar='FILE')
         add('--factors', type=arguments.listed(numerals.number(0.01, 10)), metavar='C,…',
             default=[0.5, 1.0, 1.5, 2.0, 2.5, 3.0],
             help='widths c of the band (default: 0.5 to 3)')
         add('--windows', type=arguments.listed(numerals.whole(2, 1000)), metavar='W,…',
             default=[6, 12, 24, 48], help='windows w, in samples (default: 6, 12, 24, 48)')
+        add('--cores', type=arguments.listed(numerals.whole(1, 1000)), default=[1, 16],
+            metavar='N,…', help='without FILE: cores for the background (default: 1, 16)')
         add('--vms', type=numerals.whole(1, 1000), default=1, metavar='N',
             help='number of successive VMs of one day whose mean is one load (default: '
                  '%(default)s)')
@@ -56,9 +67,14 @@ class Background(lister.Lister):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
-        from tracon_watcher.background import controllers
-        load = read(parsed_args.file, parsed_args.vms)
         rows: list[tuple[Any, ...]] = []
+        if parsed_args.file is None:
+            rows = [(factor, window, cores, *beside_noise(
+                controllers.Setting(factor, window), cores)) for cores in parsed_args.cores
+                for factor in parsed_args.factors for window in parsed_args.windows]
+            return QUOTA_COLUMNS, [tuple(numerals.shown(value, parsed_args) for value in row)
+                                   for row in rows]
+        load = read(parsed_args.file, parsed_args.vms)
         for factor in parsed_args.factors:
             for window in parsed_args.windows:
                 if window >= load.shape[1]:
@@ -72,6 +88,17 @@ class Background(lister.Lister):
             _plot(parsed_args.plot, rows)
         return COLUMNS, [tuple(numerals.shown(value, parsed_args) for value in row)
                          for row in rows]
+
+
+def beside_noise(setting: controllers.Setting, cores: int) -> tuple[float, float]:
+    """Return the mean CPU quota, as a share of cores, and the share of samples learnt from."""
+    state = controllers.Quota(controllers.Aimd().minimum)
+    quota, learning = 0.0, 0
+    for value in np.random.default_rng(1).normal(*_NOISE, _SAMPLES):
+        state = controllers.adapt(state, value, cores, setting, controllers.Aimd())
+        quota += state.cores
+        learning += state.event == 'learning'
+    return quota / (_SAMPLES * cores), learning / _SAMPLES
 
 
 def read(path: str, together: int) -> np.ndarray:

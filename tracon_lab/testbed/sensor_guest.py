@@ -74,12 +74,14 @@ class Sensor:
 
 @contextlib.contextmanager
 def booted(cache: pathlib.Path, cpuset: str, memory: int = images.MEMORY_MIB,
-           accelerator: str = 'qemu') -> collections.abc.Iterator[Sensor]:
+           accelerator: str = 'qemu',
+           secret: bytes | None = None) -> collections.abc.Iterator[Sensor]:
     """A sensor on these cores, on a network that it shares with this machine alone.
 
     :param cache: where images are kept, and its disk while it runs
     :param cpuset: the cores on which all its threads run, as in ``0-3,7``
     :param memory: MiB
+    :param secret: that requests are signed by; None: one of its own
     :raises TestbedError: when it does not answer in time
     """
     libvirt.registerErrorHandler(lambda *unused: None, None)
@@ -95,7 +97,7 @@ def booted(cache: pathlib.Path, cpuset: str, memory: int = images.MEMORY_MIB,
         # one of the networks of four addresses that are for links
         network = '169.254.%d.' % (1 + secrets.randbelow(254))
         first = 4 * secrets.randbelow(64)
-        address, secret = network + str(first + 2), secrets.token_bytes(32)
+        address, secret = network + str(first + 2), secret or secrets.token_bytes(32)
         drive, disk, console = (folder / part for part in ('config.iso', 'disk', 'console'))
         config_drive(
             drive, f'secret={secret.hex()}\naddress={address}/30\n')

@@ -96,6 +96,10 @@ class Records(Protocol):
         """Return the latest decisions, and what each audit told last."""
         ...
 
+    def episodes(self, vm: str, host: str | None) -> Sequence[Mapping[str, Any]]:
+        """Return the latest episodes for a VM, which is on a host, None: not known on which."""
+        ...
+
     def breaches(self, vms: Sequence[str], now: float) -> Mapping[str, float] | None:
         """Return for how many seconds of this month VMs were in breach; None: not known.
 

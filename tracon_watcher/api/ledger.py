@@ -55,10 +55,15 @@ def show(request: webob.Request, caller: policies.Caller, known: states.States,
             break
         marker = page[-1]['id']
     if victim is not None:
+        row = state.cluster.resident_index.get(victim)
+        host = None if row is None else state.cluster.hosts[state.cluster.host[row]]
         decisions, audits = records.told()
-        return {'ledger': {'remedies': [_remedy(one, state) for one in ledger.remedies(
-            victim, decisions, audits, made) if one['at'] >= since],
-            **_throttled(victim, state)}, 'state': state.describe()}
+        remedies = [_remedy(one, state) for one in ledger.remedies(
+            victim, decisions, audits, made, records.episodes(victim, host))
+            if one['at'] >= since]
+        throttled = sum(one['remedy'] == ledger.THROTTLE for one in remedies)
+        return {'ledger': {'remedies': remedies, 'host': host, 'throttled': throttled or None},
+                'state': state.describe()}
     entries = ledger.entries(made, state.view.observed_error, state.now)
     found: Document = {'weeks': [_rounded(one) for one in ledger.weeks(entries)]}
     if detailed:
@@ -72,15 +77,11 @@ def _rounded(one: Mapping[str, Any]) -> Document:
 
 
 def _remedy(one: Mapping[str, Any], state: states.State) -> Document:
-    return {**one, 'at': states.iso(one['at']), 'vm': _call(one['vm'], state),
-            'measured': [states.number(value) for value in one['measured']]}
-
-
-def _throttled(vm: str, state: states.State) -> Document:
-    """Return where tracon-background may have throttled groups for a VM, which no meter tells."""
-    row = state.cluster.resident_index.get(vm)
-    return {'host': None if row is None else state.cluster.hosts[state.cluster.host[row]],
-            'throttled': None}
+    found = {**one, 'at': states.iso(one['at']), 'vm': _call(one['vm'], state),
+             'measured': [states.number(value) for value in one['measured']]}
+    if 'episode' in one:
+        found['episode'] = {**one['episode'], 'until': states.iso(one['episode']['until'])}
+    return found
 
 
 def _call(vm: str, state: states.State) -> Document:

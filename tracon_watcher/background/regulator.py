@@ -148,6 +148,23 @@ class Allowance:
     notes: Sequence[str] = ()
 
 
+@dataclasses.dataclass(frozen=True)
+class Episode:
+    """Time in which a resource is tight.
+
+    :param left: samples until it no longer is
+    :param vm: UUID of the VM for whose sake; None where no single one is known
+    :param before: limit of all groups before it, in cores, bytes, or bytes or requests a second;
+        NaN where the groups are paused instead
+    :param least: the smallest limit during it, likewise
+    """
+
+    left: int
+    vm: str | None = None
+    before: float = math.nan
+    least: float = math.nan
+
+
 class Regulator:
     """Decides once a second.
 
@@ -159,8 +176,8 @@ class Regulator:
         self._settings = settings
         #: How often each resource was tightened since the start.
         self.tightened: dict[str, int] = {}
-        #: The resources that are tight now, each with the samples until it no longer is.
-        self.tight: dict[str, int] = {}
+        #: The resources that are tight now.
+        self.episodes: dict[str, Episode] = {}
         self._notes: list[str] = []
         self._blind = False
         self._forget()
@@ -172,6 +189,7 @@ class Regulator:
         self._signal = ''
         self._last: dict[str, tuple[Mapping[str, float], int]] = {}
         self._means: dict[tuple[str, str], float] = {}
+        self._budgets: dict[str, float] = {}
 
     @property
     def safest(self) -> Allowance:
@@ -246,8 +264,11 @@ class Regulator:
             budgets[name] = max(float(state.left(capacity, setting)[0]), least)
             whom = self._whom(name, by_vm, 1.0, setting.window)
             if state.violated[0]:
-                self._tighten(name, setting.window, f'{whom or "what this host uses"} rose above '
-                              f'what was reserved; {budgets[name]:.4g} of {capacity:.4g} are left')
+                self._tighten(name, (
+                    f'{f"VM {whom}" if whom else "what this host uses"} rose above what was '
+                    f'reserved; {budgets[name]:.4g} of {capacity:.4g} are left'), Episode(
+                        setting.window, whom, self._budgets.get(name, math.nan), budgets[name]))
+        self._budgets = budgets
         return budgets
 
     def _adapt(self, seen: Observation, most: int, held: bool) -> None:
@@ -286,31 +307,37 @@ class Regulator:
         whom = self._whom(signal, by_vm, -1.0, setting.window)
         if self.quota.event in ('below', 'phase change', 'unknown') and (
                 self.quota.cores < before.cores):
-            self._tighten(PROCESSOR, setting.window, (
-                f'of {whom or "no VM"} the {signal} is not what it was (all: {value:.3g}, band '
-                f'{before.mean:.3g} ± {before.deviation:.2g}); quota {before.cores:.2f} → '
-                f'{self.quota.cores:.2f} cores'))
+            self._tighten(PROCESSOR, (
+                f'of {f"VM {whom}" if whom else "no VM"} the {signal} is not what it was (all: '
+                f'{value:.3g}, band {before.mean:.3g} ± {before.deviation:.2g}); quota '
+                f'{before.cores:.2f} → {self.quota.cores:.2f} cores'), Episode(
+                    setting.window, whom, before.cores, self.quota.cores))
 
     def _episodes(self, stopped: Sequence[str], cpus: frozenset[int], seen: Observation) -> None:
         """Note what is tight, and since when no longer: a line each, not one a second."""
         if stopped:
-            self._tighten(PAUSE, self._settings.memory.window, (
+            self._tighten(PAUSE, (
                 f'{", ".join(stopped)} {"killed" if self._settings.kill else "paused"}: what the '
-                f'groups use does not fit beside what this host uses'))
+                f'groups use does not fit beside what this host uses'), Episode(
+                    self._settings.memory.window))
         if not cpus and seen.online:
-            self._tighten(CORES, 1, 'all groups paused: a VM is pinned to each core')
-        for name in [name for name, left in self.tight.items() if left <= 0]:
-            del self.tight[name]
+            self._tighten(CORES, 'all groups paused: a VM is pinned to each core', Episode(1))
+        for name in [name for name, one in self.episodes.items() if one.left <= 0]:
+            del self.episodes[name]
             self._notes.append(f'{name}: no longer tight')
-        self.tight = {name: left - 1 for name, left in self.tight.items()}
+        self.episodes = {name: dataclasses.replace(one, left=one.left - 1)
+                         for name, one in self.episodes.items()}
 
-    def _tighten(self, name: str, samples: int, why: str) -> None:
+    def _tighten(self, name: str, why: str, now: Episode) -> None:
         self.tightened[name] = self.tightened.get(name, 0) + 1
-        if name not in self.tight:
+        if name not in self.episodes:
             self._notes.append(f'{name}: {why}')
-        self.tight[name] = samples
+        begun = self.episodes.setdefault(name, now)
+        self.episodes[name] = dataclasses.replace(
+            begun, left=now.left, least=min(begun.least, now.least))
 
-    def _whom(self, name: str, values: Mapping[str, float], sign: float, window: int) -> str:
+    def _whom(self, name: str, values: Mapping[str, float], sign: float,
+              window: int) -> str | None:
         """Return the VM whose value is furthest from its own mean, in the direction that counts.
 
         The means follow with a weight of 1 / w a sample.
@@ -323,8 +350,7 @@ class Regulator:
         gone = [key for key in self._means if key[0] == name and key[1] not in values]
         for key in gone:
             del self._means[key]
-        most = max(sorted(away), key=lambda uuid: away[uuid], default='')
-        return f'VM {most}' if most else ''
+        return max(sorted(away), key=lambda uuid: away[uuid], default=None)
 
 
 def _first(now: Mapping[str, float], before: Mapping[str, float], name: str) -> float:

@@ -17,9 +17,11 @@ from __future__ import annotations
 import os
 import pathlib
 import signal
+import socket
 import stat
 import sys
 import threading
+from typing import Any
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -38,8 +40,12 @@ _TIGHTEN = cfg.BoolOpt('tighten', default=False, help='Write the safest limits, 
 
 def main(argv: list[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; return the exit code."""
-    conf = cfg.ConfigOpts()
+    # oslo.messaging registers some of its options nowhere else.
+    conf = cfg.CONF
     logging.register_options(conf)
+    # The outbox says once that the broker is away; oslo.messaging would with each attempt.
+    logging.set_defaults(default_log_levels=logging.get_default_log_levels() + [
+        'oslo.messaging=CRITICAL', 'oslo_messaging=CRITICAL'])
     options.register_opts(conf)
     conf.register_cli_opt(_TIGHTEN)
     try:
@@ -63,11 +69,14 @@ def run(conf: cfg.ConfigOpts, one: daemon.Daemon) -> int:
         raise errors.InvalidOption('groups', ', '.join(one.tree.names), (
             f'{missing[0]} is not there; have the group made with this controller (version 2: '
             f'cgroup.subtree_control of the group above it)'))
+    engine = outbox(conf)
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_unused: ended.set())
     prometheus_client.REGISTRY.register(daemon.Metrics(one))
     prometheus_client.start_http_server(wanted.listen_port, wanted.listen_host)
+    if engine is not None:
+        engine.start()
     try:
         one.step()
         daemon.tell_systemd('READY=1')
@@ -76,10 +85,31 @@ def run(conf: cfg.ConfigOpts, one: daemon.Daemon) -> int:
                  '; dry run: nothing is written' if wanted.dry_run else '')
         while not ended.wait(daemon.INTERVAL):
             one.step()
+            if engine is not None:
+                engine.take(one.regulator.episodes)
             daemon.tell_systemd('WATCHDOG=1')
     finally:
         one.tighten()
     return 0
+
+
+def outbox(conf: cfg.ConfigOpts) -> Any:
+    """Return an :class:`.episode_outbox.EpisodeOutbox`; None without a broker, and in a dry run.
+
+    :raises tracon_watcher.errors.InvalidOption: when ``transport_url`` cannot be used
+    """
+    try:
+        # Not above: whatever is wrong with oslo.messaging, the safest limits can be written.
+        from tracon_watcher.background import episode_outbox
+        from tracon_watcher.messaging import protocol
+    except ImportError as error:
+        LOG.warning('tracon-engine cannot be told of throttling, which goes on: %s; install '
+                    'tracon-watcher[background]', error)
+        return None
+    wanted, connect = conf[options.GROUP.name], protocol.connector(conf)
+    if wanted.dry_run or not connect.configured:
+        return None
+    return episode_outbox.EpisodeOutbox(connect(), wanted.host or socket.gethostname())
 
 
 def build(conf: cfg.ConfigOpts, root: pathlib.Path = pathlib.Path('/')) -> daemon.Daemon:

@@ -161,6 +161,17 @@ class Records:
             LOG.warning('Remedies were asked for and cannot be read: %s', error)
             raise faults.Unavailable('The database of decisions cannot be read now.') from None
 
+    def episodes(self, vm: str, host: str | None) -> Sequence[Mapping[str, Any]]:
+        """Return the latest episodes for a VM.
+
+        :raises tracon_watcher.api.faults.Unavailable: while the database cannot be asked
+        """
+        try:
+            return self._storage.episodes.of_vm(vm, host)
+        except storage_errors.StorageFailed as error:
+            LOG.warning('Episodes were asked for and cannot be read: %s', error)
+            raise faults.Unavailable('The database of episodes cannot be read now.') from None
+
     def breaches(self, vms: Sequence[str], now: float) -> Mapping[str, float] | None:
         """Return for how many seconds of this month VMs were in breach; None: not known."""
         try:

@@ -31,6 +31,10 @@ GROUPS = [
     cfg.StrOpt(
         'libvirt_uri', default='qemu:///system',
         help='URI of the libvirt whose domains are protected. The connection is read-only.'),
+    cfg.StrOpt(
+        'host', sample_default='<host name>',
+        help='Name of this host\'s compute service in Nova, which tracon-engine is told with each '
+             'episode of throttling. Unset: the name of the host, as in Nova.'),
     cfg.BoolOpt(
         'dry_run', default=False,
         help='Decide, log and count, but write no limit. Set it first.'),

@@ -27,6 +27,7 @@ from typing import Any, Iterable, Mapping, Sequence
 import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
+from tracon_watcher.engine import episode_tracker
 from tracon_watcher.engine import sequential_test
 
 #: Seconds after a move for which it counts: until the last measurement of its outcome.
@@ -139,18 +140,22 @@ THROTTLE, REFUSE, REMOVE, MIGRATE = REMEDIES = ('throttle', 'refuse', 'remove', 
 
 
 def remedies(vm: str, decisions: Iterable[Mapping[str, Any]], audits: Iterable[Mapping[str, Any]],
-             moves: Iterable[Mapping[str, Any]]) -> list[Document]:
+             moves: Iterable[Mapping[str, Any]],
+             episodes: Iterable[Mapping[str, Any]] = ()) -> list[Document]:
     """Return what was done for a VM, in order of time.
 
     Each has ``at`` (seconds since the epoch), ``remedy``, ``vm`` (the one that was refused,
     removed or migrated), ``host`` and ``destination``, and the VM's slowdown predicted ``before``
     and ``after`` it, and ``measured`` after it. A refused newcomer would have brought it
-    ``after``.
+    ``after``. One that was throttled has the slowdowns that were observed, and ``episode``:
+    ``resource``, ``until`` (None while its end was not told), ``before`` and ``least``, limits in
+    ``unit`` (None: groups were paused), and the ``reason`` for which slowdowns are unknown.
 
     :param vm: uuid
     :param decisions: ``tracon-decision/1``; those count in which a host was refused for the VM
     :param audits: ``tracon-audit/1``
     :param moves: documents as for :func:`entries`
+    :param episodes: as :class:`.storage.records.Episodes` keeps them, all of this VM
     """
     def one(at: float, remedy: str, other: str, host: str, effect: Mapping[str, Any],
             destination: str | None = None, measured: Sequence[float] = ()) -> Document:
@@ -171,7 +176,25 @@ def remedies(vm: str, decisions: Iterable[Mapping[str, Any]], audits: Iterable[M
                   [outcome['slowdowns'].get(vm, math.nan) for outcome in move['outcomes']])
               for move in moves for change in move['changes']
               if change['vm'] == vm and (change['relieved'] or move['vm'] == vm)]
+    found += [one(episode['began_at'], THROTTLE, vm, episode['host'], {
+        name: episode.get(f'slowdowns_{name}', {}).get(vm) for name in ('before', 'after')})
+        | {'episode': _episode(vm, episode)} for episode in episodes]
     return sorted(found, key=lambda each: (each['at'], REMEDIES.index(each['remedy']), each['vm']))
+
+
+def _episode(vm: str, episode: Mapping[str, Any]) -> Document:
+    reasons = []
+    if episode['slowdowns_before'].get(vm) is None:
+        reasons.append('before: no counters of it from just before')
+    if 'slowdowns_after' not in episode:
+        reasons.append('after: its end was not told' if episode['ended_at'] is None else
+                       'after: not measured, or not yet')
+    elif episode['slowdowns_after'].get(vm) is None:
+        reasons.append('after: no counters of it there')
+    return {'resource': episode['resource'], 'until': episode['ended_at'],
+            'before': episode['before'], 'least': episode['least'],
+            'unit': episode_tracker.UNITS[episode['resource']],
+            'reason': '; '.join(reasons) or None}
 
 
 def _hours(values: Iterable[float]) -> dict[str, float]:

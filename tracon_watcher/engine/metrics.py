@@ -65,6 +65,12 @@ class EngineCollector(registry.Collector):
             'tracon_engine_reports', 'Things that are not as they should be; the log says which.',
             len(engine.reports))
         yield from self._collected()
+        episodes = core.CounterMetricFamily(
+            'tracon_engine_episodes', 'Documents of tracon-background on episodes of throttling, '
+            'by whether they were recorded or dropped.', labels=['result'])
+        for name, count in dict(self._moves.episodes.counts).items():
+            episodes.add_metric([name], count)
+        yield episodes
         try:
             yield from self._stored()
         except errors.StorageFailed:

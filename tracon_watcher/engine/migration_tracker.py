@@ -20,6 +20,7 @@ import time
 from typing import Any, Callable, Mapping
 
 from tracon_watcher import document
+from tracon_watcher.engine import episode_tracker
 from tracon_watcher.engine.storage import errors
 from tracon_watcher.engine.storage import lease
 from tracon_watcher.engine.storage import moves
@@ -50,13 +51,18 @@ class MigrationTracker:
         self._view_of = view_of
         self._term = term
         self._clock = clock
+        self.episodes = episode_tracker.EpisodeTracker(storage.episodes, view_of, clock)
 
     def recommended(self, documents: list[dict[str, Any]]) -> None:
         """Take down what the strategy tells of: moves, with what is observed of the VMs now, and
-        what an audit has left.
+        what an audit has left; and the episodes that tracon-background tells of.
 
         :raises tracon_watcher.errors.InvalidDocument: naming the field; then none is taken down
         """
+        episodes = [one for one in documents if one.get('schema') == episode_tracker.SCHEMA]
+        if episodes:
+            self.episodes.take(episodes)
+            documents = [one for one in documents if one not in episodes]
         observed, limits = self._observed(), self._limits()
         left = [one for one in documents if one.get('schema') == plan.SCHEMA]
         made = [_move(one, observed, limits) for one in documents if one not in left]
@@ -105,6 +111,7 @@ class MigrationTracker:
             move = self._storage.moves.get(one.move)
             if move is not None:
                 self._storage.outcomes.record(self._term(), one, move, observed, now)
+        self.episodes.measure(view)
         return len(due)
 
     def standing(self) -> dict[str, Any]:

@@ -25,9 +25,9 @@ from tracon_watcher.messaging import chunked_payload
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import snapshot_lines
 
-#: What the engine answers when it may succeed later: its database does not answer, or another
-#: engine takes the lead. Names, since errors come as such over the wire.
-_LATER = frozenset(('StorageUnavailable', 'NoLongerLeader'))
+#: What the engine answers when it may succeed later: its database does not answer, another engine
+#: takes the lead, or it has no view yet. Names, since errors come as such over the wire.
+_LATER = frozenset(('StorageUnavailable', 'NoLongerLeader', 'NoView'))
 #: Once more, and then it is said that nothing was sent; the caller knows when to try again.
 _RETRIES = 1
 

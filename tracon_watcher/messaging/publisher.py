@@ -279,7 +279,7 @@ class _Endpoint:
     @oslo_messaging.expose
     @oslo_messaging.expected_exceptions(errors.TraconError)
     def record_moves(self, _context: Any, documents: Any) -> None:
-        """Take documents of what an audit recommends and leaves."""
+        """Take documents of what an audit recommends and leaves, and of episodes."""
         self._on_moves(_documents(documents))
         self._count('moves', len(documents))
 

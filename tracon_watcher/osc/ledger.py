@@ -28,7 +28,7 @@ _MOVES = ('Ended', 'VM', 'From', 'To', 'Slowdowns', 'Predicted Gain', 'Measured 
           'VM Hours Avoided')
 
 
-_REMEDIES = ('At', 'Remedy', 'VM', 'From', 'To', 'Slowdown')
+_REMEDIES = ('At', 'Remedy', 'VM', 'From', 'To', 'Slowdown', 'Throttled')
 
 
 class Ledger(command.Lister):
@@ -59,7 +59,8 @@ class Ledger(command.Lister):
             'ledger', weeks=parsed_args.weeks, moves='true' if parsed_args.moves else None,
             vm=None if parsed_args.vm is None else client.uuid_of(parsed_args.vm))['ledger']
         if parsed_args.vm is not None:
-            return _REMEDIES, (_throttled(found), *map(_remedy, found['remedies']))
+            return _REMEDIES, (*([] if found['throttled'] else [_unknown(found['host'])]),
+                               *map(_remedy, found['remedies']))
         if parsed_args.moves:
             return _MOVES, (_move(one) for one in found['moves'])
         return _WEEKS, (_week(one) for one in found['weeks'])
@@ -76,10 +77,20 @@ def _move(one: dict[str, Any]) -> tuple[Any, ...]:
             one['verdict'], _avoided(one['avoided']))
 
 
-def _throttled(found: dict[str, Any]) -> tuple[Any, ...]:
+def _unknown(host: str | None) -> tuple[Any, ...]:
     nothing = columns.text(None)
-    return (nothing, 'throttle', nothing, columns.text(found['host']), nothing, columns.Value(
-        found['throttled'], 'unknown: see the log of tracon-background there'))
+    return (nothing, 'throttle', nothing, columns.text(host), nothing, nothing, columns.Value(
+        None, 'none told; see the log of tracon-background there'))
+
+
+def _throttled(episode: dict[str, Any] | None) -> columns.Value:
+    if episode is None:
+        return columns.text(None)
+    limits = ' → '.join(columns.NONE if value is None else f'{value:.4g}'
+                        for value in (episode['before'], episode['least']))
+    told = f'{limits} {episode["unit"]}' if episode['unit'] else 'groups paused'
+    return columns.Value(episode, f'{episode["resource"]}: {told}, '
+                                  f'until {episode["until"] or columns.NONE}')
 
 
 def _remedy(one: dict[str, Any]) -> tuple[Any, ...]:
@@ -89,9 +100,15 @@ def _remedy(one: dict[str, Any]) -> tuple[Any, ...]:
         f'{before} → {"would have been " if one["remedy"] == "refuse" else ""}{after}')
     if measured:
         told += f', measured {", ".join(measured)}'
-    return (one['at'], one['remedy'], columns.Value(one['vm'], _name(one['vm'])),
+    episode = one.get('episode')
+    if episode and episode['reason']:
+        told += f' ({episode["reason"]})'
+    return (one['at'], one['remedy'],
+            # Groups are throttled, not VMs.
+            columns.text(None) if episode else columns.Value(one['vm'], _name(one['vm'])),
             columns.text(one['host']), columns.text(one['destination']),
-            columns.Value({name: one[name] for name in ('before', 'after', 'measured')}, told))
+            columns.Value({name: one[name] for name in ('before', 'after', 'measured')}, told),
+            _throttled(episode))
 
 
 def _gains(one: dict[str, Any]) -> tuple[columns.Value, columns.Value]:

@@ -27,9 +27,11 @@ from tracon_watcher.placement import cluster as cluster_module
 from tracon_watcher.placement import limits as limits_module
 from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
+from tracon_watcher.queueing import network
 from tracon_watcher import tie_breaking
 
 NEWCOMER = 'newcomer'
+SolvedHosts = network.SolvedHosts
 
 # What a copy of an assessment has for itself.
 _CHANGING = ('status', 'log_response', 'score', 'overshoot', 'remote', 'remote_overshoot',
@@ -331,15 +333,21 @@ class Assessor:
 
     :ivar status: (h,) :class:`Status`, without staleness
     :ivar law: the hosts that are known, judged by the law of queueing
+    :ivar solved: hosts that are not solved again
     """
 
-    def __init__(self, cluster: cluster_module.ClusterState,
-                 settings: Settings = Settings()) -> None:
+    def __init__(self, cluster: cluster_module.ClusterState, settings: Settings = Settings(),
+                 solved: SolvedHosts | None = None) -> None:
         self.cluster = cluster
         self.settings = settings
+        self.solved = solved
         self.status = self._host_status()
         self.law = queues.Queues(cluster, np.flatnonzero(self.status == Status.KNOWN),
-                                 settings.learnt, settings.pools)
+                                 settings.learnt, settings.pools, solved)
+
+    def of(self, cluster: cluster_module.ClusterState) -> Assessor:
+        """Return what judges another state of these hosts by the same settings."""
+        return Assessor(cluster, self.settings, self.solved)
 
     def assess(self, newcomer: newcomer_profiles.Profile,
                limits: Sequence[limits_module.Limits] | limits_module.Limits = limits_module.NONE,

@@ -64,7 +64,7 @@ def background_cores(assessor: assessment.Assessor, now: float) -> FloatArray:
                                 return_inverse=True)
         for place, (cores, step) in enumerate(cases.T.tolist()):
             rows = open_hosts[case == place]
-            part = assessment.Assessor(cluster.restricted(rows.tolist()), assessor.settings)
+            part = assessor.of(cluster.restricted(rows.tolist()))
             load = np.array([0.0, 0.0, cores * step / STEPS, 0.0])
             refused = part.assess(newcomer_profiles.own(load, vcpus=int(cores)),
                                   limits.BACKGROUND).refused

@@ -175,7 +175,7 @@ class CounterfactualSearch:
         log_responses = []
         for state in (part, after):
             self._left -= 1
-            both = assessment.Assessor(state, self._assessor.settings).log_responses()
+            both = self._assessor.of(state).log_responses()
             log_responses.append(both[:, [state.resident_index[uuid] for uuid in uuids]])
         rise = np.nansum(log_responses[1] - log_responses[0], axis=0)
         return tuple(Effect(uuids[place], log_responses[0][:, place], log_responses[1][:, place])
@@ -197,7 +197,7 @@ class CounterfactualSearch:
     def _judged(self, part: cluster_module.ClusterState, host: int, limits: limits_module.Limits
                 ) -> tuple[assessment.Assessor, assessment.Assessment]:
         self._left -= _cost(part)
-        assessor = assessment.Assessor(part, self._assessor.settings)
+        assessor = self._assessor.of(part)
         return assessor, assessor.assess(self._profile, limits,
                                          pool=self._pool_seen_from(host, part),
                                          felt=not self._is_on(host))

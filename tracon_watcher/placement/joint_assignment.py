@@ -40,7 +40,7 @@ def destinations(assessor: assessment.Assessor, room: placement_constraints.Occu
     :param cost: of a migration, in log responses
     """
     cluster = assessor.cluster
-    without = assessment.Assessor(cluster.moved(dict.fromkeys(uuids)), assessor.settings)
+    without = assessor.of(cluster.moved(dict.fromkeys(uuids)))
     table = np.full((len(uuids), len(cluster.hosts)), np.inf)
     for line, uuid in enumerate(uuids):
         row = cluster.resident_index[uuid]

@@ -62,6 +62,7 @@ class PlanState:
         self._first = assessor
         self._parameters = parameters
         self._now = now
+        self._solved = assessment.SolvedHosts()
         count = len(assessor.cluster.hosts)
         #: (h,) log responses that the residents of each host suffer together, background work
         #: left out.
@@ -128,8 +129,9 @@ class PlanState:
         NaN where unknown.
         """
         hosts = tuple(sorted(self._touched | {host}))
-        return predicted_effects(_again(self._first, self.cluster.restricted(hosts)),
-                                 self._part(hosts), self._now)
+        return predicted_effects(
+            assessment.Assessor(self.cluster.restricted(hosts), self._first.settings,
+                                self._solved), self._part(hosts), self._now)
 
     def attempt(self, uuid: str,
                 destination: int) -> MoveEvaluation | placement_constraints.Obstacle:
@@ -178,7 +180,7 @@ class PlanState:
         """
         assessor = _without(self._part((host,)), gone)
         if before:
-            assessor = _again(assessor, assessor.cluster.with_residents(
+            assessor = assessor.of(assessor.cluster.with_residents(
                 [(0, *one) for one in before]))
         return not bool(assessor.assess(profile, limits).refused[0])
 
@@ -228,12 +230,13 @@ class PlanState:
                 state = state.moved({vm: names[end] for vm, _start, end in moves}).restricted(
                     range(len(hosts)))
             state = state.moved(dict.fromkeys(self._removed.intersection(state.uuids)))
-            found = self._parts[hosts] = assessment.Assessor(state, self._first.settings)
+            found = self._parts[hosts] = assessment.Assessor(
+                state, self._first.settings, self._solved)
         return found
 
 
 def _without(assessor: assessment.Assessor, gone: frozenset[str]) -> assessment.Assessor:
-    return _again(assessor, assessor.cluster.moved(dict.fromkeys(gone))) if gone else assessor
+    return assessor.of(assessor.cluster.moved(dict.fromkeys(gone))) if gone else assessor
 
 
 def _breached(assessor: assessment.Assessor) -> frozenset[str]:
@@ -281,11 +284,10 @@ def evaluate(before: assessment.Assessor, uuid: str, cost: float,
     part = before.cluster
     _source, name = part.hosts
     row = part.resident_index[uuid]
-    after = _again(before, part.moved({uuid: name}))
+    after = before.of(part.moved({uuid: name}))
     # The one judgement, as for any newcomer: the destination as it is without the VM.
     alone = part.moved({uuid: None}).restricted([1])
-    verdict = _again(before, alone).assess(
-        part.resident_profile(row), part.resident_limits(row))
+    verdict = before.of(alone).assess(part.resident_profile(row), part.resident_limits(row))
     if not verdict.known[0]:
         status = assessment.Status(int(verdict.status[0])).name.lower()
         return Obstacle(Against.UNKNOWN, f'is unknown: {status}')
@@ -362,8 +364,3 @@ def _exposed(old: FloatArray, new: FloatArray, mover: int) -> float:
     own = [float(one[:, mover].sum()) for one in (old, new)]
     return math.sqrt(own[0] ** 2 + own[1] ** 2 + float(change @ change)
                      + float(change.sum()) ** 2)
-
-
-def _again(assessor: assessment.Assessor,
-           cluster: cluster_module.ClusterState) -> assessment.Assessor:
-    return assessment.Assessor(cluster, assessor.settings)

@@ -212,11 +212,13 @@ class Queues:
     """
 
     def __init__(self, cluster: cluster_module.ClusterState, hosts: IntArray,
-                 learnt: Mapping[str, LearnedParameters], pools: Mapping[str, Pool]) -> None:
+                 learnt: Mapping[str, LearnedParameters], pools: Mapping[str, Pool],
+                 solved: network.SolvedHosts | None = None) -> None:
         """Solve hosts.
 
         :param learnt: by host type; '' for hosts of none
         :param pools: by name
+        :param solved: hosts that are not solved again
         """
         self.hosts = hosts
         taught = [learnt.get(cluster.host_type[host] or '', UNCHECKED) for host in hosts]
@@ -269,7 +271,7 @@ class Queues:
         active = (busy > 0.0) | (self._rate > 0.0)
         self._felt, self._felt_spread = (one[:, self.place] * active for one in (
             self._contention, self._contention_spread))
-        self._prepared = network.SolvedNetwork(self._on, self._vms, self._uses)
+        self._prepared = network.SolvedNetwork(self._on, self._vms, self._uses, solved)
         self._whole = self._prepared.effects.slowdown
         self.log_response = self._exponents(self._whole, self._longer)
 

@@ -66,8 +66,7 @@ def evacuate(assessor: assessment.Assessor, host: int, now: float) -> Evacuation
     """
     shortlist = _shortlist(assessor, host, now)
     part = assessor.cluster.restricted([host, *shortlist])
-    state = plan_state.PlanState(assessment.Assessor(part, assessor.settings), plan.Parameters(),
-                                 now)
+    state = plan_state.PlanState(assessor.of(part), plan.Parameters(), now)
     destinations: dict[str, str | None] = {}
     refused = set()
     for row in _by_demand(part, np.arange(part.first[1])):
@@ -103,10 +102,8 @@ def migrate(assessor: assessment.Assessor, uuid: str, host: int, now: float
     """
     cluster = assessor.cluster
     row = cluster.resident_index[uuid]
-    before = assessment.Assessor(cluster.restricted([int(cluster.host[row]), host]),
-                                 assessor.settings)
-    after = assessment.Assessor(before.cluster.moved({uuid: cluster.hosts[host]}),
-                                assessor.settings)
+    before = assessor.of(cluster.restricted([int(cluster.host[row]), host]))
+    after = assessor.of(before.cluster.moved({uuid: cluster.hosts[host]}))
     effects = plan_state.predicted_effects(before, after, now)
     against = placement_constraints.Against
     if not storage_backends.reachable(cluster, row)[host]:

@@ -29,6 +29,7 @@ scaled by what the VM itself takes (as linearizers do; Chandy & Neuse, CACM 25(2
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import itertools
 
@@ -61,6 +62,8 @@ _TOLERANCE = 1e-4
 _AT_ONCE = 2000
 #: Pairs of VMs, likewise.
 _PAIRS = 20000
+#: Groups of hosts that were solved before, at most.
+_GROUPS = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,26 +168,103 @@ class Effects:
     by_itself: FloatArray
 
 
+@dataclasses.dataclass(frozen=True)
+class _Solved:
+    """Hosts that were solved together.
+
+    :ivar begin: (hosts + 1,), the first of each one's VMs in the network, and ``uses``, the first
+        of their uses of resources
+    :ivar resources: of each host, indices of the resources that its VMs use, in order
+    """
+
+    network: _Network
+    effects: Effects
+    begin: IntArray
+    uses: IntArray
+    resources: list[IntArray]
+
+
+class SolvedHosts:
+    """Remembers hosts that were solved, by all that their solution depends on.
+
+    Those that were solved first are forgotten first. Threads may share it: the worst that they do
+    to each other is that a host is solved again.
+
+    :param most: VMs of which it remembers the hosts, each about 4 kB
+    """
+
+    def __init__(self, most: int = 10_000) -> None:
+        self._most = most
+        self._places: dict[bytes, tuple[_Solved, int]] = {}
+        self._order: collections.deque[tuple[_Solved, list[bytes]]] = collections.deque()
+
+    def get(self, key: bytes) -> tuple[_Solved, int] | None:
+        """Return what a host is part of, and its place there."""
+        return self._places.get(key)
+
+    def keep(self, keys: list[bytes], solved: _Solved) -> None:
+        """Remember hosts, given in the order of their places."""
+        self._places.update((key, (solved, place)) for place, key in enumerate(keys))
+        self._order.append((solved, keys))
+        beyond = sum(int(old.begin[-1]) for old, _keys in list(self._order)) - self._most
+        while beyond > 0 and len(self._order) > 1:
+            old, forgotten = self._order.popleft()
+            beyond -= int(old.begin[-1])
+            for key in forgotten:
+                # It may have been solved again since.
+                if self._places.get(key, (None,))[0] is old:
+                    self._places.pop(key, None)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Part:
+    """Some of the hosts, solved together.
+
+    :ivar hosts: their indices, −1 for hosts that are none of these
+    :ivar rows: indices of their VMs, −1 likewise
+    :ivar resources: (resources,) index in the network of each resource, −1 for those that it has
+        not; None where the indices are the same
+    """
+
+    hosts: IntArray
+    rows: IntArray
+    network: _Network
+    resources: IntArray | None = None
+
+    def newcomer(self, newcomer: Newcomer, used: FloatArray, resource: IntArray) -> Newcomer:
+        """Return a newcomer on these hosts.
+
+        :param used: (all hosts,), and ``resource``, (all hosts, uses), as of a newcomer
+        """
+        resource = resource[self.hosts]
+        if self.resources is not None:
+            there = (resource >= 0) & (self.hosts >= 0)[:, np.newaxis]
+            resource = np.where(there, self.resources[resource], -1)
+        return dataclasses.replace(newcomer, used=used[self.hosts], resource=resource)
+
+
 class SolvedNetwork:
     """Hosts and their VMs, ready for one more VM.
 
     :ivar effects: how much the VMs slow each other down now
     """
 
-    def __init__(self, hosts: Hosts, vms: VMs, uses: Usage | None = None) -> None:
+    def __init__(self, hosts: Hosts, vms: VMs, uses: Usage | None = None,
+                 known: SolvedHosts | None = None) -> None:
         """Find out how much VMs slow each other down.
 
+        :param known: hosts that are not solved again; those that are solved are added
         :raises ValueError: on a number that is none, or out of its range
         """
         uses = nothing() if uses is None else uses
         _check(hosts, vms, uses)
-        self._hosts, self._vms, self._uses = hosts, vms, uses
+        self._hosts, self._vms, self._uses, self._known = hosts, vms, uses, known
         self._order = np.argsort(uses.vm, kind='stable')
         self._used_by = uses.vm[self._order]
         count = len(vms.host)
         self.effects = Effects(np.ones(count), np.ones(count), np.ones(len(uses.vm)),
                                np.ones(count))
-        self._parts: list[tuple[IntArray, IntArray, _Network]] = []
+        self._parts: list[_Part] = []
         self._solved = np.zeros(len(hosts.cores), dtype=bool)
         self._solve(self._spare(_EXPECTED, _EXPECTED_REQUESTS) < 0.0)
 
@@ -206,18 +286,19 @@ class SolvedNetwork:
         wanted = np.broadcast_to(residents, len(needed)) & needed
         own, others = np.ones(len(needed)), self.effects.slowdown.copy()
         used = np.broadcast_to(newcomer.used, needed.shape)
-        for hosts, rows, part in self._parts:
-            here = dataclasses.replace(newcomer, used=used[hosts], resource=resource[hosts])
+        for part in self._parts:
+            here = part.newcomer(newcomer, used, resource)
+            concerned = needed[part.hosts] & (part.hosts >= 0)
             # A part is solved as a whole, but what is said of a host depends on it alone.
-            if wanted[hosts].any():
-                alone, beside = part.with_newcomer(here)
-                concerned = wanted[self._vms.host[rows]]
-                others[rows[concerned]] = beside[concerned]
-            elif needed[hosts].any():
-                alone = part.newcomer(here)[1]
+            if (wanted[part.hosts] & concerned).any():
+                alone, beside = part.network.with_newcomer(here)
+                rows = (part.rows >= 0) & wanted[self._vms.host[part.rows]]
+                others[part.rows[rows]] = beside[rows]
+            elif concerned.any():
+                alone = part.network.newcomer(here)[1]
             else:
                 continue
-            own[hosts[needed[hosts]]] = alone[needed[hosts]]
+            own[part.hosts[concerned]] = alone[concerned]
         return own, others
 
     def without(self, host: int) -> FloatArray:
@@ -228,12 +309,13 @@ class SolvedNetwork:
         """
         first, last = np.searchsorted(self._vms.host, (host, host + 1))
         found = np.ones((last - first, last - first))
-        for hosts, rows, part in self._parts:
-            if len(found) > 1 and host in hosts:
-                own = np.flatnonzero((rows >= first) & (rows < last))
+        for part in self._parts:
+            if len(found) > 1 and host in part.hosts:
+                own = np.flatnonzero((part.rows >= first) & (part.rows < last))
                 step = max(_PAIRS // len(own), 1)
                 for begin in range(0, len(own), step):
-                    found[begin:begin + step] = part.without(own, own[begin:begin + step])
+                    found[begin:begin + step] = part.network.without(
+                        own, own[begin:begin + step])
         return found
 
     def _spare(self, more: int = 0, requests: float = 0.0) -> FloatArray:
@@ -278,28 +360,100 @@ class SolvedNetwork:
         # Those with the least to spare first: a newcomer concerns the first parts alone.
         hosts = np.flatnonzero(wanted & (np.bincount(self._vms.host, minlength=len(wanted)) > 0))
         hosts = hosts[np.argsort(self._spare()[hosts], kind='stable')]
-        begin = np.searchsorted(self._vms.host, hosts)
-        size = np.searchsorted(self._vms.host, hosts, side='right') - begin
-        chosen, place = _ranges(begin, size), np.repeat(np.arange(len(hosts)), size)
-        new = []
-        for begin, end in itertools.pairwise(_cuts(place)):
-            rows = chosen[begin:end]
-            first, last = (np.searchsorted(self._used_by, rows, side=side)
-                           for side in ('left', 'right'))
-            uses = self._order[_ranges(first, last - first)]
-            own = np.repeat(np.arange(len(rows)), last - first)
-            there = hosts[place[begin]:place[end - 1] + 1]
-            part = _Network(self._hosts.some(there), dataclasses.replace(
-                self._vms.some(rows), host=place[begin:end] - place[begin]), dataclasses.replace(
-                self._uses, vm=own, resource=self._uses.resource[uses],
-                used=self._uses.used[uses]))
-            found = part.solve()
-            for name in ('slowdown', 'stretch', 'by_itself'):
-                getattr(self.effects, name)[rows] = getattr(found, name)
-            self.effects.resource_stretch[uses] = found.resource_stretch
-            new.append((there, rows, part))
-        self._parts = self._parts + new
         self._solved |= wanted
+        keys: dict[int, bytes] = {}
+        if self._known is not None:
+            keys = {host: self._key(host) for host in hosts.tolist()}
+            hosts = self._recall(hosts, keys, self._known)
+        rows, begin = self._vms_of(hosts)
+        place = np.repeat(np.arange(len(hosts)), np.diff(begin))
+        new = []
+        for first, last in itertools.pairwise(_cuts(place)):
+            there = hosts[place[first]:place[last - 1] + 1]
+            own = rows[first:last]
+            uses, begin_uses = self._uses_of(own)
+            part = _Network(self._hosts.some(there), dataclasses.replace(
+                self._vms.some(own), host=place[first:last] - place[first]), dataclasses.replace(
+                self._uses, vm=np.repeat(np.arange(len(own)), np.diff(begin_uses)),
+                resource=self._uses.resource[uses], used=self._uses.used[uses]))
+            found = part.solve()
+            self._take(own, slice(None), uses, slice(None), found)
+            new.append(_Part(there, own, part))
+            if self._known is not None:
+                ends = self._vms_of(there)[1]
+                self._known.keep([keys[host] for host in there.tolist()], _Solved(
+                    part, found, ends, begin_uses[ends],
+                    [self._resources_of(host) for host in there.tolist()]))
+        self._parts = self._parts + new
+
+    def _recall(self, hosts: IntArray, keys: dict[int, bytes], known: SolvedHosts) -> IntArray:
+        """Take over hosts that were solved before; return the others.
+
+        Those that were solved in small groups are among the others where there are many groups,
+        each of which costs about as much as a large one.
+        """
+        groups: dict[int, tuple[_Solved, dict[int, int]]] = {}
+        for host in hosts.tolist():
+            found = known.get(keys[host])
+            if found is not None:
+                # Of hosts that are alike, one is there.
+                groups.setdefault(id(found[0]), (found[0], {}))[1].setdefault(found[1], host)
+        largest = sorted(groups.values(), key=lambda group: -len(group[1]))
+        if len(largest) > _GROUPS:
+            # So that they are not as many again with the next host.
+            largest = largest[:_GROUPS // 2]
+        for solved, places in largest:
+            there = np.full(len(solved.begin) - 1, -1)
+            rows = np.full(solved.begin[-1], -1)
+            resources = np.full(max(len(self._uses.capacities), 1), -1)
+            for place, host in places.items():
+                there[place] = host
+                own, _begin = self._vms_of(np.array([host]))
+                uses, _begin = self._uses_of(own)
+                before = slice(*solved.begin[place:place + 2])
+                rows[before] = own
+                self._take(own, before, uses, slice(*solved.uses[place:place + 2]),
+                           solved.effects)
+                resources[self._resources_of(host)] = solved.resources[place]
+            self._parts = [*self._parts, _Part(there, rows, solved.network, resources)]
+        taken = [host for _solved, places in largest for host in places.values()]
+        return hosts[~np.isin(hosts, taken)]
+
+    def _take(self, rows: IntArray, there: slice, uses: IntArray, uses_there: slice,
+              found: Effects) -> None:
+        """Take over what was found of some VMs, and of their uses of resources."""
+        for name in ('slowdown', 'stretch', 'by_itself'):
+            getattr(self.effects, name)[rows] = getattr(found, name)[there]
+        self.effects.resource_stretch[uses] = found.resource_stretch[uses_there]
+
+    def _vms_of(self, hosts: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the VMs of hosts, in their order, and where each host's begin, (hosts + 1,)."""
+        first, last = (np.searchsorted(self._vms.host, hosts, side=side)
+                       for side in ('left', 'right'))
+        return _ranges(first, last - first), np.append(0, np.cumsum(last - first))
+
+    def _uses_of(self, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the uses of VMs, in their order, and where each VM's begin, (VMs + 1,)."""
+        first, last = (np.searchsorted(self._used_by, rows, side=side)
+                       for side in ('left', 'right'))
+        return (self._order[_ranges(first, last - first)],
+                np.append(0, np.cumsum(last - first)))
+
+    def _resources_of(self, host: int) -> IntArray:
+        """Return the resources that the VMs of a host use, in order."""
+        return np.unique(self._uses.resource[self._uses_of(self._vms_of(np.array([host]))[0])[0]])
+
+    def _key(self, host: int) -> bytes:
+        """Return all that the solution of a host depends on."""
+        rows, _begin = self._vms_of(np.array([host]))
+        uses, begin = self._uses_of(rows)
+        named, resource = np.unique(self._uses.resource[uses], return_inverse=True)
+        values = [*vars(self._hosts.some(np.array([host]))).values(),
+                  *list(vars(self._vms.some(rows)).values())[1:], begin, resource,
+                  self._uses.used[uses], self._uses.capacities[named],
+                  _taken(self._uses.gain, named), _taken(self._uses.outside, named)]
+        return b'|'.join([b'%d,%d' % (len(rows), len(uses)), *(
+            b'' if one is None else np.asarray(one, dtype=float).tobytes() for one in values)])
 
 
 def effects(hosts: Hosts, vms: VMs, uses: Usage | None = None) -> Effects:

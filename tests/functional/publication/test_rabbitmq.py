@@ -24,6 +24,8 @@ from tests.functional.publication import base
 from tests.unit.messaging import test_exchange
 from tests.unit.placement import snapshots
 from tracon_lab.cmd import bench_cluster
+from tracon_watcher.background import episode_outbox
+from tracon_watcher.background import regulator
 from tracon_watcher.messaging import engine_client
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import snapshot
@@ -129,6 +131,27 @@ class RestartTest(base.RabbitCase):
         engine.publish(state(identity, b1=identity[1] * VM))
         time.sleep(0.3)
         return listener.current.identity == identity and engine.statistics()['head'] == asked
+
+
+class EpisodesTest(base.RabbitCase):
+
+    def test_a_daemon_tells_of_episodes_when_the_broker_is_back(self):
+        told = []
+        self.engine(on_moves=told.extend)
+        one = episode_outbox.EpisodeOutbox(self.connect(), 'h1')
+        one.take({'pause': regulator.Episode(3)})
+        self.assertTrue(one.tell())
+        self.assertEqual(['pause'], [each['resource'] for each in told])
+        self.rabbit.stop(signal.SIGKILL)
+        one.take({'pause': regulator.Episode(3), 'cores': regulator.Episode(3)})
+        with self.assertLogs('tracon_watcher.background.episode_outbox', 'INFO') as logged:
+            for _time in range(2):
+                self.assertFalse(one.tell())
+            self.assertEqual(1, len(logged.output), logged.output)
+            self.rabbit.start()
+            self.wait_for(one.tell)
+        self.assertEqual(2, len(logged.output), logged.output)
+        self.assertEqual({'pause', 'cores'}, {each['resource'] for each in told})
 
 
 class KillTest(base.RabbitCase):

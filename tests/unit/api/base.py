@@ -93,6 +93,7 @@ class Records:
     def __init__(self):
         self.kept = []
         self.audits = []
+        self.throttled = []
         self.recommended = []
         self.counted = {}
 
@@ -112,6 +113,10 @@ class Records:
 
     def told(self):
         return self.kept, self.audits
+
+    def episodes(self, vm, host):
+        return [one for one in self.throttled if vm in one['slowdowns_before']
+                and (one['vm'] == vm or one['vm'] is None and one['host'] == host)]
 
     def breaches(self, vms, now):
         return self.counted
@@ -148,6 +153,14 @@ def refusal(now, victim='web'):
                 {'host': 'beta', 'refused': False, 'worst': worst},
                 {'host': 'gamma', 'refused': True, 'worst': None},
                 {'host': 'delta', 'refused': True, 'worst': {**worst, 'response': 'iops_ratio'}}]}
+
+
+def episode(began, victim='web', **more):
+    """Return an episode for the sake of a VM, which ended and was measured."""
+    return {'host': 'alpha', 'resource': 'processor', 'vm': identity(victim), 'began_at': began,
+            'ended_at': began + 90.0, 'before': 2.4, 'least': 0.3,
+            'slowdowns_before': {identity(victim): 1.42},
+            'slowdowns_after': {identity(victim): 1.08}, **more}
 
 
 def removal(victim='web'):

@@ -79,6 +79,26 @@ class Ledger(base.ApiCase):
             [each['vm']['name'] for each in one['effects']] for one in audit['removals']])
         self.assertEqual(1, len(audit['past']))
 
+    def test_what_was_throttled_for_one_vm(self):
+        web = base.identity('web')
+        self.decisions.throttled = [
+            base.episode(self.now - 400), base.episode(self.now - 300, 'db'),
+            base.episode(self.now - 200, resource='pause', vm=None, ended_at=None, before=None,
+                         least=None, slowdowns_before={web: None}, slowdowns_after={}),
+            base.episode(self.now - 100 * 86400.0)]
+        found = self.get('/v1/ledger', vm=web)['ledger']
+        self.assertEqual(2, found['throttled'])
+        first, second = found['remedies']
+        self.assertEqual(('throttle', 'web', 'alpha', None, 1.42, 1.08, []), (
+            first['remedy'], first['vm']['name'], *(first[name] for name in (
+                'host', 'destination', 'before', 'after', 'measured'))))
+        self.assertRegex(first['episode'].pop('until'), r'^\d{4}-\d\d-\d\dT[\d:]{8}Z$')
+        self.assertEqual({'resource': 'processor', 'before': 2.4, 'least': 0.3, 'unit': 'cores',
+                          'reason': None}, first['episode'])
+        self.assertEqual({'resource': 'pause', 'until': None, 'before': None, 'least': None,
+                          'unit': None, 'reason': 'before: no counters of it from just before; '
+                          'after: no counters of it there'}, second['episode'])
+
     def test_remedies_of_earlier_weeks_do_not_count(self):
         self.decisions.kept = [base.refusal(self.now - 8 * 86400.0)]
         for weeks, count in ((1, 0), (2, 1)):

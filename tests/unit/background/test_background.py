@@ -25,6 +25,7 @@ from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies
+from oslo_config import cfg
 
 from tests.unit.telemetry import replay
 from tracon_lab.cmd import bench_background
@@ -442,7 +443,8 @@ class TestService(unittest.TestCase):
         path = pathlib.Path(folder, 'tracon.conf')
         path.write_text(f'[background]\n{text}\n')
         with contextlib.redirect_stderr(io.StringIO()) as said, mock.patch.object(
-                background_service.logging, 'setup', autospec=True):
+                background_service.logging, 'setup', autospec=True), mock.patch.object(
+                    background_service.cfg, 'CONF', cfg.ConfigOpts()):
             code = background_service.main(['--config-file', str(path), *arguments])
         return code, said.getvalue()
 
@@ -467,6 +469,30 @@ class TestService(unittest.TestCase):
         code, found = self.run_main(f'{root}groups = work.slice')
         self.assertEqual(2, code)
         self.assertIn('cpu.max is not there', found)
+
+    def test_the_engine_is_told_each_second_of_what_is_tight(self):
+        host = Host(self, 2)
+        one, _connection = host.daemon(vms())
+        with mock.patch.multiple(
+                background_service, signal=mock.DEFAULT, prometheus_client=mock.DEFAULT,
+                outbox=mock.DEFAULT, threading=mock.DEFAULT) as found:
+            ended = found['threading'].Event.return_value
+            for told, engine in ((0, None), (3, found['outbox'].return_value)):
+                found['outbox'].return_value = engine
+                ended.wait.side_effect = [False] * 3 + [True]
+                background_service.run(mock.MagicMock(), one)
+        engine.start.assert_called_once_with()
+        self.assertEqual([mock.call(one.regulator.episodes)] * told, engine.take.mock_calls)
+        self.assertTrue(host.paused('batch/b'))
+
+    def test_a_broken_oslo_messaging_does_not_keep_it_from_throttling(self):
+        host = Host(self, 2)
+        text = f'cgroup_root = {host.cgroups}\ngroups = {",".join(GROUPS)}'
+        with mock.patch.dict('sys.modules', {'tracon_watcher.messaging': None}):
+            with self.assertLogs('tracon_watcher.cmd.background_service', 'WARNING') as logged:
+                self.assertIsNone(background_service.outbox(mock.Mock()))
+            self.assertEqual(1, len(logged.output))
+            self.assertEqual((0, ''), self.run_main(text, '--tighten'))
 
     def test_tighten(self):
         for version in (1, 2):

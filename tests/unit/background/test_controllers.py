@@ -254,3 +254,12 @@ class TestSensitivity(unittest.TestCase):
             path.write_bytes(b'nothing')
             with self.assertRaisesRegex(errors.InvalidDocument, 'synthetic.csv.xz: the file'):
                 run(path)
+
+    def test_noise_alone_keeps_a_narrow_band_from_growing_the_quota(self):
+        narrow, wide, many = run('--factors', '1,2', '--windows', '15', '--cores', '1')[:2] + run(
+            '--factors', '1', '--windows', '15', '--cores', '16')
+        self.assertEqual((1.0, 15, 1), (narrow['factor'], narrow['window'], narrow['cores']))
+        self.assertTrue(0.3 < narrow['quota'] < 0.6, narrow)
+        self.assertGreater(wide['quota'], 0.9)
+        self.assertEqual(narrow['learning'], many['learning'])
+        self.assertLess(many['quota'], 0.1)

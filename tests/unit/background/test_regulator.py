@@ -103,6 +103,32 @@ class TestRegulator(unittest.TestCase):
         notes = [note for _look in range(6) for note in decider.decide(host()).notes]
         self.assertEqual(['processor: no longer tight'], notes)
 
+    def test_an_episode_has_its_vm_its_limits_and_its_end(self):
+        decider, _found = after(30)
+        self.assertEqual({}, decider.episodes)
+        before, slow = decider.quota.cores, {'vm-1': use(), 'vm-2': use(1.0, 0.03)}
+        for _look in range(2):
+            decider.decide(host(slow))
+        (one,) = decider.episodes.values()
+        self.assertEqual(('vm-2', before), (one.vm, one.before))
+        self.assertAlmostEqual(before / 4, one.least)
+        # Another VM does not change whom the episode names, as in the log.
+        decider.decide(host({'vm-1': use(1.0, 0.2), 'vm-2': use()}))
+        self.assertEqual(['vm-2'], [one.vm for one in decider.episodes.values()])
+        after(6, decider)
+        self.assertEqual({}, decider.episodes)
+        decider.decide(host({'vm-1': use(sent=3e7), 'vm-2': use()}))
+        one = decider.episodes[regulator.NETWORK]
+        self.assertEqual('vm-1', one.vm)
+        self.assertAlmostEqual(1e8 - 4e6, one.before)
+        self.assertAlmostEqual(1e8 - 3.3e7, one.least)
+        # The memory use of single VMs is not read.
+        decider.decide(host(used=15.9 * GIB))
+        self.assertIsNone(decider.episodes[regulator.MEMORY].vm)
+        self.assertLess(decider.episodes[regulator.MEMORY].least,
+                        decider.episodes[regulator.MEMORY].before)
+        self.assertTrue(math.isnan(decider.episodes[regulator.PAUSE].before))
+
     def test_instructions_per_cycle_where_every_vm_counts_them(self):
         counted = {'vm-1': use(instructions=2e9, cycles=1e9),
                    'vm-2': use(instructions=1e9, cycles=1e9)}

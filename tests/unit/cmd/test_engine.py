@@ -212,6 +212,15 @@ class DecisionsTestCase(base.StorageCase):
                                side_effect=storage_errors.StorageFailed('here', 'away', 'wait')):
             self.assertRaises(faults.Unavailable, records.told)
 
+    def test_stored_episodes(self):
+        records, one = engine.Records(self.storage), api.episode(base.NOW)
+        self.storage.episodes.put('e1', one)
+        self.assertEqual([one], records.episodes(api.identity('web'), 'alpha'))
+        away = storage_errors.StorageFailed('here', 'away', 'wait')
+        with mock.patch.object(type(self.storage.episodes), 'of_vm', autospec=True,
+                               side_effect=away):
+            self.assertRaises(faults.Unavailable, records.episodes, 'a', None)
+
     def test_the_ledger_of_stored_moves(self):
         change = {'vm': 'vm-9', 'limit': 1.5, **{
             name: {'predicted': slow, 'lower': slow - 0.1, 'upper': slow + 0.1,

@@ -64,6 +64,8 @@ class TestMetrics(engines.EngineCase):
             value('tracon_moves', {'state': 'failed'}),
             value('tracon_move_outcomes', {'verdict': 'helped'})))
         self.assertEqual(0.0, value('tracon_engine_published_listeners'))
+        self.assertEqual([0.0, 0.0], [value('tracon_engine_episodes_total', {'result': result})
+                                      for result in ('recorded', 'dropped')])
         self.source.broken = True
         with self.assertLogs('tracon_watcher.engine.periodic_task'):
             self.engine.activities['collect'].once()

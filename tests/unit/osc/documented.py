@@ -128,6 +128,15 @@ def audit(view):
         'effects': [{'vm': identity('shop-db'), 'before': 2.31, 'after': 2.05}]}]}
 
 
+def episode(view):
+    """Return an episode for the sake of ``shop-db``, as the engine would have recorded it."""
+    began = moves(view)[2]['ended_at'] - 86400.0
+    return {'host': 'compute-1', 'resource': 'processor', 'vm': identity('shop-db'),
+            'began_at': began, 'ended_at': began + 340.0, 'before': 2.4, 'least': 0.3,
+            'slowdowns_before': {identity('shop-db'): 2.62},
+            'slowdowns_after': {identity('shop-db'): 2.31}}
+
+
 def moves(view):
     """Return three moves of the last two whole weeks, as the engine would have recorded them."""
     day = datetime.datetime.fromtimestamp(view.updated_at, datetime.timezone.utc).replace(

@@ -226,7 +226,7 @@ class Ledger(osc.OscCase):
         self.decisions.kept = [base.refusal(self.now - 900)]
         self.decisions.audits = [{**base.audit(self.now - 800), 'removals': [base.removal()]}]
         text = self.told('ledger', '--vm', 'web')
-        for line in (r'\| - +\| throttle \| - +\| alpha \| - +\| unknown: see the log of tracon-',
+        for line in (r'\| - +\| throttle \| - +\| alpha \| - +\| - +\| none told; see the log of ',
                      r'Z \| refuse +\| batch \| alpha \| - +\| 1\.20 → would have been 1\.90 ',
                      r'Z \| remove +\| cron +\| alpha \| - +\| 1\.70 → 1\.30 ',
                      r'Z \| migrate +\| batch \| alpha \| delta \| 1\.62 → 1\.00, measured 1\.07'):
@@ -235,7 +235,25 @@ class Ledger(osc.OscCase):
         self.assertEqual(['throttle', 'refuse', 'remove', 'migrate'],
                          [one['Remedy'] for one in rows])
         self.assertEqual({'before': 1.7, 'after': 1.3, 'measured': []}, rows[2]['Slowdown'])
-        self.assertIsNone(rows[0]['Slowdown'])
+        self.assertIsNone(rows[0]['Throttled'])
+
+    def test_what_was_throttled_for_one_vm(self):
+        self.decisions.throttled = [
+            base.episode(self.now - 600), base.episode(self.now - 500, before=None),
+            base.episode(self.now - 400, resource='cores', ended_at=None, before=None,
+                         least=None, slowdowns_before={WEB: None})]
+        del self.decisions.throttled[2]['slowdowns_after']
+        text = self.told('ledger', '--vm', 'web')
+        for line in (r'Z \| throttle \| -  \| alpha \| -  \| 1\.42 → 1\.08 +\| processor: '
+                     r'2\.4 → 0\.3 cores, until 20\d\d-',
+                     r'1\.42 → 1\.08 +\| processor: - → 0\.3 cores, until 20',
+                     r'\| - \(before: no counters of it from just before; after: its end was not '
+                     r'told\) \| cores: groups paused, until - '):
+            self.assertRegex(text, line)
+        self.assertNotIn('none told', text)
+        self.assertEqual(['throttle'] * 3, [one['Remedy'] for one in self.json(
+            'ledger', '--vm', WEB)])
+        self.assertEqual(0.3, self.json('ledger', '--vm', WEB)[0]['Throttled']['least'])
 
     def test_not_for_tenants(self):
         self.assertIn('HTTP 403', self.fails('ledger', user=base.MEMBER))

@@ -49,6 +49,7 @@ class Guide(osc.OscCase):
         self.decisions.counted = {documented.identity('shop-db'): 2520.0}
         self.decisions.audits = [documented.audit(self.view)]
         self.decisions.recommended = documented.moves(self.view)
+        self.decisions.throttled = [documented.episode(self.view)]
 
     def test_what_it_shows_is_what_is_written(self):
         commands = list(shown(GUIDE.read_text(encoding='utf-8')))

@@ -13,6 +13,7 @@
 import dataclasses
 import itertools
 import unittest
+from unittest import mock
 
 import hypothesis
 from hypothesis import strategies
@@ -329,6 +330,87 @@ class NewcomerTest(unittest.TestCase):
         self.assertLess(max(off), 0.05)
         said, true = np.transpose(relief)
         self.assertAlmostEqual(1.0, said.sum() / true.sum(), delta=0.15)
+
+
+class SolvedHostsTest(unittest.TestCase):
+
+    def setUp(self):
+        super().setUp()
+        rng = np.random.default_rng(1)
+        #: Of each host: vCPUs, CPU use, and use of its disk by every second VM, (VMs, 3).
+        self.hosts = [np.column_stack([
+            rng.choice([1, 2, 4, 8], count), rng.uniform(0.0, 0.9, count),
+            rng.uniform(0.02, 0.1, count) * (np.arange(count) % 2)])
+            for count in rng.integers(8, 25, 12)]
+        self.known = network.SolvedHosts()
+        self.solved = []
+        solve = network._Network.solve
+        self.enterContext(mock.patch.object(
+            network._Network, 'solve', autospec=True,
+            side_effect=lambda one: (self.solved.append(len(one._vcpus)), solve(one))[1]))
+
+    def network(self, hosts, known=None):
+        rows = np.concatenate(hosts)
+        place = np.repeat(np.arange(len(hosts)), [len(one) for one in hosts])
+        on_disk = np.flatnonzero(rows[:, 2])
+        self.solved.clear()
+        return network.SolvedNetwork(
+            network.Hosts(np.full(len(hosts), 8.0)),
+            network.VMs(place, rows[:, 0].astype(int), rows[:, 1]),
+            network.Usage(on_disk, place[on_disk], rows[on_disk, 2],
+                          np.tile(np.minimum(np.arange(1.0, 9.0), 2.0), (len(hosts), 1))), known)
+
+    def assert_alike(self, found, expected):
+        for name, values in vars(expected.effects).items():
+            np.testing.assert_allclose(getattr(found.effects, name), values, rtol=1e-3)
+        count = len(expected._hosts.cores)
+        newcomer = network.Newcomer(4, 0.5, resource=np.arange(count)[:, np.newaxis],
+                                    resource_used=np.array([0.1]))
+        for one, other in zip(found.with_newcomer(newcomer), expected.with_newcomer(newcomer)):
+            np.testing.assert_allclose(one, other, rtol=5e-3)
+        for host in range(count):
+            np.testing.assert_allclose(found.without(host), expected.without(host), rtol=1e-3)
+
+    def test_only_what_differs_is_solved_again(self):
+        self.network(self.hosts, self.known)
+        self.assertEqual(sum(map(len, self.hosts)), sum(self.solved))
+        changed = [self.hosts[place] for place in (3, 9, 1, 11, 0)]
+        changed[2] = changed[2][1:]
+        found = self.network(changed, self.known)
+        self.assertEqual([len(changed[2])], self.solved)
+        self.assert_alike(found, self.network(changed))
+        self.network(changed, self.known)
+        self.assertEqual([], self.solved)
+
+    def test_of_many_small_groups_most_are_solved_together(self):
+        for one in self.hosts:
+            self.network([one], self.known)
+        found = self.network(self.hosts, self.known)
+        self.assertEqual(1, len(self.solved))
+        self.assert_alike(found, self.network(self.hosts))
+        self.network(self.hosts, self.known)
+        self.assertEqual([], self.solved)
+
+    def test_another_disk_is_another_host(self):
+        self.network(self.hosts[:1], self.known)
+        slower = self.hosts[0].copy()
+        slower[1, 2] *= 1.5
+        self.network([slower], self.known)
+        self.assertEqual([len(slower)], self.solved)
+
+    def test_hosts_that_are_alike_each_count(self):
+        self.network(self.hosts[:1], self.known)
+        found = self.network(self.hosts[:1] * 3, self.known)
+        self.assert_alike(found, self.network(self.hosts[:1] * 3))
+
+    def test_those_solved_first_are_forgotten_first(self):
+        known = network.SolvedHosts(len(self.hosts[0]) + len(self.hosts[1]))
+        for one in self.hosts[:3]:
+            self.network([one], known)
+        self.network([self.hosts[2]], known)
+        self.assertEqual([], self.solved)
+        self.network([self.hosts[0]], known)
+        self.assertEqual([len(self.hosts[0])], self.solved)
 
 
 class ResourceTest(unittest.TestCase):

@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Small tables: results of audits, breaches by month, cooldowns, learnt values."""
+"""Small tables: results of audits, episodes, breaches by month, cooldowns, learnt values."""
 
 from __future__ import annotations
 
@@ -69,6 +69,61 @@ class Audits:
             wanted = wanted.where(columns.id == audit)
         found = self._database.read(lambda connection: connection.scalar(wanted))
         return None if found is None else tables.decode(found, 'an audit')
+
+
+#: Episodes of one host that are kept, and of one VM that are shown.
+_KEPT, _SHOWN = 1000, 100
+
+
+class Episodes:
+    """The episodes in a database."""
+
+    def __init__(self, database: databases.Database) -> None:
+        self._database = database
+
+    def put(self, number: str, content: Mapping[str, Any]) -> None:
+        """Store an episode, in place of what was known of it.
+
+        :param number: its id
+        :param content: as :class:`tracon_watcher.engine.episode_tracker.EpisodeTracker` has it
+        :raises errors.StorageFailed: one of its kinds
+        """
+        table, columns, host = tables.EPISODES, tables.EPISODES.c, content['host']
+        row = {'id': number, 'host': host, 'vm': content['vm'], 'at': content['began_at'],
+               'document': tables.encode(content, 'an episode')}
+        oldest = sa.select(columns.at).where(columns.host == host).order_by(
+            columns.at.desc()).offset(_KEPT).limit(1)
+
+        def work(connection: sa.Connection) -> None:
+            connection.execute(sa.delete(table).where(columns.id == number))
+            connection.execute(sa.insert(table), [row])
+            # A host that tells of ever more must not fill the database.
+            until = connection.scalar(oldest)
+            if until is not None:
+                connection.execute(sa.delete(table).where(
+                    columns.host == host, columns.at <= until))
+
+        self._database.write(work)
+
+    def get(self, number: str) -> Mapping[str, Any] | None:
+        """Return an episode by its id, None for none."""
+        found = self._select(tables.EPISODES.c.id == number)
+        return found[0] if found else None
+
+    def of_vm(self, vm: str, host: str | None) -> list[Mapping[str, Any]]:
+        """Return the latest episodes for a VM: those that name it, and those of its host.
+
+        :param host: where it is now, None where that is not known
+        """
+        columns = tables.EPISODES.c
+        return [one for one in self._select(sa.or_(columns.vm == vm, sa.and_(
+            columns.vm.is_(None), columns.host == host))) if vm in one['slowdowns_before']]
+
+    def _select(self, condition: sa.ColumnElement[bool]) -> list[Mapping[str, Any]]:
+        wanted = sa.select(tables.EPISODES.c.document).where(condition).order_by(
+            tables.EPISODES.c.at.desc()).limit(_SHOWN)
+        found = self._database.read(lambda connection: list(connection.scalars(wanted)))
+        return [tables.decode(one, 'an episode') for one in found]
 
 
 LOG = logging.getLogger(__name__)

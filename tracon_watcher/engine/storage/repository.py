@@ -40,7 +40,7 @@ _DAY = 86400.0
 class Retention:
     """For how many days records are kept.
 
-    :param decisions: of the scheduler, and what audits told
+    :param decisions: of the scheduler, what audits told, and episodes
     :param moves: with their outcomes, and for how long VMs were in breach
     """
 
@@ -63,6 +63,7 @@ def purge(database: databases.Database, keep: Retention, now: float, trusted: bo
     rules: list[tuple[sa.Table, sa.Column[Any], float]] = [
         (tables.DECISIONS, tables.DECISIONS.c.at, keep.decisions),
         (tables.AUDITS, tables.AUDITS.c.at, keep.decisions),
+        (tables.EPISODES, tables.EPISODES.c.at, keep.decisions),
         (tables.MOVES, tables.MOVES.c.decided_at, keep.moves),
         (tables.BREACHES, tables.BREACHES.c.at, keep.moves),
         (tables.COOLDOWNS, tables.COOLDOWNS.c.until, 2.0)]
@@ -118,6 +119,7 @@ class Storage:
         self.lease = lease.Lease(database)
         self.decisions = decisions.Decisions(database)
         self.audits = records.Audits(database)
+        self.episodes = records.Episodes(database)
         self.breaches = records.Breaches(database)
         self.cooldowns = records.Cooldowns(database, cooldown_rule)
         self.moves = moves.Moves(database, cooldown_rule)

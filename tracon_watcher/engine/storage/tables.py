@@ -225,6 +225,17 @@ BREACHES = sa.Table(
     sa.Index(None, 'at'),
     **_MYSQL)
 
+#: Episodes in which tracon-background throttled; without a VM, for the sake of all of the host.
+EPISODES = sa.Table(
+    'episodes', METADATA,
+    sa.Column('id', sa.String(ID), primary_key=True),
+    sa.Column('host', sa.String(NAME), nullable=False),
+    sa.Column('vm', sa.String(ID)),
+    sa.Column('at', sa.Double, nullable=False),
+    sa.Column('document', long_text(), nullable=False),
+    sa.Index(None, 'at'), sa.Index(None, 'host', 'at'), sa.Index(None, 'vm', 'at'),
+    **_MYSQL)
+
 KINDS = sa.Table(
     'action_kinds', METADATA,
     sa.Column('kind', sa.String(NAME), primary_key=True),

@@ -38,11 +38,16 @@ class TestPurge(base.StorageCase):
             self.storage.moves.ended(move.id, move.decided_at, True)
         for day in (0, 15):
             self.storage.audits.put({'audit': f'audit-{day}', 'at': base.NOW - day * DAY})
+            self.storage.episodes.put(f'episode-{day}', {
+                'host': 'h1', 'vm': 'a', 'began_at': base.NOW - day * DAY,
+                'slowdowns_before': {'a': None}})
         for day in (0, 62):
             self.storage.breaches.add(['vm'], 60.0, base.NOW - day * DAY)
         gone = self.storage.purge(KEEP, base.NOW)
-        self.assertEqual({'decisions': 2, 'audits': 1, 'moves': 1, 'breaches': 1, 'cooldowns': 2},
-                         gone)
+        self.assertEqual({'decisions': 2, 'audits': 1, 'episodes': 1, 'moves': 1, 'breaches': 1,
+                          'cooldowns': 2}, gone)
+        self.assertEqual([base.NOW], [
+            one['began_at'] for one in self.storage.episodes.of_vm('a', 'h1')])
         self.assertEqual('audit-0', self.storage.audits.get()['audit'])
         self.assertEqual(2, len(self.storage.decisions.find()))
         self.assertEqual(['move-0', 'move-29'], [one.id for one in self.storage.moves.find()])

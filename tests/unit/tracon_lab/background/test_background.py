@@ -156,9 +156,9 @@ class LimitsTestCase(unittest.TestCase):
 
 class ConfigurationTestCase(unittest.TestCase):
 
-    def read(self, learning):
+    def read(self, chosen=measurement.Measurement()):
         with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
-            file.write(measurement.configuration(frozenset({0, 2}), '/dev/vda', 5e8, learning))
+            file.write(measurement.configuration(frozenset({0, 2}), '/dev/vda', 5e8, chosen))
             file.flush()
             conf = cfg.ConfigOpts()
             options.register_opts(conf)
@@ -166,7 +166,7 @@ class ConfigurationTestCase(unittest.TestCase):
             return conf[options.GROUP.name]
 
     def test_tracon_background_reads_it(self):
-        found = self.read(None)
+        found = self.read()
         self.assertEqual(list(measurement.GROUPS), found.groups)
         self.assertEqual(frozenset({0, 2}), cgroups.parsed(found.cpus))
         self.assertEqual((500.0, 60, 15), (found.disk_capacity, found.memory_window,
@@ -174,10 +174,10 @@ class ConfigurationTestCase(unittest.TestCase):
         self.assertFalse(found.dry_run)
         self.assertEqual(web_service.CAPACITY, found.network_capacity)
 
-    def test_it_can_learn_sooner(self):
-        found = self.read(6)
-        self.assertEqual((6, 6, 6), (found.memory_window, found.rate_window,
-                                     found.processor_window))
+    def test_it_can_learn_sooner_and_have_a_wider_band(self):
+        found = self.read(measurement.Measurement(learning=6, factor=2.5))
+        self.assertEqual((6, 6, 6, 2.5), (found.memory_window, found.rate_window,
+                                          found.processor_window, found.processor_factor))
 
 
 class ArrivalsTestCase(unittest.TestCase):
