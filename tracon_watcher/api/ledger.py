@@ -77,21 +77,17 @@ def _rounded(one: Mapping[str, Any]) -> Document:
 
 
 def _remedy(one: Mapping[str, Any], state: states.State) -> Document:
-    found = {**one, 'at': states.iso(one['at']), 'vm': _call(one['vm'], state),
+    found = {**one, 'at': states.iso(one['at']), 'vm': states.reference(state, one['vm']),
              'measured': [states.number(value) for value in one['measured']]}
     if 'episode' in one:
         found['episode'] = {**one['episode'], 'until': states.iso(one['episode']['until'])}
     return found
 
 
-def _call(vm: str, state: states.State) -> Document:
-    found = state.view.vms.get(vm)
-    return {'uuid': vm, 'name': None if found is None else found.name}
-
-
 def _described(one: Mapping[str, Any], state: states.State) -> Document:
     return {
-        **_rounded(one), 'vm': _call(one['vm'], state), 'ended_at': states.iso(one['ended_at']),
-        'slowdowns': [{**each, 'vm': _call(each['vm'], state), 'measured': [
+        **_rounded(one), 'vm': states.reference(state, one['vm']),
+        'ended_at': states.iso(one['ended_at']),
+        'slowdowns': [{**each, 'vm': states.reference(state, each['vm']), 'measured': [
             None if math.isnan(value) else value for value in each['measured']]}
             for each in one['slowdowns']]}

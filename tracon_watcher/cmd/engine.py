@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging as standard_logging
 import math
 import signal
@@ -21,7 +22,7 @@ import socket
 import sys
 import threading
 import time
-from typing import Any, Mapping, Sequence
+from typing import Any, Iterator, Mapping, Sequence
 from urllib import parse
 import uuid
 
@@ -111,66 +112,58 @@ _LATEST = 10
 _GAP = 3
 
 
+@contextlib.contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """Have the API say that what it was asked for cannot be read.
+
+    :raises tracon_watcher.api.faults.Unavailable: while the database cannot be asked
+    """
+    try:
+        yield
+    except storage_errors.StorageFailed as error:
+        LOG.warning('%s were asked for and cannot be read: %s', what, error)
+        raise faults.Unavailable(f'{what} cannot be read now from the database.') from None
+
+
 class Records:
-    """Finds recorded decisions, and what audits told and recommended, for the API."""
+    """Finds recorded decisions, and what audits told and recommended, for the API.
+
+    All methods but ``breaches`` raise :class:`tracon_watcher.api.faults.Unavailable` while the
+    database cannot be asked.
+    """
 
     def __init__(self, storage: storages.Storage) -> None:
         self._storage = storage
 
     def find(self, request_or_vm: str) -> Sequence[Mapping[str, Any]]:
-        """Return those of a request, or else of a VM, the latest first.
-
-        :raises tracon_watcher.api.faults.Unavailable: while the database cannot be asked
-        """
+        """Return those of a request, or else of a VM, the latest first."""
         decisions = self._storage.decisions
-        try:
+        with _reading('Decisions'):
             found = (decisions.find(request=request_or_vm, limit=_LATEST)
                      or decisions.find(vm=request_or_vm, limit=_LATEST))
-        except storage_errors.StorageFailed as error:
-            LOG.warning('Decisions on %s were asked for and cannot be read: %s', request_or_vm,
-                        error)
-            raise faults.Unavailable('The database of decisions cannot be read now.') from None
         return [{**one.document, 'chosen': one.chosen} for one in found]
 
     def moves(self, wanted: Mapping[str, str | None], marker: str | None,
               limit: int) -> Sequence[Mapping[str, Any]] | None:
-        """Return moves that audits recommended, with their outcomes, the latest first.
-
-        :raises tracon_watcher.api.faults.Unavailable: while the database cannot be asked
-        """
-        try:
+        """Return moves that audits recommended, with their outcomes, the latest first."""
+        with _reading('Moves'):
             before = None if marker is None else self._storage.moves.get(marker)
             if marker is not None and before is None:
                 return None
             found = self._storage.moves.find(**wanted, before=before, limit=limit)
             measured = self._storage.outcomes.of_moves([one.id for one in found])
-        except storage_errors.StorageFailed as error:
-            LOG.warning('Moves were asked for and cannot be read: %s', error)
-            raise faults.Unavailable('The database of moves cannot be read now.') from None
         return [_document(one, measured.get(one.id, ())) for one in found]
 
     def told(self) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
-        """Return the latest decisions, and what each audit told last.
-
-        :raises tracon_watcher.api.faults.Unavailable: while the database cannot be asked
-        """
-        try:
+        """Return the latest decisions, and what each audit told last."""
+        with _reading('Remedies'):
             return ([one.document for one in self._storage.decisions.find(limit=decisions.PAGE)],
                     self._storage.audits.all())
-        except storage_errors.StorageFailed as error:
-            LOG.warning('Remedies were asked for and cannot be read: %s', error)
-            raise faults.Unavailable('The database of decisions cannot be read now.') from None
 
     def episodes(self, vm: str, host: str | None) -> Sequence[Mapping[str, Any]]:
-        """Return the latest episodes for a VM.
-
-        :raises tracon_watcher.api.faults.Unavailable: while the database cannot be asked
-        """
-        try:
+        """Return the latest episodes for a VM."""
+        with _reading('Episodes'):
             return self._storage.episodes.of_vm(vm, host)
-        except storage_errors.StorageFailed as error:
-            LOG.warning('Episodes were asked for and cannot be read: %s', error)
-            raise faults.Unavailable('The database of episodes cannot be read now.') from None
 
     def breaches(self, vms: Sequence[str], now: float) -> Mapping[str, float] | None:
         """Return for how many seconds of this month VMs were in breach; None: not known."""
@@ -181,15 +174,9 @@ class Records:
             return None
 
     def audit(self, uuid: str | None) -> Mapping[str, Any] | None:
-        """Return what an audit told last, or the latest one; None: nothing.
-
-        :raises tracon_watcher.api.faults.Unavailable: while the database cannot be asked
-        """
-        try:
+        """Return what an audit told last, or the latest one; None: nothing."""
+        with _reading('Audits'):
             return self._storage.audits.get(uuid)
-        except storage_errors.StorageFailed as error:
-            LOG.warning('What audits told was asked for and cannot be read: %s', error)
-            raise faults.Unavailable('The database of audits cannot be read now.') from None
 
 
 def _document(move: moves.MoveRecord, measured: Sequence[outcomes.Outcome]) -> dict[str, Any]:

@@ -73,10 +73,15 @@ class MigrationTracker:
             self._storage.audits.put(self._with_past(one))
 
     def _with_past(self, told: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what an audit tells with its earlier removals, which it tells no more."""
+        """Return what an audit tells with its earlier removals, which it tells no more.
+
+        One that it recommends again was not carried out.
+        """
         before = self._storage.audits.get(told['audit']) or {}
+        again = {(one['vm'], one['host']) for one in told['removals']}
         past = [*before.get('past', ()),
-                *({**one, 'at': before['at']} for one in before.get('removals', ()))]
+                *({**one, 'at': before['at']} for one in before.get('removals', ())
+                  if (one['vm'], one['host']) not in again)]
         return {**told, 'past': past[-_PAST:]} if past else told
 
     def moved(self, vm: str, host: str) -> None:

@@ -14,10 +14,8 @@
 
 import json
 import os
-import pathlib
 import shutil
 import subprocess
-import tempfile
 import unittest
 
 from tests.functional.lab import test_measure
@@ -26,31 +24,25 @@ from tracon_lab.background import comparison
 from tracon_lab.background import measurement
 from tracon_lab.background import second_vm
 from tracon_watcher.background import cgroups
-from tracon_watcher.probe import images
 
 
-class BackgroundTestCase(unittest.TestCase):
+@unittest.skipUnless(shutil.which('genisoimage'), 'needs genisoimage')
+class BackgroundTestCase(test_measure.GuestsCase):
 
     def setUp(self):
         super().setUp()
-        reason = test_measure.reason_to_skip()
-        if not reason and not shutil.which('genisoimage'):
-            reason = 'needs genisoimage'
-        if reason:
-            self.skipTest(reason)
-        for stale in images.default_cache().glob('run-*'):
-            shutil.rmtree(stale)
+        links = self.links()
+        self.addCleanup(lambda: self.assertEqual(
+            (self.before, links), (test_measure.left_behind(), self.links())))
 
     def links(self):
         return subprocess.run(['ip', '-o', 'link'], capture_output=True, text=True,
                               check=True).stdout.count('\n')
 
     def test_a_second_vm_on_shared_and_on_separate_cores(self):
-        processes, links = test_measure.left_behind(), self.links()
-        with tempfile.TemporaryDirectory() as name:
-            code, out, err = command_line.run(
-                'lab', 'second', 'vm', '--quick', '--accelerator', 'qemu', '--output',
-                str(pathlib.Path(name) / 'windows.csv'), '-f', 'json')
+        code, out, err = command_line.run(
+            'lab', 'second', 'vm', '--quick', '--accelerator', 'qemu', '--output',
+            str(self.output), '-f', 'json')
         self.assertEqual(0, code, err)
         rows = json.loads(out)
         self.assertEqual({**second_vm.SETTINGS}, {
@@ -58,18 +50,14 @@ class BackgroundTestCase(unittest.TestCase):
             for setting, row in zip(second_vm.SETTINGS, rows, strict=True)})
         for row in rows:
             self.assertTrue(0 < row['P50, ms'] <= row['P75, ms'] <= row['P95, ms'], row)
-        self.assertEqual((processes, links), (test_measure.left_behind(), self.links()))
 
     def test_all_arms_and_nothing_is_left(self):
-        processes, links = test_measure.left_behind(), self.links()
-        with tempfile.TemporaryDirectory() as name:
-            output = pathlib.Path(name) / 'windows.csv'
-            code, out, err = command_line.run(
-                'lab', 'background', '--quick', '--accelerator', 'qemu', '--output', str(output),
-                '-f', 'json')
-            self.assertEqual(0, code, err)
-            windows = comparison.read(output)
-            self.assertIn('disk_MB_per_second', output.read_text())
+        code, out, err = command_line.run(
+            'lab', 'background', '--quick', '--accelerator', 'qemu', '--output',
+            str(self.output), '-f', 'json')
+        self.assertEqual(0, code, err)
+        windows = comparison.read(self.output)
+        self.assertIn('disk_MB_per_second', self.output.read_text())
         self.assertEqual({(1, arm) for arm in comparison.ARMS}, set(windows))
         rows = json.loads(out)
         self.assertEqual(list(comparison.TABLE), list(rows[0]))
@@ -83,7 +71,6 @@ class BackgroundTestCase(unittest.TestCase):
             self.assertGreater(windows[1, comparison.CPUSET][program], 0.0)
         # Half of the link is all that static quotas leave.
         self.assertLess(windows[1, comparison.STATIC]['network'] * 2**20, 7e6)
-        self.assertEqual((processes, links), (test_measure.left_behind(), self.links()))
         tree = cgroups.ControlGroups(list(measurement.GROUPS))
         self.assertFalse([one for one in measurement.GROUPS if tree.there(one)])
         self.assertEqual(os.SCHED_OTHER, os.sched_getscheduler(0))

@@ -87,7 +87,8 @@ def left_behind():
     return sorted(found)
 
 
-class TestRealGuests(unittest.TestCase):
+class GuestsCase(unittest.TestCase):
+    """Has a file for measurements, and what there was of the testbed before."""
 
     def setUp(self):
         super().setUp()
@@ -100,6 +101,9 @@ class TestRealGuests(unittest.TestCase):
         for stale in images.default_cache().glob('run-*'):
             shutil.rmtree(stale)
         self.before = left_behind()
+
+
+class TestRealGuests(GuestsCase):
 
     def measure(self, host_type, windows=PLAN, report=lambda line: None):
         from tracon_lab.testbed import acceptance

@@ -124,6 +124,12 @@ class AftermathTest(base.StorageCase):
         self.assertEqual([api.removal()['effects'][0]], kept['past'][0]['effects'])
         self.assertEqual([kept], self.storage.audits.all())
 
+    def test_a_removal_that_is_recommended_again_is_no_earlier_one(self):
+        for seconds, removals in ((0, [api.removal()]), (1, [api.removal()]), (2, [])):
+            self.aftermath.recommended([{**api.audit(base.NOW + seconds), 'removals': removals}])
+        kept = self.storage.audits.get(api.AUDIT)
+        self.assertEqual([base.NOW + 1], [one['at'] for one in kept['past']])
+
     def test_a_migration_to_another_host_is_not_the_one_that_was_recommended(self):
         self.aftermath.recommended([DOCUMENT])
         self.aftermath.moved('a', 'h9')
