@@ -275,6 +275,9 @@ def _published(arguments: argparse.Namespace) -> Any:
                                                     f'choice; leave it out')
     if len(arguments.slots) != 1:
         raise errors.InvalidOption('--slots', ','.join(map(str, arguments.slots)), 'one number')
+    if arguments.truth == published.SPINDLE and arguments.calc_ranks != published.CALC_RANKS:
+        raise errors.InvalidOption('--calc-ranks', arguments.calc_ranks,
+                                   'the truth spindle has no such choice; leave it out')
     published.truth(arguments.calc_ranks)
     return experiment.Setup((), (arguments.truth,), slots=tuple(arguments.slots),
                             minutes=arguments.solo_minutes, model='truth',

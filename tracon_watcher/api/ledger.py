@@ -61,9 +61,7 @@ def show(request: webob.Request, caller: policies.Caller, known: states.States,
         remedies = [_remedy(one, state) for one in ledger.remedies(
             victim, decisions, audits, made, records.episodes(victim, host))
             if one['at'] >= since]
-        throttled = sum(one['remedy'] == ledger.THROTTLE for one in remedies)
-        return {'ledger': {'remedies': remedies, 'host': host, 'throttled': throttled or None},
-                'state': state.describe()}
+        return {'ledger': {'remedies': remedies, 'host': host}, 'state': state.describe()}
     entries = ledger.entries(made, state.view.observed_error, state.now)
     found: Document = {'weeks': [_rounded(one) for one in ledger.weeks(entries)]}
     if detailed:

@@ -59,13 +59,14 @@ class MigrationTracker:
 
         :raises tracon_watcher.errors.InvalidDocument: naming the field; then none is taken down
         """
-        episodes = [one for one in documents if one.get('schema') == episode_tracker.SCHEMA]
+        episodes, left, others = [], [], []
+        for one in documents:
+            {episode_tracker.SCHEMA: episodes, plan.SCHEMA: left}.get(
+                one.get('schema'), others).append(one)
         if episodes:
             self.episodes.take(episodes)
-            documents = [one for one in documents if one not in episodes]
         observed, limits = self._observed(), self._limits()
-        left = [one for one in documents if one.get('schema') == plan.SCHEMA]
-        made = [_move(one, observed, limits) for one in documents if one not in left]
+        made = [_move(one, observed, limits) for one in others]
         told = [plan.read_audit(one) for one in left]
         if made:
             self._storage.moves.add(made)

@@ -59,8 +59,7 @@ class Ledger(command.Lister):
             'ledger', weeks=parsed_args.weeks, moves='true' if parsed_args.moves else None,
             vm=None if parsed_args.vm is None else client.uuid_of(parsed_args.vm))['ledger']
         if parsed_args.vm is not None:
-            return _REMEDIES, (*([] if found['throttled'] else [_unknown(found['host'])]),
-                               *map(_remedy, found['remedies']))
+            return _REMEDIES, map(_remedy, found['remedies'])
         if parsed_args.moves:
             return _MOVES, (_move(one) for one in found['moves'])
         return _WEEKS, (_week(one) for one in found['weeks'])
@@ -75,12 +74,6 @@ def _move(one: dict[str, Any]) -> tuple[Any, ...]:
     return (one['ended_at'], columns.Value(one['vm'], _name(one['vm'])), one['source'],
             one['destination'], columns.lines(one['slowdowns'], _slowdown), *_gains(one),
             one['verdict'], _avoided(one['avoided']))
-
-
-def _unknown(host: str | None) -> tuple[Any, ...]:
-    nothing = columns.text(None)
-    return (nothing, 'throttle', nothing, columns.text(host), nothing, nothing, columns.Value(
-        None, 'none told; see the log of tracon-background there'))
 
 
 def _throttled(episode: dict[str, Any] | None) -> columns.Value:

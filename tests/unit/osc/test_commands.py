@@ -226,15 +226,14 @@ class Ledger(osc.OscCase):
         self.decisions.kept = [base.refusal(self.now - 900)]
         self.decisions.audits = [{**base.audit(self.now - 800), 'removals': [base.removal()]}]
         text = self.told('ledger', '--vm', 'web')
-        for line in (r'\| - +\| throttle \| - +\| alpha \| - +\| - +\| none told; see the log of ',
-                     r'Z \| refuse +\| batch \| alpha \| - +\| 1\.20 → would have been 1\.90 ',
+        for line in (r'Z \| refuse +\| batch \| alpha \| - +\| 1\.20 → would have been 1\.90 ',
                      r'Z \| remove +\| cron +\| alpha \| - +\| 1\.70 → 1\.30 ',
                      r'Z \| migrate +\| batch \| alpha \| delta \| 1\.62 → 1\.00, measured 1\.07'):
             self.assertRegex(text, line)
         rows = self.json('ledger', '--vm', WEB)
-        self.assertEqual(['throttle', 'refuse', 'remove', 'migrate'],
+        self.assertEqual(['refuse', 'remove', 'migrate'],
                          [one['Remedy'] for one in rows])
-        self.assertEqual({'before': 1.7, 'after': 1.3, 'measured': []}, rows[2]['Slowdown'])
+        self.assertEqual({'before': 1.7, 'after': 1.3, 'measured': []}, rows[1]['Slowdown'])
         self.assertIsNone(rows[0]['Throttled'])
 
     def test_what_was_throttled_for_one_vm(self):
@@ -250,7 +249,6 @@ class Ledger(osc.OscCase):
                      r'\| - \(before: no counters of it from just before; after: its end was not '
                      r'told\) \| cores: groups paused, until - '):
             self.assertRegex(text, line)
-        self.assertNotIn('none told', text)
         self.assertEqual(['throttle'] * 3, [one['Remedy'] for one in self.json(
             'ledger', '--vm', WEB)])
         self.assertEqual(0.3, self.json('ledger', '--vm', WEB)[0]['Throttled']['least'])

@@ -169,6 +169,7 @@ class TestSimulateCommands(SimulateCase):
                 (('static', '--truth', 'table2'), "--truth='table2'"),
                 (('static', '--truth', 'table1', '--calc-ranks', '8'), 'calc_ranks=8'),
                 (('static', '--truth', 'table1', '--model', 'nlm'), "--model='nlm'"),
+                (('static', '--truth', 'spindle', '--calc-ranks', '4'), '--calc-ranks=4'),
                 (('static', '--truth', 'table1', '--host-type', 'x'), '--host-type'),
                 (('static', '--truth', 'table1', '--slots', '2,2'), '--slots'),
                 (('dynamic', '--truth', 'table1', '--audit-minutes', '5'), 'audit_minutes'),
