@@ -92,8 +92,8 @@ class Records(Protocol):
         """
         ...
 
-    def told(self) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
-        """Return the latest decisions, and what each audit told last."""
+    def told(self, vm: str) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
+        """Return those of the latest decisions that name a VM, and what each audit told last."""
         ...
 
     def episodes(self, vm: str, host: str | None) -> Sequence[Mapping[str, Any]]:

@@ -57,7 +57,7 @@ def show(request: webob.Request, caller: policies.Caller, known: states.States,
     if victim is not None:
         row = state.cluster.resident_index.get(victim)
         host = None if row is None else state.cluster.hosts[state.cluster.host[row]]
-        decisions, audits = records.told()
+        decisions, audits = records.told(victim)
         remedies = [_remedy(one, state) for one in ledger.remedies(
             victim, decisions, audits, made, records.episodes(victim, host))
             if one['at'] >= since]

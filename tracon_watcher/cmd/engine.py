@@ -154,11 +154,11 @@ class Records:
             measured = self._storage.outcomes.of_moves([one.id for one in found])
         return [_document(one, measured.get(one.id, ())) for one in found]
 
-    def told(self) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
-        """Return the latest decisions, and what each audit told last."""
+    def told(self, vm: str) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
+        """Return those of the latest decisions that name a VM, and what each audit told last."""
         with _reading('Remedies'):
-            return ([one.document for one in self._storage.decisions.find(limit=decisions.PAGE)],
-                    self._storage.audits.all())
+            return ([one.document for one in self._storage.decisions.find(
+                limit=decisions.PAGE, naming=vm)], self._storage.audits.all())
 
     def episodes(self, vm: str, host: str | None) -> Sequence[Mapping[str, Any]]:
         """Return the latest episodes for a VM."""

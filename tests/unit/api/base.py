@@ -111,8 +111,8 @@ class Records:
             found = found[places[0] + 1:]
         return found[:limit]
 
-    def told(self):
-        return self.kept, self.audits
+    def told(self, vm):
+        return [one for one in self.kept if vm in str(one)], self.audits
 
     def episodes(self, vm, host):
         return [one for one in self.throttled if vm in one['slowdowns_before']

@@ -139,8 +139,8 @@ class Decisions:
         return found[0] if found else None
 
     def find(self, *, request: str | None = None, vm: str | None = None,
-             since: float | None = None, marker: str | None = None,
-             limit: int = 100) -> list[Decision]:
+             since: float | None = None, marker: str | None = None, limit: int = 100,
+             naming: str = '') -> list[Decision]:
         """Return a page of decisions, newest first.
 
         :param request: of this request alone
@@ -148,6 +148,7 @@ class Decisions:
         :param since: no earlier than this, seconds since the epoch
         :param marker: id of the last decision on the page before
         :param limit: 1 to :data:`PAGE`
+        :param naming: of these, those alone whose document has this text, such as a uuid
         :raises tracon_watcher.errors.InvalidOption: when the limit is another, or there is no such
             decision
         """
@@ -161,10 +162,10 @@ class Decisions:
             conditions.append(columns.vm == vm)
         if since is not None:
             conditions.append(columns.at >= since)
-        return self._select(*conditions, marker=marker, limit=limit)
+        return self._select(*conditions, marker=marker, limit=limit, naming=naming)
 
     def _select(self, *conditions: sa.ColumnElement[bool], limit: int,
-                marker: str | None = None) -> list[Decision]:
+                marker: str | None = None, naming: str = '') -> list[Decision]:
         columns = tables.DECISIONS.c
 
         def work(connection: sa.Connection) -> list[Any]:
@@ -183,7 +184,8 @@ class Decisions:
         return [Decision(
             row.id, row.request, row.vm, row.at, row.operation, row.outcome, row.chosen,
             tables.decode(row.document, f'decision {row.id}'), row.settled_at)
-            for row in self._database.read(work)]
+            # To decode a document takes much longer than to search it.
+            for row in self._database.read(work) if naming in row.document]
 
 
 def _insert(connection: sa.Connection, rows: list[dict[str, Any]]) -> int:

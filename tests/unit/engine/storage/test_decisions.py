@@ -76,6 +76,8 @@ class TestDecisions(base.StorageCase):
                          [one.id for one in self.decisions.find(vm='vm-1')])
         self.assertEqual([mine[2]['id']], [one.id for one in self.decisions.find(
             vm='vm-1', request='req-0', limit=1)])
+        self.assertEqual([mine[3]['id']], [one.id for one in self.decisions.find(
+            limit=2, naming='req-1')])
 
     def test_pages(self):
         """Each decision is on one page, also where many were taken at the same time."""
