@@ -207,10 +207,10 @@ class DecisionsTestCase(base.StorageCase):
         self.storage.audits.put({**api.audit(base.NOW + 1), 'removals': [api.removal()]})
         records = engine.Records(self.storage)
         self.assertEqual(['refuse', 'remove'], [one['remedy'] for one in ledger.remedies(
-            api.identity('web'), *records.told(), ())])
+            api.identity('web'), *records.told(api.identity('web')), ())])
         with mock.patch.object(type(self.storage.audits), 'all', autospec=True,
                                side_effect=storage_errors.StorageFailed('here', 'away', 'wait')):
-            self.assertRaises(faults.Unavailable, records.told)
+            self.assertRaises(faults.Unavailable, records.told, '')
 
     def test_stored_episodes(self):
         records, one = engine.Records(self.storage), api.episode(base.NOW)
