@@ -81,7 +81,8 @@ class TestGroups(unittest.TestCase):
         self.assertEqual([], self.tree.apply(NAME, regulator.GroupLimits(True, 0.01)))
         time.sleep(0.2)
         self.assertLess(self.used(), 0.02)
-        limits = regulator.GroupLimits(False, 0.2, frozenset({0}), 2**28)
+        # Idle, it would run on an idle machine alone.
+        limits = regulator.GroupLimits(False, 0.2, frozenset({0}), 2**28, idle=False)
         self.assertEqual([], self.tree.apply(NAME, limits))
         self.assertEqual({0}, os.sched_getaffinity(self.process.pid))
         used = self.used(2.0)
@@ -117,7 +118,10 @@ class TestGroups(unittest.TestCase):
         for _step in range(8):
             one.step()
         self.assertEqual(set(), one.wrong)
-        self.assertGreater(self.used(2.0), 0.01)
+        limits = one.decision.groups[NAME]
+        self.assertFalse(limits.paused)
+        for path, text in self.tree._files(NAME, limits):
+            self.assertIn(text, path.read_text().splitlines(), path)
         connection.answers = [replay.failure('gone')]
         one.step()
         time.sleep(0.2)
