@@ -92,12 +92,14 @@ class Records(Protocol):
         """
         ...
 
-    def told(self, vm: str) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
-        """Return those of the latest decisions that name a VM, and what each audit told last."""
-        ...
+    def told(self, vm: str, host: str | None) -> Sequence[Sequence[Mapping[str, Any]]]:
+        """Return three lists of documents for the ledger of a VM.
 
-    def episodes(self, vm: str, host: str | None) -> Sequence[Mapping[str, Any]]:
-        """Return the latest episodes for a VM, which is on a host, None: not known on which."""
+        They are those of the latest decisions that name it, what each audit told last, and the
+        latest episodes for it.
+
+        :param host: where it is, None where that is not known
+        """
         ...
 
     def breaches(self, vms: Sequence[str], now: float) -> Mapping[str, float] | None:

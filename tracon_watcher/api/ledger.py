@@ -57,11 +57,9 @@ def show(request: webob.Request, caller: policies.Caller, known: states.States,
     if victim is not None:
         row = state.cluster.resident_index.get(victim)
         host = None if row is None else state.cluster.hosts[state.cluster.host[row]]
-        decisions, audits = records.told(victim)
-        remedies = [_remedy(one, state) for one in ledger.remedies(
-            victim, decisions, audits, made, records.episodes(victim, host))
-            if one['at'] >= since]
-        return {'ledger': {'remedies': remedies, 'host': host}, 'state': state.describe()}
+        return {'ledger': {'remedies': [_remedy(one, state) for one in ledger.remedies(
+            victim, *records.told(victim, host), made) if one['at'] >= since]},
+            'state': state.describe()}
     entries = ledger.entries(made, state.view.observed_error, state.now)
     found: Document = {'weeks': [_rounded(one) for one in ledger.weeks(entries)]}
     if detailed:

@@ -176,8 +176,6 @@ class Regulator:
         self._settings = settings
         #: How often each resource was tightened since the start.
         self.tightened: dict[str, int] = {}
-        #: The resources that are tight now.
-        self.episodes: dict[str, Episode] = {}
         self._notes: list[str] = []
         self._blind = False
         self._forget()
@@ -190,6 +188,8 @@ class Regulator:
         self._last: dict[str, tuple[Mapping[str, float], int]] = {}
         self._means: dict[tuple[str, str], float] = {}
         self._budgets: dict[str, float] = {}
+        #: The resources that are tight now.
+        self.episodes: dict[str, Episode] = {}
 
     @property
     def safest(self) -> Allowance:

@@ -154,16 +154,12 @@ class Records:
             measured = self._storage.outcomes.of_moves([one.id for one in found])
         return [_document(one, measured.get(one.id, ())) for one in found]
 
-    def told(self, vm: str) -> tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
-        """Return those of the latest decisions that name a VM, and what each audit told last."""
+    def told(self, vm: str, host: str | None) -> Sequence[Sequence[Mapping[str, Any]]]:
+        """Return decisions that name a VM, what each audit told last, and episodes for the VM."""
         with _reading('Remedies'):
             return ([one.document for one in self._storage.decisions.find(
-                limit=decisions.PAGE, naming=vm)], self._storage.audits.all())
-
-    def episodes(self, vm: str, host: str | None) -> Sequence[Mapping[str, Any]]:
-        """Return the latest episodes for a VM."""
-        with _reading('Episodes'):
-            return self._storage.episodes.of_vm(vm, host)
+                limit=decisions.PAGE, naming=vm)], self._storage.audits.all(),
+                self._storage.episodes.of_vm(vm, host))
 
     def breaches(self, vms: Sequence[str], now: float) -> Mapping[str, float] | None:
         """Return for how many seconds of this month VMs were in breach; None: not known."""

@@ -70,29 +70,24 @@ class EpisodeTracker:
         if view is None:
             raise NoView('the engine has not collected anything yet')
         for content in documents:
+            result = 'recorded'
             try:
-                one = _read(content, view, self._clock())
+                self._record(document.Fields('an episode', content), view)
             except errors.InvalidDocument as error:
                 result = 'dropped'
                 LOG.log(logging.DEBUG if self.counts[result] else logging.WARNING,
                         'tracon-background told of an episode, which is dropped (metrics count '
                         'further ones): %s', error)
-            else:
-                result = 'recorded'
-                self._record(one, view)
             with self._lock:
                 self.counts[result] += 1
 
-    def _record(self, one: dict[str, Any], view: views.View) -> None:
+    def _record(self, fields: document.Fields, view: views.View) -> None:
+        one = _read(fields, self._clock())
         number = str(uuid.uuid5(_SPACE, json.dumps(
             [one['host'], one['resource'], one['vm'], one['began_at']])))
         known = self._storage.get(number)
         if known is None:
-            # Counters from after its beginning say nothing of before.
-            late = _seen_at(view, one['host']) > one['began_at']
-            one['slowdowns_before'] = {
-                vm: math.nan if late else slowdown
-                for vm, slowdown in _observed(view, one['host'], one['vm']).items()}
+            one['slowdowns_before'] = _before(fields, one, view)
         elif one['ended_at'] is None:
             # A beginning that is told again, maybe after the end.
             return
@@ -113,12 +108,11 @@ class EpisodeTracker:
                 del self._ended[number]
 
 
-def _read(content: Any, view: views.View, now: float) -> dict[str, Any]:
+def _read(fields: document.Fields, now: float) -> dict[str, Any]:
     """Return an episode of a document.
 
     :raises tracon_watcher.errors.InvalidDocument: naming the field
     """
-    fields = document.Fields('an episode', content)
     one: dict[str, Any] = {
         'host': tables.word(fields, 'host', tables.NAME),
         'resource': fields.string('resource', tuple(UNITS)),
@@ -127,12 +121,24 @@ def _read(content: Any, view: views.View, now: float) -> dict[str, Any]:
     one |= {name: fields.number(name, *bounds) if fields.has(name) else None for name, bounds in (
         ('ended_at', (one['began_at'], now + assessment.AHEAD)), ('before', (0,)),
         ('least', (0,)))}
+    return one
+
+
+def _before(fields: document.Fields, one: Mapping[str, Any],
+            view: views.View) -> dict[str, float]:
+    """Return the slowdown before an episode by VM, NaN where unknown.
+
+    :raises tracon_watcher.errors.InvalidDocument: when the host or the VM is not there
+    """
     if one['host'] not in view.assessor.cluster.host_index:
         fields.refuse('host', one['host'], 'no compute service of Nova has this name: set '
                                            '[background] host')
-    if one['vm'] is not None and one['vm'] not in _observed(view, one['host'], one['vm']):
+    found = _observed(view, one['host'], one['vm'])
+    if one['vm'] is not None and not found:
         fields.refuse('vm', one['vm'], f'it is not on host {one["host"]}')
-    return one
+    # Counters from after its beginning say nothing of before.
+    late = _seen_at(view, one['host']) > one['began_at']
+    return {vm: math.nan if late else slowdown for vm, slowdown in found.items()}
 
 
 def _seen_at(view: views.View, host: str) -> float:

@@ -140,8 +140,8 @@ THROTTLE, REFUSE, REMOVE, MIGRATE = REMEDIES = ('throttle', 'refuse', 'remove', 
 
 
 def remedies(vm: str, decisions: Iterable[Mapping[str, Any]], audits: Iterable[Mapping[str, Any]],
-             moves: Iterable[Mapping[str, Any]],
-             episodes: Iterable[Mapping[str, Any]] = ()) -> list[Document]:
+             episodes: Iterable[Mapping[str, Any]],
+             moves: Iterable[Mapping[str, Any]]) -> list[Document]:
     """Return what was done for a VM, in order of time.
 
     Each has ``at`` (seconds since the epoch), ``remedy``, ``vm`` (the one that was refused,
@@ -154,29 +154,30 @@ def remedies(vm: str, decisions: Iterable[Mapping[str, Any]], audits: Iterable[M
     :param vm: uuid
     :param decisions: ``tracon-decision/1``; those count in which a host was refused for the VM
     :param audits: ``tracon-audit/1``
-    :param moves: documents as for :func:`entries`
     :param episodes: as :class:`.storage.records.Episodes` keeps them, all of this VM
+    :param moves: documents as for :func:`entries`
     """
-    def one(at: float, remedy: str, other: str, host: str, effect: Mapping[str, Any],
-            destination: str | None = None, measured: Sequence[float] = ()) -> Document:
-        return {'at': at, 'remedy': remedy, 'vm': other, 'host': host, 'destination': destination,
+    def remedy(at: float, kind: str, other: str, host: str, effect: Mapping[str, Any],
+               destination: str | None = None, measured: Sequence[float] = ()) -> Document:
+        return {'at': at, 'remedy': kind, 'vm': other, 'host': host, 'destination': destination,
                 'before': effect['before'], 'after': effect['after'], 'measured': list(measured)}
 
-    found = [one(decision['at'], REFUSE, decision['vm'], host['host'], host['worst'])
+    found = [remedy(decision['at'], REFUSE, decision['vm'], host['host'], host['worst'])
              for decision in decisions for host in decision['hosts']
              if host['refused'] and host['worst'] and host['worst']['vm'] == vm
              and host['worst']['response'] == 'slowdown']
-    found += [one(removal.get('at', audit['at']), REMOVE, removal['vm'], removal['host'], effect)
+    found += [remedy(removal.get('at', audit['at']), REMOVE, removal['vm'], removal['host'],
+                     effect)
               for audit in audits for removal in (*audit.get('past', ()),
                                                   *audit.get('removals', ()))
               for effect in removal.get('effects', ()) if effect['vm'] == vm]
-    found += [one(move['ended_at'], MIGRATE, move['vm'], move['source'],
-                  {name: change[name]['predicted'] for name in ('before', 'after')},
-                  move['destination'],
-                  [outcome['slowdowns'].get(vm, math.nan) for outcome in move['outcomes']])
+    found += [remedy(move['ended_at'], MIGRATE, move['vm'], move['source'],
+                     {name: change[name]['predicted'] for name in ('before', 'after')},
+                     move['destination'],
+                     [outcome['slowdowns'].get(vm, math.nan) for outcome in move['outcomes']])
               for move in moves for change in move['changes']
               if change['vm'] == vm and (change['relieved'] or move['vm'] == vm)]
-    found += [one(episode['began_at'], THROTTLE, vm, episode['host'], {
+    found += [remedy(episode['began_at'], THROTTLE, vm, episode['host'], {
         name: episode.get(f'slowdowns_{name}', {}).get(vm) for name in ('before', 'after')})
         | {'episode': _episode(vm, episode)} for episode in episodes]
     return sorted(found, key=lambda each: (each['at'], REMEDIES.index(each['remedy']), each['vm']))

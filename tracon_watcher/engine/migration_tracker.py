@@ -59,14 +59,15 @@ class MigrationTracker:
 
         :raises tracon_watcher.errors.InvalidDocument: naming the field; then none is taken down
         """
-        episodes, left, others = [], [], []
-        for one in documents:
-            {episode_tracker.SCHEMA: episodes, plan.SCHEMA: left}.get(
-                one.get('schema'), others).append(one)
+        others = (episode_tracker.SCHEMA, plan.SCHEMA)
+        episodes, left = ([one for one in documents if one.get('schema') == schema]
+                          for schema in others)
+        recommended = [one for one in documents if one.get('schema') not in others]
         if episodes:
             self.episodes.take(episodes)
-        observed, limits = self._observed(), self._limits()
-        made = [_move(one, observed, limits) for one in others]
+        # Of all VMs: episodes come more often than moves.
+        observed, limits = (self._observed(), self._limits()) if recommended else ({}, {})
+        made = [_move(one, observed, limits) for one in recommended]
         told = [plan.read_audit(one) for one in left]
         if made:
             self._storage.moves.add(made)

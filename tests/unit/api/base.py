@@ -111,12 +111,10 @@ class Records:
             found = found[places[0] + 1:]
         return found[:limit]
 
-    def told(self, vm):
-        return [one for one in self.kept if vm in str(one)], self.audits
-
-    def episodes(self, vm, host):
-        return [one for one in self.throttled if vm in one['slowdowns_before']
-                and (one['vm'] == vm or one['vm'] is None and one['host'] == host)]
+    def told(self, vm, host):
+        return [one for one in self.kept if vm in str(one)], self.audits, [
+            one for one in self.throttled if vm in one['slowdowns_before']
+            and (one['vm'] == vm or one['vm'] is None and one['host'] == host)]
 
     def breaches(self, vms, now):
         return self.counted

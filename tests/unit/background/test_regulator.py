@@ -77,10 +77,14 @@ class TestRegulator(unittest.TestCase):
         decider, _found = after(30, groups={})
         self.assertEqual(0.01, decider.quota.cores)
 
-    def test_lost_sight_tightens_at_once_and_learns_anew(self):
+    def test_lost_sight_tightens_at_once_and_learns_again(self):
         decider, _found = after(20)
+        decider.decide(host({'vm-1': use(sent=3e7), 'vm-2': use()}))
+        self.assertEqual({regulator.NETWORK}, set(decider.episodes))
         found = decider.decide(None)
         self.assert_safest(found)
+        # Nothing is known of what is tight now.
+        self.assertEqual({}, decider.episodes)
         self.assertEqual(1, len(found.notes))
         self.assertEqual([], list(decider.decide(None).notes))
         _decider, found = after(5, decider)

@@ -205,21 +205,14 @@ class DecisionsTestCase(base.StorageCase):
     def test_the_remedies_of_what_is_stored(self):
         self.storage.decisions.add([decisions.Decision.of(api.refusal(base.NOW))])
         self.storage.audits.put({**api.audit(base.NOW + 1), 'removals': [api.removal()]})
+        self.storage.episodes.put('e1', api.episode(base.NOW + 2))
         records = engine.Records(self.storage)
-        self.assertEqual(['refuse', 'remove'], [one['remedy'] for one in ledger.remedies(
-            api.identity('web'), *records.told(api.identity('web')), ())])
-        with mock.patch.object(type(self.storage.audits), 'all', autospec=True,
-                               side_effect=storage_errors.StorageFailed('here', 'away', 'wait')):
-            self.assertRaises(faults.Unavailable, records.told, '')
-
-    def test_stored_episodes(self):
-        records, one = engine.Records(self.storage), api.episode(base.NOW)
-        self.storage.episodes.put('e1', one)
-        self.assertEqual([one], records.episodes(api.identity('web'), 'alpha'))
-        away = storage_errors.StorageFailed('here', 'away', 'wait')
+        self.assertEqual(['refuse', 'remove', 'throttle'], [
+            one['remedy'] for one in ledger.remedies(
+                api.identity('web'), *records.told(api.identity('web'), 'alpha'), ())])
         with mock.patch.object(type(self.storage.episodes), 'of_vm', autospec=True,
-                               side_effect=away):
-            self.assertRaises(faults.Unavailable, records.episodes, 'a', None)
+                               side_effect=storage_errors.StorageFailed('here', 'away', 'wait')):
+            self.assertRaises(faults.Unavailable, records.told, '', None)
 
     def test_the_ledger_of_stored_moves(self):
         change = {'vm': 'vm-9', 'limit': 1.5, **{

@@ -162,7 +162,8 @@ class AftermathTest(base.StorageCase):
         self.assertIsNone(self.storage.outcomes.of_move('m1')[0].verdict)
 
     def test_a_document_that_is_none_is_refused_with_its_field(self):
-        for change, field in (({'schema': 'x'}, 'schema'), ({'own': 7}, 'own'),
+        for change, field in (({'schema': 'x'}, 'schema'), ({'schema': ['x']}, 'schema'),
+                              ({'own': 7}, 'own'),
                               ({'relieved': [{'vm': 'b', 'before': math.nan, 'after': 1.0}]},
                                'before')):
             with self.assertRaisesRegex(errors.InvalidDocument, field):

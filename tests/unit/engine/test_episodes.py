@@ -53,7 +53,7 @@ class EpisodeCase(base.StorageCase):
 
     def shown(self, vm='a', host='h1'):
         """Return the episodes of a VM as the ledger has them."""
-        return ledger.remedies(vm, (), (), (), self.storage.episodes.of_vm(vm, host))
+        return ledger.remedies(vm, (), (), self.storage.episodes.of_vm(vm, host), ())
 
     def counts(self):
         return dict(self.tracker.episodes.counts)
@@ -88,6 +88,16 @@ class TestTracker(EpisodeCase):
         self.assertEqual((1.5, 1.1, None), (one['before'], one['after'], one['episode']['reason']))
         self.assertEqual([], self.shown('b'))
         self.assertEqual({'recorded': 2, 'dropped': 0}, self.counts())
+
+    def test_the_end_of_one_whose_vm_has_left_the_host(self):
+        self.observe(base.NOW - 40.0, a=1.5)
+        self.tell()
+        self.observe(base.NOW + 20.0, b=1.0)
+        self.tell(ended_at=base.NOW + 10.0)
+        self.tracker.measure()
+        (one,) = self.shown()
+        self.assertEqual((1.5, None, base.NOW + 10.0, 'after: no counters of it there'), (
+            one['before'], one['after'], one['episode']['until'], one['episode']['reason']))
 
     def test_what_is_not_known_has_a_reason(self):
         # The counters were read after the beginning, and later there are none.
