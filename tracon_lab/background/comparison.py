@@ -92,7 +92,7 @@ def table(windows: Windows) -> list[tuple[typing.Any, ...]]:
         one[arm][name] for one in runs]) for name, (_work, unit) in work.items()]
     rows += [('CPU use', 'cores', lambda arm: [one[arm][CPU_USE] for one in runs]),
              (INCREASE, '%', lambda arm: increases(arm, (CPU_USE,)))]
-    if all(DIAL_SHARE in one[NOTHING] for one in runs):
+    if runs and all(DIAL_SHARE in one[NOTHING] for one in runs):
         rows.append((DIAL_SHARE, '%', lambda arm: [one[arm][DIAL_SHARE] for one in runs]))
     return [(measure, unit, len(runs), *(value for arm in ARMS[1:] for value in
                                          readings.interval(values(arm))),

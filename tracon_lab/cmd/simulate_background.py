@@ -57,24 +57,30 @@ class Background(lister.Lister):
             help='widths c of the band (default: 0.5 to 3)')
         add('--windows', type=arguments.listed(numerals.whole(2, 1000)), metavar='W,…',
             default=[6, 12, 24, 48], help='windows w, in samples (default: 6, 12, 24, 48)')
-        add('--cores', type=arguments.listed(numerals.whole(1, 1000)), default=[1, 16],
-            metavar='N,…', help='without FILE: cores for the background (default: 1, 16)')
-        add('--vms', type=numerals.whole(1, 1000), default=1, metavar='N',
-            help='number of successive VMs of one day whose mean is one load (default: '
-                 '%(default)s)')
+        add('--cores', type=arguments.listed(numerals.whole(1, 1000)), metavar='N,…',
+            help='without FILE: cores for the background (default: 1, 16)')
+        add('--vms', type=numerals.whole(1, 1000), metavar='N',
+            help='with FILE: number of successive VMs of one day whose mean is one load '
+                 '(default: 1)')
         add('--plot', type=arguments.picture('.png', '.svg'), metavar='FILE',
-            help='plot file (PNG or SVG); needs the extra "plots"')
+            help='with FILE: plot file (PNG or SVG); needs the extra "plots"')
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> tuple[tuple[str, ...], list[Any]]:
         rows: list[tuple[Any, ...]] = []
+        for name in ('vms', 'plot') if parsed_args.file is None else ('cores',):
+            if getattr(parsed_args, name) is not None:
+                raise errors.InvalidOption(f'--{name}', getattr(parsed_args, name), (
+                    f'it has no effect {"without" if parsed_args.file is None else "with"} FILE; '
+                    'leave it out'))
         if parsed_args.file is None:
             rows = [(factor, window, cores, *beside_noise(
-                controllers.Setting(factor, window), cores)) for cores in parsed_args.cores
+                controllers.Setting(factor, window), cores))
+                for cores in parsed_args.cores or [1, 16]
                 for factor in parsed_args.factors for window in parsed_args.windows]
             return QUOTA_COLUMNS, [tuple(numerals.shown(value, parsed_args) for value in row)
                                    for row in rows]
-        load = read(parsed_args.file, parsed_args.vms)
+        load = read(parsed_args.file, parsed_args.vms or 1)
         for factor in parsed_args.factors:
             for window in parsed_args.windows:
                 if window >= load.shape[1]:

@@ -248,6 +248,10 @@ class TestSensitivity(unittest.TestCase):
             for option, value in (('--windows', 200), ('--vms', 9)):
                 with self.assertRaisesRegex(errors.InvalidOption, f'{option}={value}'):
                     run(path, option, value)
+            for options, text in (((path, '--cores', 4), '--cores=.*with FILE'),
+                                  (('--vms', 4), '--vms=4: .*without FILE')):
+                with self.assertRaisesRegex(errors.InvalidOption, text):
+                    run(*options)
             with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit):
                 run(path, '--factors', 'nan')
             self.assertIn("'nan'", said.getvalue())
