@@ -140,21 +140,19 @@ class ControlGroups:
         quota = max(round(limits.cores * _PERIOD), _LEAST)
         rates = {key: max(int(value), 1) for key, value in limits.rates.items()}
         memory = None if limits.memory is None else limits.memory // _PAGE * _PAGE
-        two = self.version == 2
+        two, folder = self.version == 2, self.folder(name, 'cpu')
         if two:
-            found = [(self._root / name / 'cpu.max', f'{quota} {_PERIOD}')]
+            weight, least, usual = 'cpu.weight', '1', '100'
+            found = [(folder / 'cpu.max', f'{quota} {_PERIOD}')]
         else:
-            folder = self.folder(name, 'cpu')
+            weight, least, usual = 'cpu.shares', '2', '1024'
             found = [(folder / 'cpu.cfs_period_us', str(_PERIOD)),
                      (folder / 'cpu.cfs_quota_us', str(quota))]
         # Linux before 5.15 has weights alone.
-        folder = self.folder(name, 'cpu')
         if (folder / 'cpu.idle').exists():
             found.append((folder / 'cpu.idle', str(int(limits.idle))))
         else:
-            least, usual = ('1', '100') if two else ('2', '1024')
-            found.append((folder / ('cpu.weight' if two else 'cpu.shares'),
-                          least if limits.idle else usual))
+            found.append((folder / weight, least if limits.idle else usual))
         if limits.cpus:
             found.append((self.folder(name, 'cpuset') / 'cpuset.cpus', spelled(limits.cpus)))
         if memory is not None:

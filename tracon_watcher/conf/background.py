@@ -33,8 +33,8 @@ GROUPS = [
         help='URI of the libvirt whose domains are protected. The connection is read-only.'),
     cfg.BoolOpt(
         'tell_engine', default=False,
-        help='Tell tracon-engine of each episode of throttling, over [DEFAULT] transport_url. It '
-             'takes 27 MiB of memory more.'),
+        help='Tell tracon-engine of each episode of throttling, over [DEFAULT] transport_url. '
+             'oslo.messaging then takes tens of MiB of memory more.'),
     cfg.StrOpt(
         'host', sample_default='<host name>',
         help='Name of this host\'s compute service in Nova, which tracon-engine is told with each '

@@ -143,7 +143,7 @@ def requests(found: inventory.Inventory, state: cluster_module.ClusterState,
 
     They are of the foreground, found no host a short time ago, and ask nothing of a host that
     cannot be judged here. Each of them counts in one plan with removals at most. A later VM of the
-    same project and flavor that has a host has served one of them.
+    same project and flavor that has a host is taken for the retry of one of them.
 
     :param state: with the profiles of earlier VMs
     :param now: seconds since the epoch
