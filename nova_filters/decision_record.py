@@ -31,7 +31,7 @@ from nova_filters import periodic_worker
 from nova_filters import policy as policies
 from nova_filters import scheduling_result
 from nova_filters import snapshot_client
-from tracon_watcher.characteristics import IntArray, RESPONSES
+from tracon_watcher.characteristics import FloatArray, IntArray, RESPONSES
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import queues
@@ -67,18 +67,16 @@ class CapturedDecision:
 
 #: Log responses before and after, by response and uuid.
 _Residents = dict[tuple[int, str], tuple[float, float]]
+#: Of limits as log slowdowns, [from, to) each: disjoint, in ascending order.
+_Intervals = list[tuple[float, float]]
 
 
 @dataclasses.dataclass(frozen=True)
 class _HostEffects:
-    """What a newcomer does to the residents of a host.
-
-    :param breached_limits: see
-        :meth:`tracon_watcher.placement.assessment.Assessor.breached_limits`
-    """
+    """What a newcomer does to the residents of a host; see :func:`breached_limits`."""
 
     log_responses: _Residents
-    breached_limits: list[tuple[float, float]]
+    breached_limits: _Intervals
 
 
 def to_document(captured: CapturedDecision) -> dict[str, Any]:
@@ -207,12 +205,12 @@ def _of_assessor(assessor: assessment.Assessor, wanted: dict[int, int],
     if coming.pool >= 0:
         coming = dataclasses.replace(coming, pool=part.cluster.io_domains.index(
             cluster.io_domains[coming.pool]))
-    names = list(wanted.values())
-    law = part.law
-    breached = part.breached_limits(coming)
+    names, law = list(wanted.values()), part.law
+    beside = law.beside(coming)[1]
+    breached = breached_limits(part, coming, beside)
     found = {name: _HostEffects({}, _widest(breached.get(place, [])))
              for place, name in enumerate(names)}
-    for response, one in enumerate(np.stack([law.log_response, law.beside(coming)[1]], axis=-1)):
+    for response, one in enumerate(np.stack([law.log_response, beside], axis=-1)):
         for row, (before, after) in zip(law.residents, one):
             if not math.isnan(after):
                 found[names[part.cluster.host[row]]].log_responses[
@@ -220,7 +218,34 @@ def _of_assessor(assessor: assessment.Assessor, wanted: dict[int, int],
     return found
 
 
-def _widest(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def breached_limits(assessor: assessment.Assessor, coming: queues.Newcomer,
+                    beside: FloatArray) -> dict[int, _Intervals]:
+    """Return by host which limits of their slowdown residents would breach.
+
+    With lower bounds b before the newcomer and b′ after it, a limit L is breached where L < b′,
+    and b ≤ L or the slowdown rises by more than the margin. What background work suffers counts
+    nothing, nor what VMs of other hosts do.
+
+    :param beside: (2, n) the residents' log responses beside the newcomer
+    """
+    law, confidence = assessor.law, assessor.settings.confidence
+    if coming.newcomer.deviation.any():
+        beside = law.harmed_for_sure(coming, confidence, np.arange(len(law.residents)))
+    begin, end = (law.bound(1 - confidence, one)[0] for one in (law.log_response, beside))
+    begin[beside[0] - law.log_response[0] > assessor.settings.least_rise] = 0.0
+    rows = np.flatnonzero((end > begin) & ~assessor.cluster.background[law.residents])
+    found: dict[int, _Intervals] = {}
+    for row in rows[np.argsort(begin[rows], kind='stable')]:
+        intervals = found.setdefault(int(law.host_of(row)), [])
+        first, last = float(begin[row]), float(end[row])
+        if intervals and first <= intervals[-1][1]:
+            first, before = intervals.pop()
+            last = max(last, before)
+        intervals.append((first, last))
+    return found
+
+
+def _widest(intervals: _Intervals) -> _Intervals:
     """Return those of the most limits, in order, without those of hardly any."""
     return sorted(sorted((one for one in intervals if one[1] - one[0] > _NARROW),
                          key=lambda one: one[0] - one[1])[:_INTERVALS])

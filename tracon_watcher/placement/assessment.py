@@ -423,32 +423,6 @@ class Assessor:
         result[:, self.law.residents] = self._breached()
         return result
 
-    def breached_limits(self, coming: queues.Newcomer) -> dict[int, list[tuple[float, float]]]:
-        """Return which limits of their slowdown the residents of hosts would breach.
-
-        With lower bounds b before the newcomer and b′ after it, a limit L is breached where
-        L < b′, and b ≤ L or the slowdown rises by more than the margin. What background work
-        suffers counts nothing, nor what VMs of other hosts do.
-
-        :returns: by host, intervals of L as log slowdowns, [from, to), apart and in order
-        """
-        law, level = self.law, 1 - self.settings.confidence
-        after = (law.harmed_for_sure(coming, self.settings.confidence,
-                                     np.arange(len(law.residents)))
-                 if coming.newcomer.deviation.any() else law.beside(coming)[1])
-        begin, end = law.bound(level)[0], law.bound(level, after)[0]
-        begin = np.where(after[0] - law.log_response[0] > self.settings.least_rise, 0.0, begin)
-        rows = np.flatnonzero((end > begin) & ~self.cluster.background[law.residents])
-        found: dict[int, list[tuple[float, float]]] = {}
-        for row in rows[np.argsort(begin[rows], kind='stable')]:
-            intervals = found.setdefault(int(law.host_of(row)), [])
-            if intervals and begin[row] <= intervals[-1][1]:
-                first, last = intervals.pop()
-                intervals.append((first, max(last, float(end[row]))))
-            else:
-                intervals.append((float(begin[row]), float(end[row])))
-        return found
-
     def _breached(self) -> BoolArray:
         law = self.law
         return np.asarray(law.bound(1 - self.settings.confidence) > law.limit)

@@ -12,9 +12,12 @@
 
 """What the engine is told of each decision, and when."""
 
+import dataclasses
 import json
+import math
 import threading
 import time
+import unittest
 from unittest import mock
 
 from nova import objects
@@ -26,8 +29,10 @@ from nova_filters import log_once
 from tests import synthetic
 from tests.unit.nova_filters import base
 from tracon_watcher.messaging import protocol
+from tracon_watcher.placement import assessment
 from tracon_watcher.placement import cluster
 from tracon_watcher.placement import limits
+from tracon_watcher.placement import newcomer_profiles
 from tracon_watcher.placement import queues
 
 
@@ -253,6 +258,36 @@ class DocumentTest(DecisionCase):
         self.ask(judge, self.spec, 'a')
         judge._work()
         self.assertEqual([], self.told[protocol.RECORD_DECISIONS])
+
+
+class BreachedLimitsTest(unittest.TestCase):
+    """Limits that residents would breach, beside assessments with each of these limits."""
+
+    def test_each_limit_is_judged_alike(self):
+        rng = np.random.default_rng(1)
+        hosts = [cluster.Host(f'host-{place}', tuple(
+            cluster.Resident(f'vm-{place}-{number}', np.array([0.0, 0.0, used, 0.0]))
+            for number, used in enumerate(rng.uniform(0.05, 0.9, 1 + place))), cores=2)
+            for place in range(6)]
+        state = cluster.build(hosts)
+        for deviation in (0.0, 0.2):
+            newcomer = newcomer_profiles.Profile(
+                np.array([0.0, 0.0, 0.5, 0.0]), np.array([0.0, 0.0, deviation, 0.0]))
+            assessor, coming = assessment.Assessor(state), queues.Newcomer(newcomer, -1, False)
+            found = decision_record.breached_limits(assessor, coming,
+                                                    assessor.law.beside(coming)[1])
+            several = 0
+            for limit in np.linspace(1.005, 4.0, 60):
+                limited = dataclasses.replace(state, max_slowdown=np.full(len(state.uuids), limit))
+                refused = assessment.Assessor(limited).assess(newcomer).refused
+                expected = [any(low <= math.log(limit) < high for low, high in found.get(host, ()))
+                            for host in range(len(hosts))]
+                self.assertEqual(expected, refused.tolist(), (deviation, limit))
+                several += 0 < sum(expected) < len(hosts)
+            self.assertGreater(several, 10)
+            for intervals in found.values():
+                ends = [end for interval in intervals for end in interval]
+                self.assertEqual(sorted(ends), ends)
 
 
 class BoundTest(DecisionCase):

@@ -524,31 +524,3 @@ class MovedState(unittest.TestCase):
                       [cluster.Host('a', (cluster.Resident('x'), cluster.Resident('x')))]):
             with self.assertRaisesRegex(ValueError, '(host a|VM x) occurs twice'):
                 cluster.build(hosts)
-
-
-class BreachedLimitsTest(unittest.TestCase):
-    """Limits that residents would breach, beside assessments with each of these limits."""
-
-    def test_each_limit_is_judged_alike(self):
-        rng = np.random.default_rng(1)
-        hosts = [cluster.Host(f'host-{place}', tuple(
-            cluster.Resident(f'vm-{place}-{number}', np.array([0.0, 0.0, used, 0.0]))
-            for number, used in enumerate(rng.uniform(0.05, 0.9, 1 + place))), cores=2)
-            for place in range(6)]
-        state = cluster.build(hosts)
-        for deviation in (0.0, 0.2):
-            newcomer = newcomer_profiles.Profile(
-                np.array([0.0, 0.0, 0.5, 0.0]), np.array([0.0, 0.0, deviation, 0.0]))
-            found = judge(state).breached_limits(queues.Newcomer(newcomer, -1, False))
-            several = 0
-            for limit in np.linspace(1.005, 4.0, 60):
-                limited = dataclasses.replace(state, max_slowdown=np.full(len(state.uuids), limit))
-                refused = judge(limited).assess(newcomer).refused
-                expected = [any(low <= math.log(limit) < high for low, high in found.get(host, ()))
-                            for host in range(len(hosts))]
-                self.assertEqual(expected, refused.tolist(), (deviation, limit))
-                several += 0 < sum(expected) < len(hosts)
-            self.assertGreater(several, 10)
-            for intervals in found.values():
-                ends = [end for interval in intervals for end in interval]
-                self.assertEqual(sorted(ends), ends)
