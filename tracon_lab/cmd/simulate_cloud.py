@@ -185,7 +185,7 @@ def _half_widths(days: FloatArray, densities: list[float], names: list[str]) -> 
     from scipy import stats
     count = days.shape[2]
     if count < 2:
-        return np.full(_means(days, densities, names).shape, math.nan)
+        return np.full((len(densities), len(names), len(COLUMNS)), math.nan)
     parts = np.array([_means(np.delete(days, day, axis=2), densities, names)
                       for day in range(count)])
     squares = ((parts - parts.mean(axis=0)) ** 2).sum(axis=0)

@@ -28,9 +28,7 @@ import numpy as np
 
 from tracon_lab.simulated_cloud import demand as demands
 from tracon_lab.simulated_cloud import nova_scheduler
-from tracon_lab.simulated_cloud import proxlb_rule
 from tracon_lab.simulated_cloud import shared_cores
-from tracon_lab.simulated_cloud import watcher_audit
 from tracon_watcher import assignment
 from tracon_watcher.characteristics import BoolArray
 from tracon_watcher.characteristics import FloatArray
@@ -281,7 +279,6 @@ class Day:
                 if (step + 1) % self._settings.audit_steps == 0:
                     self._move(self._audit(step, now + demands.SECONDS))
         finally:
-            self._scheduler.close()
             self._watcher.shutdown()
         return Outcome(np.concatenate(slowdowns), stretched, running / demands.STEPS,
                        seconds=self._seconds, **self._counts)
@@ -371,18 +368,15 @@ class Day:
 
     def _audit(self, step: int, now: float) -> list[tuple[int, int]]:
         """Return the migrations of an audit: numbers of VMs, and hosts."""
-        settings, began = self._settings, time.process_time()
-        rows, capacity = np.flatnonzero(self._host >= 0), settings.ratio * settings.cores
-        if self._arm.stabilizes:
+        if self._arm.audits in nova_scheduler.AUDITS:
+            settings, rows = self._settings, np.flatnonzero(self._host >= 0)
             return self._watcher.submit(
-                watcher_audit.audit, self._names, settings.cores, capacity, self._host[rows], rows,
-                self._demand.vcpus[rows], self._share, self._arm.stabilizes, step).result()
-        if self._arm.balanciness:
-            return [(int(rows[row]), destination) for row, destination in proxlb_rule.audit(
-                settings.cores, capacity, settings.hosts, self._host[rows],
-                self._demand.vcpus[rows], self._share, self._arm.balanciness)]
-        if self._engine is None or not self._arm.audits:
+                nova_scheduler.AUDITS[self._arm.audits], self._names, settings.cores,
+                settings.ratio * settings.cores, self._host[rows], rows, self._demand.vcpus[rows],
+                self._share, step).result()
+        if self._engine is None or self._arm.audits is None:
             return []
+        began = time.process_time()
         moves = self._engine.audit(self._content, self._scheduler.free(), now)
         self._seconds += time.process_time() - began
         return [(self._numbers[uuid], destination) for uuid, destination in moves]

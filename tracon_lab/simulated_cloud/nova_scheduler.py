@@ -32,6 +32,8 @@ from nova_filters import policy
 from nova_filters import reassessment
 from nova_filters import request_assessor
 from tracon_lab.simulated_cloud import demand
+from tracon_lab.simulated_cloud import proxlb_rule
+from tracon_lab.simulated_cloud import watcher_audit
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.messaging import protocol
 from tracon_watcher.placement import limits
@@ -46,9 +48,12 @@ _SILENT.setLevel(logging.CRITICAL)
 
 
 #: Of Nova's thirteen, those that decide between hosts that differ in their CPU, memory and CPU use
-#: alone; the last where it has a setting. To the others such hosts are equal, or they are off.
+#: alone. To the others such hosts are equal, or they are off.
 WEIGHERS = [f'nova.scheduler.weights.{name}' for name in (
     'cpu.CPUWeigher', 'ram.RAMWeigher', 'metrics.MetricsWeigher')]
+#: Audits that migrate VMs: this extension's, Watcher's, and ProxLB's.
+OWN, STABILIZATION, PROXLB = 'tracon-watcher', 'workload_stabilization', 'ProxLB'
+AUDITS = {STABILIZATION: watcher_audit.audit, PROXLB: proxlb_rule.audit}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,25 +63,21 @@ class Arm:
     :ivar multipliers: of Nova's weighers of CPU and memory: 1 spreads VMs, -1 packs them
     :ivar by_use: whether Nova's MetricsWeigher prefers hosts whose CPU is used less
     :ivar mode: of this extension in nova-scheduler; None: it is not there
-    :ivar audits: whether this extension's audits migrate VMs
-    :ivar stabilizes: standard deviation of hosts' CPU use from which Watcher's
-        workload_stabilization migrates VMs; 0: it does not
-    :ivar balanciness: points of hosts' CPU use from which ProxLB migrates VMs; 0: it does not
+    :ivar audits: which ones migrate VMs: :data:`OWN`, this extension's, or a key of
+        :data:`AUDITS`; None: there are none
     :ivar oracle: whether VMs are placed by what they and all others will use until they leave
     """
 
     multipliers: float = 1.0
     by_use: bool = False
     mode: str | None = None
-    audits: bool = False
-    stabilizes: float = 0.0
-    balanciness: float = 0.0
+    audits: str | None = None
     oracle: bool = False
 
     @property
     def judged(self) -> bool:
         """Whether telemetry is needed."""
-        return self.mode is not None or self.audits
+        return self.mode is not None or self.audits == OWN
 
 
 #: By the name that the table has.
@@ -84,40 +85,15 @@ ARMS = {
     'stock Nova': Arm(),
     'packing': Arm(multipliers=-1.0),
     'least CPU use': Arm(by_use=True),
-    'workload_stabilization': Arm(stabilizes=0.1),
-    'ProxLB': Arm(balanciness=10.0),
+    STABILIZATION: Arm(audits=STABILIZATION),
+    PROXLB: Arm(audits=PROXLB),
     'weigh': Arm(mode='weigh'),
     'weigh and refuse': Arm(mode='enforce'),
-    'audits': Arm(audits=True),
-    'weigh and audits': Arm(mode='weigh', audits=True),
-    'all': Arm(mode='enforce', audits=True),
+    'audits': Arm(audits=OWN),
+    'weigh and audits': Arm(mode='weigh', audits=OWN),
+    'all': Arm(mode='enforce', audits=OWN),
     'oracle': Arm(oracle=True),
 }
-
-
-class _DecisionWriter:
-    """Writes each decision, as nova-scheduler records it, when its host is known."""
-
-    def __init__(self, assessor: request_assessor.RequestAssessor, stream: TextIO) -> None:
-        self._stream, self._chosen = stream, None
-        self._queue = decision_record.DecisionQueue(self._post, assessor.faults)
-        self.capture = self._queue.capture
-
-    def settled(self, *_given: Any) -> None:
-        """Pass over what nova-scheduler finds out later."""
-
-    def tell(self, _prepared: Any) -> None:
-        """Leave it to :meth:`chosen`: here, the background is not waited for."""
-
-    def chosen(self, host: str | None) -> None:
-        """Write what was captured last."""
-        self._chosen = host
-        self._queue.tell(None)
-
-    def _post(self, method: str, document: dict[str, Any]) -> None:
-        assert method == protocol.RECORD_DECISIONS
-        json.dump({**document, 'chosen': self._chosen}, self._stream)
-        self._stream.write('\n')
 
 
 class Scheduler:
@@ -142,12 +118,10 @@ class Scheduler:
         # More than CPU and memory together.
         conf.set_override('weight_multiplier', 10.0, group='metrics')
         self._handler = weights.HostWeightHandler()
-        self._weighers = [cls() for cls in self._handler.get_matching_classes(
-            WEIGHERS if arm.by_use else WEIGHERS[:-1])]
+        self._weighers = [cls() for cls in self._handler.get_matching_classes(WEIGHERS)]
         self.now = 0.0
-        self._version = 0
         self._assessor: request_assessor.RequestAssessor | None = None
-        self._writer: _DecisionWriter | None = None
+        self._chosen: str | None = None
         if arm.mode is not None:
             self._assessor = request_assessor.RequestAssessor(
                 policy.Options('', mode=arm.mode, limits=limits.Limits(max_slowdown=limit),
@@ -156,8 +130,9 @@ class Scheduler:
                 _SILENT, clock=lambda: self.now)
             # It answers the same without preparing for requests, of which there are few here.
             self._assessor.snapshots._ready = lambda prepared: None
-            # Its background work is done after each request, so that a day is the same again.
-            self._assessor._background.wake = lambda: None  # type: ignore[method-assign]
+            # So it starts no thread: its background work is done after each request, so that a
+            # day is the same again.
+            self._assessor.close()
             weigher = interference_weigher.InterferenceWeigher()
             weigher._worker = self
             self._weighers.append(weigher)
@@ -173,9 +148,12 @@ class Scheduler:
 
     def record(self, stream: TextIO) -> None:
         """Write each decision from now on, a JSON document a line."""
+        def post(method: str, document: dict[str, Any]) -> None:
+            if method == protocol.RECORD_DECISIONS:
+                stream.write(json.dumps({**document, 'chosen': self._chosen}) + '\n')
+
         assert self._assessor is not None
-        self._writer = _DecisionWriter(self._assessor, stream)
-        self._assessor._decisions = self._writer  # type: ignore[assignment]
+        self._assessor._decisions = decision_record.DecisionQueue(post, self._assessor.faults)
 
     def take(self, content: snapshot.Snapshot) -> None:
         """Judge by a snapshot from now on."""
@@ -202,8 +180,9 @@ class Scheduler:
         if self._assessor is not None and room:
             room = self._assessor.passing(room, request)
         weighed = self._handler.get_weighed_objects(self._weighers, room, request)
-        if self._writer is not None:
-            self._writer.chosen(weighed[0].obj.host if room else None)
+        if self._assessor is not None:
+            self._chosen = weighed[0].obj.host if room else None
+            self._assessor._tell_engine()
         if not room:
             return None
         state = weighed[0].obj
@@ -235,11 +214,6 @@ class Scheduler:
     def free(self) -> list[float]:
         """Return how many vCPUs each host still takes."""
         return [self._capacity - state.vcpus_used for state in self.states]
-
-    def close(self) -> None:
-        """End the judgement's threads."""
-        if self._assessor is not None:
-            self._assessor.close()
 
 
 def _host_state(name: str, index: int, cores: int, ratio: float) -> Any:

@@ -13,38 +13,42 @@
 
 from __future__ import annotations
 
+from typing import Sequence
+
 import numpy as np
 
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import IntArray
 
+#: Points of CPU use, in per cent.
+BALANCINESS = 10.0
 
-def audit(cores: int, capacity: float, hosts: int, host: IntArray, vcpus: IntArray,
-          used: FloatArray, balanciness: float) -> list[tuple[int, int]]:
-    """Return migrations: rows of VMs, and hosts.
+
+def audit(names: Sequence[str], cores: int, capacity: float, host: IntArray, numbers: IntArray,
+          vcpus: IntArray, used: FloatArray, _seed: int) -> list[tuple[int, int]]:
+    """Return migrations: numbers of VMs, and hosts.
 
     VMs are tried once each, the smallest first, while the most and the least used host are further
-    apart than ``balanciness``. A VM of the most used host goes to the least used one, if that has
-    room.
+    apart than :data:`BALANCINESS`. A VM of the most used host goes to the least used one, if that
+    has room.
 
     :param cores: of each host
     :param capacity: vCPUs that a host takes
-    :param hosts: how many there are
     :param host: (m,) of each VM
+    :param numbers: (m,) of the VMs
     :param vcpus: (m,); memory, by which ProxLB sorts, is in proportion
     :param used: (m,) share of its vCPUs' time that each used
-    :param balanciness: points of CPU use, in per cent
     """
-    load = 100.0 * np.bincount(host, vcpus * used, hosts) / cores
-    room = capacity - np.bincount(host, vcpus, hosts)
+    load = 100.0 * np.bincount(host, vcpus * used, len(names)) / cores
+    room = capacity - np.bincount(host, vcpus, len(names))
     moves = []
     for row in np.argsort(vcpus, kind='stable').tolist():
         most, least = int(load.argmax()), int(load.argmin())
-        if load[most] - load[least] <= balanciness:
+        if load[most] - load[least] <= BALANCINESS:
             break
         if host[row] == most and room[least] >= vcpus[row]:
             part = 100.0 * vcpus[row] * used[row] / cores
             load[most], load[least] = load[most] - part, load[least] + part
             room[most], room[least] = room[most] + vcpus[row], room[least] - vcpus[row]
-            moves.append((row, least))
+            moves.append((int(numbers[row]), least))
     return moves

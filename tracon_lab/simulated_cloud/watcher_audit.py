@@ -22,10 +22,12 @@ from tracon_lab.simulated_cloud import demand
 from tracon_watcher.characteristics import FloatArray
 from tracon_watcher.characteristics import IntArray
 
+#: Standard deviation of hosts' CPU use from which VMs are moved.
+THRESHOLD = 0.1
+
 
 def audit(names: Sequence[str], cores: int, capacity: float, host: IntArray, numbers: IntArray,
-          vcpus: IntArray, used: FloatArray, threshold: float,
-          seed: int) -> list[tuple[int, int]]:
+          vcpus: IntArray, used: FloatArray, seed: int) -> list[tuple[int, int]]:
     """Return the migrations of an audit: numbers of VMs, and hosts.
 
     :param capacity: vCPUs that a host takes
@@ -33,7 +35,6 @@ def audit(names: Sequence[str], cores: int, capacity: float, host: IntArray, num
     :param numbers: (m,) of the VMs, as :func:`.demand.vm_uuid` has them
     :param vcpus: (m,)
     :param used: (m,) share of its vCPUs' time that each used
-    :param threshold: standard deviation of hosts' CPU use from which VMs are moved
     """
     # Imported here: a process that knows Nova's options takes none of Watcher's.
     from watcher.decision_engine.model import element
@@ -62,10 +63,10 @@ def audit(names: Sequence[str], cores: int, capacity: float, host: IntArray, num
     random.seed(seed)
     return [(known[action['input_parameters']['resource_id']],
              index[action['input_parameters']['destination_node']])
-            for action in _strategy(model, values, threshold).execute().actions]
+            for action in _strategy(model, values).execute().actions]
 
 
-def _strategy(model: Any, values: dict[str, float], threshold: float) -> Any:
+def _strategy(model: Any, values: dict[str, float]) -> Any:
     """Return the strategy, with its defaults, with data from memory."""
     from oslo_config import cfg
     from watcher.common import utils
@@ -80,7 +81,7 @@ def _strategy(model: Any, values: dict[str, float], threshold: float) -> Any:
                 statistic_aggregation=lambda resource, *_how: values[resource.uuid])
 
     made = Strategy()
-    given: dict[str, Any] = {'thresholds': {'instance_cpu_usage': threshold}}
+    given: dict[str, Any] = {'thresholds': {'instance_cpu_usage': THRESHOLD}}
     utils.StrictDefaultValidatingDraft4Validator(made.get_schema()).validate(given)
     made.input_parameters = utils.Struct(given)
     return made

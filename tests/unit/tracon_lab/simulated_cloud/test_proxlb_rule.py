@@ -19,19 +19,19 @@ from tracon_lab.simulated_cloud import proxlb_rule
 
 class AuditTest(unittest.TestCase):
 
-    def audit(self, host, vcpus, used, capacity=64.0, balanciness=10.0):
-        return proxlb_rule.audit(4, capacity, 3, np.array(host), np.array(vcpus), np.array(used),
-                                 balanciness)
+    def audit(self, host, vcpus, used, capacity=64.0):
+        return proxlb_rule.audit('abc', 4, capacity, np.array(host), 10 + np.arange(len(host)),
+                                 np.array(vcpus), np.array(used), 1)
 
     def test_the_smallest_vms_of_the_most_used_host_go_to_the_least_used_one(self):
         # CPU use is 100, 50 and 12.5 %; without the VM of one vCPU 75, 50 and 37.5 %. The rule
         # does not look ahead: the VM of three makes it 0, 50 and 112.5 %.
         moves = self.audit([0, 0, 1, 2], [3, 1, 2, 1], [1.0, 1.0, 1.0, 0.5])
-        self.assertEqual([(1, 2), (0, 2)], moves)
+        self.assertEqual([(11, 2), (10, 2)], moves)
 
     def test_it_ends_when_hosts_are_within_the_limit(self):
-        self.assertEqual([(0, 2)], self.audit(
-            [0, 0, 1, 2], [1, 1, 1, 1], [0.4, 0.9, 0.9, 0.6], balanciness=15.0))
+        self.assertEqual([(10, 2)], self.audit(
+            [0, 0, 1, 2], [1, 1, 1, 1], [0.4, 0.9, 0.9, 0.6]))
         self.assertEqual([], self.audit([0, 1, 2], [1, 1, 1], [0.4, 0.5, 0.6]))
 
     def test_a_host_without_room_takes_none(self):

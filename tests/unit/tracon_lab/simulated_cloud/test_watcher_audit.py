@@ -23,13 +23,13 @@ NAMES = ('host-0', 'host-1', 'host-2')
 
 class AuditTest(unittest.TestCase):
 
-    def audit(self, host, used, threshold=0.1):
+    def audit(self, host, used):
         # Watcher's options and Nova's, which other tests know, have the same names.
         with concurrent.futures.ProcessPoolExecutor(
                 1, multiprocessing.get_context('spawn')) as pool:
             return pool.submit(
                 watcher_audit.audit, NAMES, 4, 64.0, np.array(host), np.arange(len(host)),
-                np.full(len(host), 2), np.array(used), threshold, 1).result()
+                np.full(len(host), 2), np.array(used), 1).result()
 
     def test_busy_vms_leave_the_busy_host(self):
         moves = self.audit([0, 0, 0, 1, 2], [0.9, 0.8, 0.7, 0.1, 0.1])
