@@ -53,7 +53,7 @@ TABLE = ('measure', 'unit', 'runs', *(column for arm in ARMS[1:] for column in (
 Windows = dict[tuple[int, str], dict[str, float]]
 
 
-def planned(runs: int, seed: int, arms: typing.Sequence[str] = ARMS) -> list[list[str]]:
+def planned(arms: typing.Sequence[str], runs: int, seed: int) -> list[list[str]]:
     """Return the order of the arms in each run.
 
     A random order is rotated from run to run, and drawn again when it is through: in as many runs
@@ -66,6 +66,24 @@ def planned(runs: int, seed: int, arms: typing.Sequence[str] = ARMS) -> list[lis
             drawn = rng.sample(arms, len(arms))
         orders.append(drawn[turn:] + drawn[:turn])
     return orders
+
+
+def measure(arms: typing.Sequence[str], runs: int, seed: int,
+            window: typing.Callable[[str, int], dict[str, float]],
+            report: typing.Callable[[str], None],
+            keep: typing.Callable[[Windows], None]) -> None:
+    """Measure a window of each arm in each run.
+
+    :param window: measures one of an arm in a run; returns values by measure
+    :param keep: called with all windows so far, after each of them
+    """
+    windows: Windows = {}
+    for run, order in enumerate(planned(arms, runs, seed), 1):
+        for arm in order:
+            windows[run, arm] = window(arm, run)
+            report(f'run {run}, {arm}: ' + ', '.join(
+                f'{name} {value:.3g}' for name, value in windows[run, arm].items()))
+            keep(windows)
 
 
 def table(windows: Windows) -> list[tuple[typing.Any, ...]]:

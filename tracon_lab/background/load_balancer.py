@@ -19,7 +19,6 @@ import contextlib
 import dataclasses
 import json
 import pathlib
-import subprocess
 import sys
 import time
 import typing
@@ -96,24 +95,16 @@ def balanced(workers: typing.Sequence[sensor_guest.Sensor],
     with _running([*web_service.INSIDE, 'haproxy', '-db', '-f', f'{folder}/haproxy.cfg'], log), \
             _running([sys.executable, '-m', 'tracon_watcher.cmd.app', 'dial', 'run', '--config',
                       f'{folder}/dial.yaml'], said):
-        with web_service.Clients(service, (READINGS + 2) * INTERVAL, 0, RATE) as clients:
-            clients.latencies()
+        with web_service.clients(service, (READINGS + 2) * INTERVAL, 0, RATE) as latencies:
+            latencies()
         yield Balancer(service, log)
 
 
 @contextlib.contextmanager
 def _running(command: list[str], log: pathlib.Path) -> collections.abc.Iterator[None]:
-    with log.open('ab') as out:
-        try:
-            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                     preexec_fn=daemons.die_with_parent)
-        except FileNotFoundError as error:
-            raise errors.TestbedError(f'{error.filename} is not installed') from None
-    try:
+    with daemons.running(command, log) as child:
         time.sleep(1.0)
         yield
         if child.poll() is not None:
             raise errors.TestbedError(f'{command} has ended; its output ends with: '
-                                      f'{log.read_text(errors="replace")[-500:]}')
-    finally:
-        daemons.stop(child)
+                                      f'{daemons.tail(log)}')

@@ -17,11 +17,11 @@ from __future__ import annotations
 import collections.abc
 import contextlib
 import dataclasses
+import functools
 import os
 import pathlib
 import random
 import secrets
-import subprocess
 import sys
 import time
 import typing
@@ -96,17 +96,10 @@ def measure(chosen: Measurement, report: typing.Callable[[str], None],
     :param keep: called with facts and all windows so far, after each of them
     :raises TestbedError: when it cannot be set up here
     """
-    windows: comparison.Windows = {}
-    with contextlib.ExitStack() as stack:
-        front = stack.enter_context(booted(chosen, len(GUESTS), report))
-        run = stack.enter_context(Run(front, chosen))
+    with booted(chosen, len(GUESTS), report) as front, Run(front, chosen) as run:
         facts = {**front.facts, 'disk_MB_per_second': f'{run.disk / 1e6:.0f}'}
-        for number, order in enumerate(comparison.planned(chosen.runs, chosen.seed), 1):
-            for arm in order:
-                windows[number, arm] = run.window(arm, number)
-                report(f'run {number}, {arm}: ' + ', '.join(
-                    f'{name} {value:.3g}' for name, value in windows[number, arm].items()))
-                keep(facts, windows)
+        comparison.measure(comparison.ARMS, chosen.runs, chosen.seed, run.window, report,
+                           functools.partial(keep, facts))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,26 +223,25 @@ class Run:
                 guest.channel.ask(unit.command(self._iterations, rng.randrange(1, 1 << 30)))
                 stack.callback(guest.channel.ask, 'stop')
             stack.callback(self._limit, comparison.NOTHING)
-            if arm == comparison.REGULATED:
-                # It learns what guests do; so they have requests meanwhile.
-                with self._clients(_LEARNT, run):
+            # tracon-background learns what guests do; so they have requests meanwhile.
+            with self._clients(_LEARNT, run):
+                if arm == comparison.REGULATED:
                     stack.enter_context(self._regulated())
                     time.sleep(self._chosen.grow)
-            else:
-                self._limit(arm)
-                with self._clients(_LEARNT, run):
+                else:
+                    self._limit(arm)
                     time.sleep(self._chosen.settle)
             return self._taken(rng.randrange(1, 1 << 30))
 
     def _taken(self, seed: int) -> dict[str, float]:
         guests = list(self._bed.guests.values())
         balancer = self._front.balancer
-        with self._clients(self._chosen.seconds, seed) as clients:
+        with self._clients(self._chosen.seconds, seed) as results:
             at, busy = time.monotonic(), self._busy()
             served = np.array(balancer.served() if balancer else ())
             before = [guest.channel.read() for guest in guests]
             work = {name: one.done for name, one in self._programs.items()}
-            latencies = clients.latencies()
+            latencies = results()
             if balancer:
                 share = balancer.served() - served
             seconds = time.monotonic() - at
@@ -266,8 +258,9 @@ class Run:
         found[comparison.WEB_MEDIAN] = float(np.median(latencies))
         return found
 
-    def _clients(self, seconds: float, seed: int) -> web_service.Clients:
-        return web_service.Clients(self._front.service, seconds, seed, self._front.rate)
+    def _clients(self, seconds: float, seed: int) -> contextlib.AbstractContextManager[
+            typing.Callable[[], list[float]]]:
+        return web_service.clients(self._front.service, seconds, seed, self._front.rate)
 
     def _busy(self) -> float:
         return sum(observation.host_sample(self._ticks, usage=window.CPUACCT).busy.values())
@@ -289,23 +282,18 @@ class Run:
         (folder / 'tracon.conf').write_text(configuration(
             self._cores, self._device, self.disk, self._chosen))
         log = folder / 'tracon-background.log'
-        with open(log, 'ab') as out:
-            child = subprocess.Popen(
-                [sys.executable, '-m', 'tracon_watcher.cmd.background_service', '--config-file',
-                 str(folder / 'tracon.conf')], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                preexec_fn=daemons.die_with_parent)
-        try:
+        with daemons.running([
+                sys.executable, '-m', 'tracon_watcher.cmd.background_service', '--config-file',
+                str(folder / 'tracon.conf')], log) as child:
             deadline = time.monotonic() + _LEARNT
             # It pauses them when it starts, and lets them run when the last band is learnt.
             while paused(self._tree):
                 if child.poll() is not None or time.monotonic() > deadline:
                     raise errors.TestbedError(
                         f'tracon-background lets nothing run; its log ends with: '
-                        f'{log.read_text(errors="replace")[-500:]}')
+                        f'{daemons.tail(log)}')
                 time.sleep(0.2)
             yield
-        finally:
-            daemons.stop(child)
 
 
 def limits_of(arm: str, cores: frozenset[int], disk: float) -> dict[str, regulator.GroupLimits]:

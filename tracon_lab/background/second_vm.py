@@ -20,6 +20,7 @@ WordCount reads text in sequence and computes, SysBench CPU computes, CacheBench
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 import typing
 
@@ -74,18 +75,12 @@ def measure(chosen: measurement.Measurement, report: typing.Callable[[str], None
     :param keep: called with facts and all windows so far, after each of them
     :raises TestbedError: when it cannot be set up here
     """
-    windows: comparison.Windows = {}
     with measurement.booted(dataclasses.replace(chosen, shared=False), 1, report) as front:
         iterations = window.calibrate(front.bed)
-        for run, order in enumerate(comparison.planned(
-                chosen.runs, chosen.seed, tuple(SETTINGS)), 1):
-            for setting in order:
-                windows[run, setting] = _window(front, setting, iterations, chosen.seconds,
-                                                chosen.seed * 1000 + run)
-                report(f'run {run}, {setting}: ' + ', '.join(
-                    f'{name} {1000 * value:.3g} ms'
-                    for name, value in windows[run, setting].items()))
-                keep(front.facts, windows)
+        comparison.measure(
+            tuple(SETTINGS), chosen.runs, chosen.seed, lambda setting, run: _window(
+                front, setting, iterations, chosen.seconds, chosen.seed * 1000 + run),
+            report, functools.partial(keep, front.facts))
 
 
 def _window(front: measurement.Front, setting: str, iterations: float, seconds: float,
@@ -100,7 +95,7 @@ def _window(front: measurement.Front, setting: str, iterations: float, seconds: 
         guest.domain.pinEmulator(pins)
         guest.channel.ask(SECOND[name].command(iterations, seed))
     time.sleep(_SETTLE)
-    with web_service.Clients(front.service, seconds, seed, RATE) as clients:
-        latencies = clients.latencies()
+    with web_service.clients(front.service, seconds, seed, RATE) as results:
+        latencies = results()
     guest.channel.ask('stop')
     return {f'P{one}': float(np.percentile(latencies, one)) for one in PERCENTILES}

@@ -128,37 +128,29 @@ def _swallow() -> None:
                     pass
 
 
-class Clients:
-    """Requests that come at random times, whether or not earlier ones were answered.
+@contextlib.contextmanager
+def clients(sensor: sensor_guest.Sensor, seconds: float, seed: int,
+            rate: float) -> collections.abc.Iterator[typing.Callable[[], list[float]]]:
+    """Send requests that come at random times, whether or not earlier ones were answered.
 
-    Both the time between two requests and the work of each have an exponential distribution.
+    Both the time between two requests and the work of each have an exponential distribution. The
+    context is a function that waits for the end and returns the seconds from when each request was
+    due. It raises :class:`TestbedError` when the clients say nothing.
 
     :param seed: of both
     """
+    results, far = multiprocessing.Pipe(duplex=False)
 
-    def __init__(self, sensor: sensor_guest.Sensor, seconds: float, seed: int,
-                 rate: float = RATE) -> None:
-        self._seconds = seconds
-        self._results, far = multiprocessing.Pipe(duplex=False)
-        self._child = _process(_ask, far, sensor.address, sensor.port, sensor.secret,
-                               arrivals(seconds, rate, seed))
-
-    def __enter__(self) -> Clients:
-        self._child.__enter__()
-        return self
-
-    def __exit__(self, *unused: object) -> None:
-        self._child.__exit__(None, None, None)
-
-    def latencies(self) -> list[float]:
-        """Wait for the end; return the seconds from when each request was due.
-
-        :raises TestbedError: when the clients say nothing
-        """
-        if not self._results.poll(self._seconds + 3 * PATIENCE):
+    def latencies() -> list[float]:
+        if not results.poll(seconds + 3 * PATIENCE):
             raise errors.TestbedError('the clients of the Web service have ended: see their '
                                       'message')
-        return self._results.recv()
+        found: list[float] = results.recv()
+        return found
+
+    with _process(_ask, far, sensor.address, sensor.port, sensor.secret,
+                  arrivals(seconds, rate, seed)):
+        yield latencies
 
 
 def arrivals(seconds: float, rate: float, seed: int) -> list[tuple[float, int]]:

@@ -12,6 +12,8 @@
 
 """virtlogd, libvirtd and nbdkit, started only where none runs, and stopped again."""
 
+import collections.abc
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -41,19 +43,41 @@ def start(command: list[str], ready: pathlib.Path, log: pathlib.Path,
     :param ready: the socket that says it is up
     :raises TestbedError: when it is not installed, ends, or is not up in time
     """
-    if not shutil.which(command[0]):
-        raise errors.TestbedError('%s is not installed; the testbed needs it' % command[0])
-    with open(log, 'ab') as out:
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                 preexec_fn=die_with_parent)
+    child = _started(command, log)
     deadline = time.monotonic() + timeout
     while not ready.exists():
         if child.poll() is not None or time.monotonic() > deadline:
             stop(child)
-            raise errors.TestbedError('%s did not start: %s' % (
-                command[0], log.read_text(errors='replace')[-500:].strip() or 'no message'))
+            raise errors.TestbedError('%s did not start: %s' % (command[0], tail(log)))
         time.sleep(0.05)
     return child
+
+
+def _started(command: list[str], log: pathlib.Path) -> subprocess.Popen[bytes]:
+    if not shutil.which(command[0]):
+        raise errors.TestbedError('%s is not installed; the testbed needs it' % command[0])
+    with open(log, 'ab') as out:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                preexec_fn=die_with_parent)
+
+
+def tail(log: pathlib.Path) -> str:
+    """Return the end of what a program has written."""
+    return log.read_text(errors='replace')[-500:].strip() or 'no message'
+
+
+@contextlib.contextmanager
+def running(command: list[str],
+            log: pathlib.Path) -> collections.abc.Iterator[subprocess.Popen[bytes]]:
+    """Run a program in the foreground until the context ends.
+
+    :raises TestbedError: when it is not installed
+    """
+    child = _started(command, log)
+    try:
+        yield child
+    finally:
+        stop(child)
 
 
 def stop(child: subprocess.Popen[bytes], timeout: float = 10.0) -> None:

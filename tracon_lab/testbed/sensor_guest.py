@@ -134,7 +134,7 @@ def _wait(sensor: Sensor, console: pathlib.Path) -> None:
             why = str(exc)
         if time.monotonic() > deadline or not _runs(sensor.domain):
             raise errors.TestbedError('the sensor does not answer at %s (%s); its console ends '
-                                      'with: %s' % (sensor.address, why, _tail(console)))
+                                      'with: %s' % (sensor.address, why, daemons.tail(console)))
         time.sleep(0.1)
 
 
@@ -143,10 +143,6 @@ def _runs(defined: libvirt.virDomain) -> bool:
         return bool(defined.isActive())
     except libvirt.libvirtError:
         return False
-
-
-def _tail(console: pathlib.Path) -> str:
-    return console.read_text(errors='replace')[-500:].strip() or 'nothing'
 
 
 def _destroy(defined: libvirt.virDomain) -> None:

@@ -49,15 +49,26 @@ def windows(*runs):
 
 class PlanTestCase(unittest.TestCase):
 
+    def planned(self, runs, seed):
+        return comparison.planned(comparison.ARMS, runs, seed)
+
     def test_each_arm_is_in_each_place_equally_often(self):
-        orders = comparison.planned(8, 1)
+        orders = self.planned(8, 1)
         for place in range(4):
             self.assertEqual(sorted(2 * comparison.ARMS), sorted(one[place] for one in orders))
 
     def test_orders_are_drawn_again_and_repeat_with_the_seed(self):
-        self.assertEqual(comparison.planned(8, 1), comparison.planned(8, 1))
-        self.assertGreater(len({tuple(map(tuple, comparison.planned(4, seed)))
+        self.assertEqual(self.planned(8, 1), self.planned(8, 1))
+        self.assertGreater(len({tuple(map(tuple, self.planned(4, seed)))
                                 for seed in range(9)}), 3)
+
+    def test_each_window_is_kept_in_the_order_planned(self):
+        counts, reports = [], []
+        comparison.measure(comparison.ARMS, 2, 1, lambda arm, run: {arm: float(run)},
+                           reports.append, lambda windows: counts.append(len(windows)))
+        self.assertEqual([f'run {run}, {arm}: {arm} {run}' for run, order in enumerate(
+            self.planned(2, 1), 1) for arm in order], reports)
+        self.assertEqual(list(range(1, 9)), counts)
 
 
 class TableTestCase(unittest.TestCase):
