@@ -137,7 +137,7 @@ def _host(captured: CapturedDecision, position: int, status: int, refused: bool,
     said: dict[str, Any] = {
         'host': name, 'mode': policies.Mode(judged.modes[position]).name.lower(),
         'status': assessment.Status(status).name.lower(), 'refused': refused,
-        'weight': _number(weight), 'other_weights': _number(judged.others[position]),
+        'weight': _number(weight), 'other_weights': _number(judged.other_weights[position]),
         'rank': rank, 'score': None, 'slowdown': None, 'iops_ratio': None, 'worst': None,
         'breached_limits': None, 'reasons': {}}
     if row < 0 or found is None or status != assessment.Status.KNOWN:

@@ -131,7 +131,7 @@ class RequestAssessor:
             self._report(judged, spec, refused, outcome)
         self._capture(judged, spec, outcome)
 
-    def weights(self, states: list, spec, others: list[float] | None = None) -> list[float]:
+    def weights(self, states: list, spec, others: list[float]) -> list[float]:
         """Return a weight for each HostState, for the weigher.
 
         :param others: what other weighers gave each, for the record of the decision
@@ -144,8 +144,7 @@ class RequestAssessor:
         if judged is None:
             return [0.0] * len(states)
         weights = judged.weights_of(states)
-        if others is not None:
-            judged.others[judged.positions(states)] = others
+        judged.other_weights[judged.positions(states)] = others
         favourite = judged.favourite(states, weights)
         if favourite is not None and not judged.alternates:
             self._choices.expect(spec, favourite, self._clock())

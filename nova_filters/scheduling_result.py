@@ -139,7 +139,7 @@ class SchedulingResult:
     :param exempt: whether the request is a move or names its host, and is never refused
     :param alternates: whether the instance has its host, so that Nova asks once more only for
         where else it could be built: of such a request nothing is recorded
-    :param others: (n,) sums of the weights that other weighers gave, NaN where they are not known
+    :param other_weights: (n,) sums of what other weighers gave, NaN where they are not known
     """
 
     uuid: str
@@ -152,12 +152,12 @@ class SchedulingResult:
     least_harm: bool
     inputs: AssessmentInputs | None = None
     alternates: bool = False
-    others: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(0))
+    other_weights: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(0))
     _left: tuple[list, IntArray] | None = None
 
     def __post_init__(self) -> None:
-        if not len(self.others):
-            self.others = np.full(len(self.rows), np.nan)
+        if not len(self.other_weights):
+            self.other_weights = np.full(len(self.rows), np.nan)
 
     def breached(self) -> BoolArray:
         """Say on which hosts a limit would be breached, (n,)."""

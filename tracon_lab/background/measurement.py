@@ -163,7 +163,8 @@ class Run:
     """A context: background work in its groups, paused between windows."""
 
     def __init__(self, front: Front, chosen: Measurement) -> None:
-        self._bed, self._front, self._chosen = front.bed, front, chosen
+        self._bed, self._balancer, self._chosen = front.bed, front.balancer, chosen
+        self._clients = functools.partial(web_service.clients, front.service, rate=front.rate)
         self._cores, self._folder = frozenset(front.cores[:-1]), front.cache
         self._device, number = disk_of(self._folder)
         self._tree = cgroups.ControlGroups(list(GROUPS), number)
@@ -224,7 +225,7 @@ class Run:
                 stack.callback(guest.channel.ask, 'stop')
             stack.callback(self._limit, comparison.NOTHING)
             # tracon-background learns what guests do; so they have requests meanwhile.
-            with self._clients(_LEARNT, run):
+            with self._clients(_LEARNT, seed=run):
                 if arm == comparison.REGULATED:
                     stack.enter_context(self._regulated())
                     time.sleep(self._chosen.grow)
@@ -235,8 +236,8 @@ class Run:
 
     def _taken(self, seed: int) -> dict[str, float]:
         guests = list(self._bed.guests.values())
-        balancer = self._front.balancer
-        with self._clients(self._chosen.seconds, seed) as results:
+        balancer = self._balancer
+        with self._clients(self._chosen.seconds, seed=seed) as results:
             at, busy = time.monotonic(), self._busy()
             served = np.array(balancer.served() if balancer else ())
             before = [guest.channel.read() for guest in guests]
@@ -257,10 +258,6 @@ class Run:
         found[comparison.WEB] = float(np.percentile(latencies, 95))
         found[comparison.WEB_MEDIAN] = float(np.median(latencies))
         return found
-
-    def _clients(self, seconds: float, seed: int) -> contextlib.AbstractContextManager[
-            typing.Callable[[], list[float]]]:
-        return web_service.clients(self._front.service, seconds, seed, self._front.rate)
 
     def _busy(self) -> float:
         return sum(observation.host_sample(self._ticks, usage=window.CPUACCT).busy.values())

@@ -119,7 +119,7 @@ def locks():
         for _again in range(2):
             states, spec = [base.host_state(name) for name in content.cluster.hosts], \
                 base.request_spec()
-            judge.weights(judge.passing(states, spec), spec)
+            judge.weights(judge.passing(states, spec), spec, [0.0])
             judge.reconfigure(policy.Options(path, mode='weigh', confidence=0.9))
             judge._work()
         judge.close()

@@ -54,7 +54,7 @@ class DecisionCase(base.JudgeCase):
     def ask(self, judge, spec, *names, **instances):
         """Have a request filtered and weighed; return the HostStates."""
         states = [base.host_state(name, instances.get(name, ())) for name in names]
-        judge.weights(judge.passing(states, spec), spec)
+        judge.weights(judge.passing(states, spec), spec, [0.0])
         return states
 
 
@@ -250,7 +250,7 @@ class DocumentTest(DecisionCase):
 
     def test_the_weigher_alone(self):
         states = [base.host_state(name) for name in 'abc']
-        self.judge(mode='weigh').weights(states, self.spec)
+        self.judge(mode='weigh').weights(states, self.spec, [0.0])
         self.assertEqual('weighed only', self.documents()[0]['outcome'])
 
     def test_what_is_off_is_no_decision(self):

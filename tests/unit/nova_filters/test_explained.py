@@ -58,7 +58,7 @@ class Explained(test_decision_record.DecisionCase):
         judge = self.judge()
         states = [base.host_state(name) for name in 'ab']
         for _again in range(2):
-            judge.weights(judge.passing(states, spec := base.request_spec()), spec)
+            judge.weights(judge.passing(states, spec := base.request_spec()), spec, [0.0])
             base.consume(states[1])
         first, second = self.documents(2)
         for said, empty in ((first, True), (second, False)):

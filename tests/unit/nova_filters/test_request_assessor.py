@@ -173,7 +173,7 @@ class BackgroundTest(base.JudgeCase):
 
     def weights(self, specs, **options):
         return dict(zip(('busy', 'strict', 'empty', 'batch'), self.judge(**options).weights(
-            self.states, base.request_spec(specs))))
+            self.states, base.request_spec(specs), [0.0])))
 
     def test_it_is_refused_for_others_alone(self):
         found = self.judge(limits=limits.Limits(1.1)).passing(
@@ -317,7 +317,7 @@ class ExpectedTest(base.JudgeCase):
         """Have the last request filtered and weighed, as for the first time."""
         self.states = [base.host_state(name, instances.get(name, ())) for name in 'abc']
         passing = judge.passing(self.states, self.specs[-1])
-        return judge.weights(passing, self.specs[-1])
+        return judge.weights(passing, self.specs[-1], [0.0])
 
     def expected(self, judge):
         return [(one.uuid, one.host) for one in judge.pending.expected(time.time())]
@@ -713,7 +713,7 @@ class AlternatesTest(base.JudgeCase):
 
     def sorted(self):
         passed = self.found.passing(self.states, self.spec)
-        self.found.weights(passed, self.spec)
+        self.found.weights(passed, self.spec, [0.0])
         return names(passed)
 
     def place(self, number):
@@ -757,20 +757,20 @@ class NeutralTest(base.JudgeCase):
         states = [base.host_state('a'), base.host_state('b')]
         spec = base.request_spec()
         self.assertEqual(states, judge.passing(states, spec))
-        self.assertEqual([0.0, 0.0], judge.weights(states, spec))
+        self.assertEqual([0.0, 0.0], judge.weights(states, spec, [0.0]))
 
     def test_nothing_known_of_the_newcomer(self):
         self.write({'a': {'vm-a': 1.5}, 'b': {}}, expected=None)
         judge = self.judge()
         states = [base.host_state('a'), base.host_state('b')]
         self.assertEqual(states, judge.passing(states, base.request_spec()))
-        self.assertEqual([0.0, 0.0], judge.weights(states, base.request_spec()))
+        self.assertEqual([0.0, 0.0], judge.weights(states, base.request_spec(), [0.0]))
 
     def test_unknown_hosts_have_the_median_weight(self):
         self.write({'a': {}, 'b': {'vm-b': None}, 'c': {'vm-c': None, 'vm-d': None}})
         judge = self.judge()
         states = [base.host_state(name) for name in ('a', 'b', 'c', 'd')]
-        weights = judge.weights(states, base.request_spec())
+        weights = judge.weights(states, base.request_spec(), [0.0])
         self.assertEqual(1.0, weights[0])
         self.assertGreater(weights[1], weights[2])
         self.assertEqual(weights[1], weights[3])
@@ -786,11 +786,11 @@ class NeutralTest(base.JudgeCase):
                 one.hypervisor_type = kind
             spec = base.request_spec()
             self.assertEqual(nodes, judge.passing(nodes, spec))
-            self.assertEqual([0.0, 0.0], judge.weights(nodes, spec))
+            self.assertEqual([0.0, 0.0], judge.weights(nodes, spec, [0.0]))
             states = [base.host_state(name) for name in 'abc'] + nodes
             spec = base.request_spec()
             self.assertEqual([*states[:2], *nodes], judge.passing(states, spec))
-            weights = judge.weights([*states[:2], *nodes], spec)
+            weights = judge.weights([*states[:2], *nodes], spec, [0.0])
             self.assertEqual(weights[1:2] * 2, weights[2:])
         nodes[1].hypervisor_type = 'QEMU'
         self.assertEqual(nodes[:1], judge.passing(nodes, base.request_spec()))
@@ -801,7 +801,7 @@ class NeutralTest(base.JudgeCase):
         states = [base.host_state(name) for name in ('a', 'b', 'd', 'unknown')]
         spec = base.request_spec()
         self.assertEqual(states, judge.passing(states, spec))
-        weights = judge.weights(states, spec)
+        weights = judge.weights(states, spec, [0.0])
         self.assertLess(weights[0], 0.5)
         self.assertGreater(weights[1], 0.5)
         self.assertEqual(1.0, weights[2])
@@ -814,7 +814,7 @@ class NeutralTest(base.JudgeCase):
         for harm, weight in ((3.0, 0.75), (1.0, 0.875), (9.0, 0.625)):
             with mock.patch.object(scheduling_result.SchedulingResult, 'harm',
                                    lambda _self, harm=harm: np.array([0.0, harm])):
-                self.assertEqual([1.0, weight], judge.weights(states, base.request_spec()))
+                self.assertEqual([1.0, weight], judge.weights(states, base.request_spec(), [0.0]))
 
     def test_off_and_advise_weigh_nothing(self):
         self.write({'a': {}, 'b': {'vm-b': 1.5}})
@@ -823,4 +823,4 @@ class NeutralTest(base.JudgeCase):
             states = [base.host_state(name) for name in ('a', 'b')]
             spec = base.request_spec()
             self.assertEqual(states, judge.passing(states, spec))
-            self.assertEqual([0.0, 0.0], judge.weights(states, spec))
+            self.assertEqual([0.0, 0.0], judge.weights(states, spec, [0.0]))
