@@ -25,6 +25,7 @@ import math
 import re
 from typing import Any
 from typing import Callable
+from typing import Iterable
 
 # [0-9] and not \d, which matches the digits of every script.
 _WHOLE = re.compile(r'-?(?:0|[1-9][0-9]*)')
@@ -93,3 +94,8 @@ def shown(value: Any, parsed_args: argparse.Namespace) -> Any:
         if parsed_args.formatter == 'table':
             return f'{value:.4g}'
     return value
+
+
+def rows(table: Iterable[Iterable[Any]], parsed_args: argparse.Namespace) -> list[tuple[Any, ...]]:
+    """Return the rows of a table, with each value as :func:`shown`."""
+    return [tuple(shown(value, parsed_args) for value in row) for row in table]

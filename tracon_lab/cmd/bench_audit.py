@@ -67,8 +67,7 @@ class Audit(lister.Lister):
                 warnings.catch_warnings():
             rows = measure(parsed_args, pathlib.Path(directory),
                            progress.Progress(1.0, self.app.stderr))
-        return _COLUMNS, [tuple(numerals.shown(value, parsed_args) for value in row)
-                          for row in rows]
+        return _COLUMNS, numerals.rows(rows, parsed_args)
 
 
 def measure(arguments: argparse.Namespace, directory: pathlib.Path,

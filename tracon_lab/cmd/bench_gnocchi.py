@@ -74,8 +74,7 @@ class Gnocchi(lister.Lister):
                                               parsed_args.processes) as server:
                 shown = progress.Progress(1.0, self.app.stderr)
                 rows = measure(parsed_args, server, fill(parsed_args, server, shown), shown)
-        return _COLUMNS, [tuple(numerals.shown(value, parsed_args) for value in row)
-                          for row in rows]
+        return _COLUMNS, numerals.rows(rows, parsed_args)
 
 
 def fill(arguments: argparse.Namespace, server: bench_gnocchi_server.Server,

@@ -164,8 +164,7 @@ class _Table(lister.Lister):
         found: list[tuple[typing.Any, ...]] = []
         for data in packaged.read(parsed_args.file):
             found += getattr(counters, self.rows)(data)
-        return getattr(counters, self.columns), [
-            tuple(numerals.shown(value, parsed_args) for value in row) for row in found]
+        return getattr(counters, self.columns), numerals.rows(found, parsed_args)
 
 
 class Track(_Table):

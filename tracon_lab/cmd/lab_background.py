@@ -114,8 +114,7 @@ class Background(_Compared):
                                              **chosen))
         if parsed_args.plot:
             _plot(rows, parsed_args.plot)
-        return comparison.TABLE, [tuple(numerals.shown(value, parsed_args) for value in row)
-                                  for row in rows]
+        return comparison.TABLE, numerals.rows(rows, parsed_args)
 
 
 class SecondVM(_Compared):
@@ -134,8 +133,7 @@ class SecondVM(_Compared):
         from tracon_lab.background import second_vm
 
         found = self.windows(parsed_args, second_vm.measure, tuple(second_vm.SETTINGS))
-        return second_vm.TABLE, [tuple(numerals.shown(value, parsed_args) for value in row)
-                                 for row in second_vm.table(found)]
+        return second_vm.TABLE, numerals.rows(second_vm.table(found), parsed_args)
 
 
 def _measure(parsed_args: argparse.Namespace, measure: typing.Callable[..., None],

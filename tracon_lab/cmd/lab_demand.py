@@ -56,5 +56,4 @@ class Demand(lister.Lister):
                 columns = demand.COLUMNS
                 rows = demand.evaluate(datasets, parsed_args.seed,
                                        lambda line: print(line, file=sys.stderr, flush=True))
-        return columns, [tuple(numerals.shown(value, parsed_args) for value in row)
-                         for row in rows]
+        return columns, numerals.rows(rows, parsed_args)

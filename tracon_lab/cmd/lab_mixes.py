@@ -80,8 +80,7 @@ class Show(lister.Lister):
         judged = mixes.judge(rows, cores)
         if parsed_args.plot:
             _plot(judged, parsed_args.plot)
-        return mixes.TABLE, [tuple(numerals.shown(value, parsed_args) for value in row)
-                             for row in mixes.table(judged)]
+        return mixes.TABLE, numerals.rows(mixes.table(judged), parsed_args)
 
 
 def _plot(judged: typing.Any, path: pathlib.Path) -> None:

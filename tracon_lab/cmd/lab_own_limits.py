@@ -76,8 +76,7 @@ class OwnLimits(lister.Lister):
         columns, rows = (
             (causes.SLOWDOWNS, causes.slowdowns(windows)) if parsed_args.slowdowns
             else (causes.MATRIX, causes.matrix(windows)))
-        return columns, [tuple(numerals.shown(value, parsed_args) for value in row)
-                         for row in rows]
+        return columns, numerals.rows(rows, parsed_args)
 
 
 def _report(line: str) -> None:

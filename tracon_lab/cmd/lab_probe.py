@@ -87,5 +87,4 @@ class Show(lister.Lister):
         names, rows = (probe_windows.COSTS, probe_windows.costs(windows, parsed_args.interval)
                        ) if parsed_args.costs else (probe_windows.TABLE,
                                                     probe_windows.table(windows))
-        return names, [tuple(numerals.shown(value, parsed_args) for value in row)
-                       for row in rows]
+        return names, numerals.rows(rows, parsed_args)

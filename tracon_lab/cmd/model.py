@@ -112,8 +112,7 @@ class Evaluate(lister.Lister):
             if parsed_args.plot:
                 from tracon_lab.cmd import model_plot
                 model_plot.draw(study.errors, parsed_args.plot)
-        return table.columns, [tuple(numerals.shown(value, parsed_args) for value in row)
-                               for row in rows]
+        return table.columns, numerals.rows(rows, parsed_args)
 
 
 class Show(lister.Lister):

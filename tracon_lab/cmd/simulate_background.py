@@ -78,8 +78,7 @@ class Background(lister.Lister):
                 controllers.Setting(factor, window), cores))
                 for cores in parsed_args.cores or [1, 16]
                 for factor in parsed_args.factors for window in parsed_args.windows]
-            return QUOTA_COLUMNS, [tuple(numerals.shown(value, parsed_args) for value in row)
-                                   for row in rows]
+            return QUOTA_COLUMNS, numerals.rows(rows, parsed_args)
         load = read(parsed_args.file, parsed_args.vms or 1)
         for factor in parsed_args.factors:
             for window in parsed_args.windows:
@@ -92,8 +91,7 @@ class Background(lister.Lister):
                              int(violations.max()), float(left.mean())))
         if parsed_args.plot:
             _plot(parsed_args.plot, rows)
-        return COLUMNS, [tuple(numerals.shown(value, parsed_args) for value in row)
-                         for row in rows]
+        return COLUMNS, numerals.rows(rows, parsed_args)
 
 
 def beside_noise(setting: controllers.Setting, cores: int) -> tuple[float, float]:

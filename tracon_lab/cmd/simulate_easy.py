@@ -72,8 +72,7 @@ class Easy(lister.Lister):
                                for value in _change(tail[index], tail[base]))))
         columns = [column for base in cluster.BASELINES
                    for column in (f'against_{base}', f'ci_{base}')]
-        return (*COLUMNS, *columns), [tuple(numerals.shown(value, parsed_args) for value in row)
-                                      for row in rows]
+        return (*COLUMNS, *columns), numerals.rows(rows, parsed_args)
 
 
 def _run(scenario: Any, parsed_args: argparse.Namespace, run: int) -> tuple[Any, Any]:

@@ -86,8 +86,7 @@ class Hosts(lister.Lister):
                 found = crowds.score(predicted[there], true[there], parsed_args.limit)
                 rows.append((judge, part, found.vms, found.unknown, found.above, found.found,
                              found.false, found.error, found.bias))
-        return COLUMNS, [tuple(numerals.shown(value, parsed_args) for value in row)
-                         for row in rows]
+        return COLUMNS, numerals.rows(rows, parsed_args)
 
 
 def _law(drawn: Any) -> np.ndarray:

@@ -86,9 +86,7 @@ class Demo(lister.Lister):
                     found.append(site.play(arm, number))
         _draw({arm: found[0] for arm, found in outcomes.items()}, folder / 'tail.png')
         self.app.LOG.info('The plot: %s', folder / 'tail.png')
-        return experiment.COLUMNS, [
-            tuple(numerals.shown(value, parsed_args) for value in row)
-            for row in experiment.table(outcomes)]
+        return experiment.COLUMNS, numerals.rows(experiment.table(outcomes), parsed_args)
 
     def _replicas(self, parsed_args: argparse.Namespace,
                   site: experiment.Site) -> tuple[tuple[str, ...], list[Any]]:
@@ -100,9 +98,8 @@ class Demo(lister.Lister):
                     self.app.LOG.info('Round %d of %d: %s', number + 1, parsed_args.rounds,
                                       'DIAL' if steered else 'equal shares')
                     outcomes.append(replicas.play(site, steered, number))
-        return replicas.COLUMNS, [
-            tuple(numerals.shown(value, parsed_args) for value in row)
-            for row in replicas.table(found[False], found[True])]
+        return replicas.COLUMNS, numerals.rows(
+            replicas.table(found[False], found[True]), parsed_args)
 
 
 def _draw(outcomes: dict[str, experiment.Outcome], path: pathlib.Path) -> None:

@@ -75,7 +75,7 @@ class Fit(lister.Lister):
         document.write(document.sealed(
             {'schema': SCHEMA, 'expiry_days': expiry, 'tables': content}), parsed_args.output)
         return (('table', 'curve', 'segments', 'constant', 'factor', 'exponent', 'error_percent'),
-                [tuple(numerals.shown(value, parsed_args) for value in row) for row in shown])
+                numerals.rows(shown, parsed_args))
 
 
 class Place(lister.Lister):

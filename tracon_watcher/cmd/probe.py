@@ -126,7 +126,7 @@ class Read(lister.Lister):
                              *(value * 1e3 for value in one.percentiles), one.answers, ''))
         return (('Phase', 'Mean (ms)', '95 % ± (ms)', 'Median', '90 %', '99 %', 'Slowest',
                  'Answers', 'No reading'),
-                [tuple(numerals.shown(value, parsed_args) for value in row) for row in rows])
+                numerals.rows(rows, parsed_args))
 
 
 class Baseline(lister.Lister):
@@ -173,7 +173,7 @@ class Baseline(lister.Lister):
                 for _, one in sorted(known.items())]
         return (('Host type', 'Phase', 'Rate (1/s)', 'Seconds', 'Amount', 'Mean (ms)',
                  '95 % ± of the mean', '95 % ± of a reading', 'Readings', 'Measured'),
-                [tuple(numerals.shown(value, parsed_args) for value in row) for row in rows])
+                numerals.rows(rows, parsed_args))
 
 
 class Status(lister.Lister):

@@ -80,8 +80,7 @@ class Replay(db.DatabaseCommand, lister.Lister):
         given = (parsed_args.mode, parsed_args.max_slowdown, parsed_args.weight_multiplier)
         settings = [Setting(), *(Setting(*one) for one in itertools.product(
             *(values or [None] for values in given)) if any(value is not None for value in one))]
-        return COLUMNS, [tuple(numerals.shown(value, parsed_args) for value in row)
-                         for row in _rows(found, settings)]
+        return COLUMNS, numerals.rows(_rows(found, settings), parsed_args)
 
     def _of_database(self, parsed_args: argparse.Namespace) -> Iterator[DecisionRecord]:
         from tracon_watcher.engine.storage import decisions

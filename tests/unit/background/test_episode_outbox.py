@@ -21,7 +21,6 @@ from unittest import mock
 
 from oslo_config import cfg
 
-from tests.unit.background import test_regulator
 from tracon_watcher.background import episode_outbox
 from tracon_watcher.background import regulator
 from tracon_watcher.cmd import background_service
@@ -98,15 +97,6 @@ class TestEpisodes(OutboxCase):
         self.assertEqual([(1001.0, None), (1001.0, 1001.0), (502.0, None)], [
             (one['began_at'], one['ended_at']) for one in self.told()])
 
-    def test_what_a_regulator_decides_is_told(self):
-        decider, _found = test_regulator.after(30)
-        self.outbox.take(decider.episodes)
-        decider.decide(test_regulator.host({
-            'vm-1': test_regulator.use(), 'vm-2': test_regulator.use(1.0, 0.03)}))
-        self.take(**decider.episodes)
-        self.assertEqual([('processor', 'vm-2')], [
-            (one['resource'], one['vm']) for one in self.told()])
-
 
 class TestTelling(OutboxCase):
 
@@ -127,16 +117,6 @@ class TestTelling(OutboxCase):
         self.assertEqual(2, len(logged.output))
         self.assertIn('the broker is away', logged.output[0])
         self.assertIn('told of throttling again; 0 messages were dropped', logged.output[1])
-
-    def test_an_engine_of_an_earlier_release_refuses_and_is_not_told_again(self):
-        self.client.tell.side_effect = engine_client.EngineRefused('InvalidDocument')
-        with self.assertLogs(LOG, 'WARNING') as logged:
-            for vm in ('a', 'b', 'c'):
-                self.take(network=regulator.Episode(3, vm))
-                self.assertTrue(self.outbox.tell())
-        self.assertEqual(1, len(logged.output))
-        self.assertEqual([1, 2, 2], [
-            len(call.args[1]) for call in self.client.tell.call_args_list])
 
     def test_of_too_many_the_oldest_are_dropped(self):
         self.client.hello.side_effect = engine_client.EngineUnavailable('away')

@@ -114,9 +114,12 @@ class EpisodesTest(test_episodes.EpisodeCase):
         self.assertIn('no tracon-engine has answered', logged.output[0])
         self.assertEqual(1, len(self.shown()))
 
-    def test_an_engine_of_an_earlier_release_logs_no_error(self):
+    def test_an_engine_of_an_earlier_release_logs_no_error_and_is_not_told_again(self):
+        refused = []
+
         def recommended(documents):
             """Refuse, as its tracker of moves does with another schema than its own."""
+            refused.extend(one['vm'] for one in documents)
             raise errors.InvalidDocument('a move', 'schema', documents[0]['schema'],
                                          'expected one of tracon-move/1')
 
@@ -128,3 +131,4 @@ class EpisodesTest(test_episodes.EpisodeCase):
                 self.throttle(outbox, vm)
                 self.assertTrue(outbox.tell())
         self.assertEqual(1, len(logged.output))
+        self.assertEqual(['a', 'a', 'b'], refused)
