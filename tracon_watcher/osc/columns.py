@@ -65,6 +65,16 @@ def text(value: Any) -> Value:
     return Value(value, NONE if value in (None, '') else str(value))
 
 
+def name(vm: dict[str, Any] | None) -> str:
+    """Return a VM's name, or its uuid where it has none."""
+    return NONE if vm is None else str(vm['name'] or vm['uuid'])
+
+
+def vm(one: dict[str, Any] | None) -> Value:
+    """Return a VM."""
+    return Value(one, name(one))
+
+
 def minutes(seconds: float | None) -> Value:
     """Return a duration, which people read in minutes."""
     return Value(seconds, NONE if seconds is None else f'{seconds / 60:.0f} min')
@@ -93,11 +103,11 @@ def culprit(found: dict[str, Any]) -> Value:
     one = found['culprit']
     if one is None:
         return Value(None, NONE)
-    shown = {name: one[name] for name in ('uuid', 'name', 'share')}
+    shown = {field: one[field] for field in ('uuid', 'name', 'share')}
     # Where the slowdown is next to nothing, no VM is to blame.
     if max(found['slowdown']['predicted'] or 1, found['slowdown']['now'] or 1) < 1.01:
         return Value(shown, NONE, 0.0)
-    return Value(shown, f'{one["name"] or one["uuid"]} ({share(one["share"])})', one['share'])
+    return Value(shown, f'{name(one)} ({share(one["share"])})', one['share'])
 
 
 def limit(found: dict[str, Any]) -> Value:

@@ -117,9 +117,9 @@ def _told(audit: dict[str, Any]) -> str:
     before, after = audit['before'], audit['after']
     return '\n'.join([
         f'audit {audit["audit"]} at {audit["at"]}',
-        *(f'moves {_name(one["vm"])} from {one["source"]} to {one["destination"]}'
+        *(f'moves {columns.name(one["vm"])} from {one["source"]} to {one["destination"]}'
           for one in audit['moves']),
-        *(f'removes background VM {_name(one["vm"])} from {one["host"]}'
+        *(f'removes background VM {columns.name(one["vm"])} from {one["host"]}'
           + (f', so that VM {one["request"]}, which found no host, fits there'
              if one.get('request') else '')
           for one in audit.get('removals', ())),
@@ -138,21 +138,17 @@ def _option(host: dict[str, Any], option: dict[str, Any], again: bool,
     more = f' and {option["hosts"] - 1} more' if option['hosts'] > 1 else ''
     row = ('' if again else host['host'],
            columns.lines(breaches, _breach) if breaches else columns.Value(breaches, ''),
-           columns.Value(option['vm'], _name(option['vm']) if option['vm'] else columns.NONE),
-           columns.Value({'host': to, 'hosts': option['hosts']},
-                         f'{to}{more}' if to else 'anywhere'),
+           columns.vm(option['vm']), columns.Value({'host': to, 'hosts': option['hosts']},
+                                                   f'{to}{more}' if to else 'anywhere'),
            option['against'], columns.Value(option['why'], textwrap.fill(option['why'], 44)))
     return row if not long else (
-        *row, columns.number(host['harm'], 3), columns.lines(option['ends'], _name))
+        *row, columns.number(host['harm'], 3), columns.lines(option['ends'], columns.name))
 
 
 def _breach(one: dict[str, Any]) -> str:
     sign = '>' if one['response'] == 'slowdown' else '<'
-    return f'{_name(one["vm"])}: {one["response"]} {one["value"]:.2f} {sign} {one["limit"]:.2f}'
-
-
-def _name(vm: dict[str, Any]) -> str:
-    return str(vm['name'] or vm['uuid'])
+    return (f'{columns.name(one["vm"])}: {one["response"]} {one["value"]:.2f} {sign} '
+            f'{one["limit"]:.2f}')
 
 
 def _head(one: dict[str, Any]) -> str:

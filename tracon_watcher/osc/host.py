@@ -81,8 +81,7 @@ def _row(one: dict[str, Any], long: bool) -> tuple[Any, ...]:
     slow, worst = one['slowdown'], one['worst']
     row = (one['name'], columns.text(one['type']), one['status'], one['vms'], one['in_breach'],
            columns.number(slow['now']), columns.percentage(one['efficiency']),
-           columns.Value(worst, columns.NONE if worst is None else worst['name'] or worst['uuid']),
-           columns.number(one['harm']))
+           columns.vm(worst), columns.number(one['harm']))
     if not long:
         return row
     return (*row, columns.number(slow['observed']), columns.number(slow['predicted']),

@@ -71,9 +71,9 @@ def _week(one: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _move(one: dict[str, Any]) -> tuple[Any, ...]:
-    return (one['ended_at'], columns.Value(one['vm'], _name(one['vm'])), one['source'],
-            one['destination'], columns.lines(one['slowdowns'], _slowdown), *_gains(one),
-            one['verdict'], _avoided(one['avoided']))
+    return (one['ended_at'], columns.vm(one['vm']), one['source'], one['destination'],
+            columns.lines(one['slowdowns'], _slowdown), *_gains(one), one['verdict'],
+            _avoided(one['avoided']))
 
 
 def _throttled(episode: dict[str, Any] | None) -> columns.Value:
@@ -98,7 +98,7 @@ def _remedy(one: dict[str, Any]) -> tuple[Any, ...]:
         told += f' ({episode["reason"]})'
     return (one['at'], one['remedy'],
             # Groups are throttled, not VMs.
-            columns.text(None) if episode else columns.Value(one['vm'], _name(one['vm'])),
+            columns.text(None) if episode else columns.vm(one['vm']),
             columns.text(one['host']), columns.text(one['destination']),
             columns.Value({name: one[name] for name in ('before', 'after', 'measured')}, told),
             _throttled(episode))
@@ -122,9 +122,5 @@ def _avoided(found: dict[str, Any], unknown: int = 0) -> columns.Value:
 
 def _slowdown(one: dict[str, Any]) -> str:
     measured = ', '.join(columns.number(value).human_readable() for value in one['measured'])
-    return (f'{_name(one["vm"])}: {one["before"]:.2f} → {one["after"]:.2f}, '
+    return (f'{columns.name(one["vm"])}: {one["before"]:.2f} → {one["after"]:.2f}, '
             f'measured {measured or columns.NONE}')
-
-
-def _name(vm: dict[str, Any]) -> str:
-    return str(vm['name'] or vm['uuid'])

@@ -114,7 +114,7 @@ def _host_down(found: dict[str, Any]) -> list[str]:
 def _unplaced(found: dict[str, Any]) -> list[str]:
     said = []
     for one in found['moves']:
-        name = one['vm']['name'] or one['vm']['uuid']
+        name = columns.name(one['vm'])
         if one['destination'] is None:
             said.append(f'{name}: no host; its demand is unknown, or no known host has its '
                         'storage')
@@ -125,8 +125,7 @@ def _unplaced(found: dict[str, Any]) -> list[str]:
 
 
 def _migrate(found: dict[str, Any]) -> list[str]:
-    return [f'VM {found["vm"]["name"] or found["vm"]["uuid"]} from {found["source"]} to '
-            f'{found["destination"]}',
+    return [f'VM {columns.name(found["vm"])} from {found["source"]} to {found["destination"]}',
             f'against it: {found["why"] or "nothing"}']
 
 
@@ -137,9 +136,8 @@ def _breaches(found: dict[str, Any]) -> str:
 
 
 def _change(one: dict[str, Any]) -> tuple[Any, ...]:
-    return (columns.Value(one['vm'], one['vm']['name'] or one['vm']['uuid']), one['host'],
-            columns.text(one['destination']), columns.number(one['limit']),
-            _predicted(one['before']), _predicted(one['after']), columns.text(_breach(one)))
+    return (columns.vm(one['vm']), one['host'], columns.text(one['destination']),
+            columns.number(one['limit']), _predicted(one['before']), _predicted(one['after']), columns.text(_breach(one)))
 
 
 def _predicted(found: dict[str, Any]) -> columns.Value:
