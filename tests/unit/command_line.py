@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import io
 import json
+import logging
 
 from tracon_watcher.cmd import app
 
@@ -23,9 +24,13 @@ from tracon_watcher.cmd import app
 def run(*arguments, **commands):
     """Run ``tracon`` and return its exit code, output and error output.
 
+    The root logger is then as before: cliff gives it a handler each time.
+
     :param commands: classes of commands that it does not have where it is installed, by name
     """
     out, err = io.StringIO(), io.StringIO()
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         program = app.TraconApp()
         for name, command in commands.items():
@@ -34,6 +39,9 @@ def run(*arguments, **commands):
             code = program.run(list(arguments))
         except SystemExit as end:       # argparse's
             code = end.code
+        finally:
+            root.setLevel(level)
+            root.handlers = handlers
     return code, out.getvalue(), err.getvalue()
 
 

@@ -137,7 +137,8 @@ def _breaches(found: dict[str, Any]) -> str:
 
 def _change(one: dict[str, Any]) -> tuple[Any, ...]:
     return (columns.vm(one['vm']), one['host'], columns.text(one['destination']),
-            columns.number(one['limit']), _predicted(one['before']), _predicted(one['after']), columns.text(_breach(one)))
+            columns.number(one['limit']), _predicted(one['before']), _predicted(one['after']),
+            columns.text(_breach(one)))
 
 
 def _predicted(found: dict[str, Any]) -> columns.Value:

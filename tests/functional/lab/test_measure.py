@@ -13,7 +13,6 @@
 
 import collections
 import fcntl
-import importlib.util
 import os
 import pathlib
 import shutil
@@ -26,12 +25,12 @@ import unittest
 
 import numpy as np
 
+from tests.functional.telemetry import guests
 from tracon_lab.models import dataset
 from tracon_lab.testbed import plan
 from tracon_watcher.probe import images
 
-PROGRAMS = ('qemu-system-x86_64', 'libvirtd', 'virtlogd', 'gcc', 'busybox', 'sqlite3',
-            'mkfs.ext4', 'nbdkit', 'apt-get', 'dpkg-deb')
+PROGRAMS = (*guests.PROGRAMS, 'mkfs.ext4', 'nbdkit', 'apt-get', 'dpkg-deb')
 PLAN = plan.Plan('small', 1, (
     plan.Window('background', 'calc', 'gen-c060-r0-w0', back='reverse'),
     plan.Window('pair', 'calc', 'seqread', back='pair'),
@@ -45,17 +44,11 @@ APPLICATIONS = plan.Plan('small', 1, (
 
 def reason_to_skip():
     """Why guests cannot be run here; empty when they can."""
-    if os.geteuid() != 0:
-        return 'needs root, to pin guests and read their statistics'
+    reason = guests.reason_to_skip(PROGRAMS)
+    if reason:
+        return reason
     if len(os.sched_getaffinity(0)) < 2:
         return 'needs two cores'
-    if importlib.util.find_spec('libvirt') is None:
-        return 'needs libvirt-python (the extra "lab")'
-    missing = [name for name in PROGRAMS if not shutil.which(name)]
-    if missing:
-        return 'needs ' + ', '.join(missing)
-    if not any(pathlib.Path('/boot').glob('vmlinuz-*')):
-        return 'needs a kernel in /boot'
     try:
         with open(images.default_cache() / 'lock', 'w') as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

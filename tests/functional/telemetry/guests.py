@@ -33,13 +33,13 @@ EMPTY_DRIVE = ('<disk type="file" device="cdrom"><target dev="hda" bus="ide"/><r
 SPEED = 2e8
 
 
-def reason_to_skip():
+def reason_to_skip(needed=PROGRAMS):
     """Why guests cannot be run here; empty when they can."""
     if os.geteuid() != 0:
         return 'needs root, to run guests'
     if importlib.util.find_spec('libvirt') is None:
         return 'needs libvirt-python'
-    missing = [name for name in PROGRAMS if not shutil.which(name)]
+    missing = [name for name in needed if not shutil.which(name)]
     if missing:
         return 'needs ' + ', '.join(missing)
     if not any(pathlib.Path('/boot').glob('vmlinuz-*')):

@@ -13,7 +13,6 @@
 """The program: one line and exit code 2 for what is wrong, whatever else is missing."""
 
 import importlib.metadata
-import logging
 import unittest
 
 from cliff import command
@@ -59,13 +58,6 @@ class Table(lister.Lister):
 
 
 class Program(unittest.TestCase):
-
-    def setUp(self):
-        super().setUp()
-        # cliff adds a handler to the root logger each time.
-        root = logging.getLogger()
-        self.addCleanup(root.setLevel, root.level)
-        self.addCleanup(setattr, root, 'handlers', root.handlers[:])
 
     def test_expected_error_is_one_line(self):
         code, _out, err = command_line.run('refuse', refuse=Refuse)

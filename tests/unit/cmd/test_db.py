@@ -38,9 +38,6 @@ class TestCommands(folder.FolderCase):
 
     def setUp(self):
         super().setUp()
-        root = logging.getLogger()
-        self.addCleanup(root.setLevel, root.level)
-        self.addCleanup(setattr, root, 'handlers', root.handlers[:])
         for name in ('alembic', 'oslo_db'):
             logger = logging.getLogger(name)
             self.addCleanup(logger.setLevel, logger.level)

@@ -183,9 +183,6 @@ class TestCommand(FilesCase):
 
     def setUp(self):
         super().setUp()
-        root = logging.getLogger()
-        self.addCleanup(root.setLevel, root.level)
-        self.addCleanup(setattr, root, 'handlers', root.handlers[:])
         for name in doctor._QUIET:
             logger = logging.getLogger(name)
             self.addCleanup(logger.setLevel, logger.level)

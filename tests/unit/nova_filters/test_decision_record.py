@@ -20,7 +20,6 @@ import time
 import unittest
 from unittest import mock
 
-from nova import objects
 import numpy as np
 from oslo_context import context
 
@@ -363,17 +362,22 @@ class PathTest(DecisionCase):
         self.assertIsNot(threading.current_thread(), thread)
         self.assertEqual([None, None], states)
 
-    def test_one_that_fails_does_not_take_others_along(self):
+    def captured(self, count):
+        """Return a queue with so many decisions, their judge, and the VMs that it posts."""
         posted = []
         kept = decision_record.DecisionQueue(lambda method,
                                              document: posted.append(document['vm']),
                                              log_once.FaultLog(base.LOG))
         self.write({'a': {}})
         judge = self.judge()
-        for number in range(5):
+        for number in range(count):
             spec = base.request_spec()
             spec.instance_uuid = str(number)
             kept.capture(judge.judge(spec, [base.host_state('a')]), spec, 'test')
+        return kept, judge, posted
+
+    def test_one_that_fails_does_not_take_others_along(self):
+        kept, judge, posted = self.captured(5)
         with mock.patch.object(decision_record, 'to_document', autospec=True, side_effect=(
                 lambda captured, real=decision_record.to_document:
                 real(captured) if captured.judged.uuid != '2' else {}['x'])):
@@ -382,17 +386,7 @@ class PathTest(DecisionCase):
         self.assertEqual(1, self.log.output.count('A decision is not recorded'))
 
     def test_too_many_are_dropped_and_counted(self):
-        posted = []
-        kept = decision_record.DecisionQueue(lambda method,
-                                             document: posted.append(document['vm']),
-                                             log_once.FaultLog(base.LOG))
-        self.write({'a': {}})
-        judge = self.judge()
-        objects.register_all()
-        for number in range(70):
-            spec = base.request_spec()
-            spec.instance_uuid = str(number)
-            kept.capture(judge.judge(spec, [base.host_state('a')]), spec, 'test')
+        kept, judge, posted = self.captured(70)
         kept.tell(judge.snapshots.current)
         self.assertEqual([str(number) for number in range(6, 70)], posted)
         self.assertIn('6 decisions are not recorded', self.log.output)
