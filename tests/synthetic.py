@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 from hypothesis import strategies
@@ -75,3 +76,13 @@ def _named(drawn: list) -> list[cluster.Host]:
               in enumerate(residents)),
         HOST_TYPE, storage, 1000.0, cores, threads, *felt)
         for place, (residents, storage, cores, threads, *felt) in enumerate(drawn)]
+
+
+def state(given: list[cluster.Host]) -> cluster.ClusterState:
+    """Build a cluster of which it is told for how long each VM waits for storage.
+
+    Where it is not told, it is guessed from the VMs that are there, and each that comes or goes
+    changes it.
+    """
+    built = cluster.build(given)
+    return dataclasses.replace(built, storage_wait=np.nan_to_num(built.storage_wait, nan=0.2))

@@ -12,7 +12,6 @@
 
 """What a request is told of hosts that differ from the snapshot (synthetic)."""
 
-import dataclasses
 import unittest
 
 import hypothesis
@@ -39,12 +38,6 @@ SOLVED = 1e-3
 def arrived(uuid, profile, tolerated=limits.NONE):
     return instance_changes.HostChange(arrived={
         uuid: instance_changes.Arrival(uuid, newcomer_profiles.own(profile), tolerated)})
-
-
-def waits(hosts):
-    """Return the state of hosts of which it is told of every VM for how long it waits."""
-    state = cluster.build(hosts)
-    return dataclasses.replace(state, storage_wait=np.nan_to_num(state.storage_wait, nan=0.2))
 
 
 def waiting(profile):
@@ -76,7 +69,7 @@ class TestOverlay(unittest.TestCase):
     @hypothesis.given(synthetic.hosts(), synthetic.profiles(), synthetic.profiles())
     @hypothesis.settings(deadline=None)
     def test_one_that_has_come_counts_like_a_resident(self, hosts, early, vm):
-        state = waits(hosts)
+        state = synthetic.state(hosts)
         told, _foreseen, _part = reassessment.reassess(
             assessment.Assessor(state), 'new', waiting(vm), limits.NONE,
             {0: arrived('early', early, limits.Limits(1.2))}, {}, 1000.0)
@@ -124,7 +117,7 @@ class TestOverlay(unittest.TestCase):
     @hypothesis.settings(deadline=None)
     def test_a_moving_vm_is_judged_as_it_will_be_where_it_comes(self, hosts, early, vm, data):
         home, changed = (data.draw(strategies.integers(0, len(hosts) - 1)) for _ in 'ab')
-        state = waits(hosts).with_residents(
+        state = synthetic.state(hosts).with_residents(
             [(home, 'moving', newcomer_profiles.own(vm, storage_wait=0.2), limits.NONE)],
             {'moving': 'pool'})
         settings = assessment.Settings(pools={'pool': queues.Pool(0.0002, 1.0)})
@@ -196,7 +189,7 @@ class TestOverlay(unittest.TestCase):
                       strategies.data())
     @hypothesis.settings(deadline=None)
     def test_a_change_that_is_none_changes_nothing(self, hosts, vm, data):
-        assessor = assessment.Assessor(waits(hosts), SETTINGS)
+        assessor = assessment.Assessor(synthetic.state(hosts), SETTINGS)
         host = data.draw(strategies.integers(0, len(hosts) - 1))
         plain, *_ = reassessment.reassess(assessor, 'new', waiting(vm), limits.Limits(1.5), {}, {},
                                           0)

@@ -45,15 +45,6 @@ def judge(state, settings=SETTINGS):
     return assessment.Assessor(state, settings)
 
 
-def told(hosts):
-    """Build a cluster of whose VMs it is known how long they wait for storage.
-
-    Where it is not, it is guessed from the others on it, of which one that comes or goes is one.
-    """
-    state = cluster.build(hosts)
-    return dataclasses.replace(state, storage_wait=np.nan_to_num(state.storage_wait, nan=0.2))
-
-
 def by_hand(state, profile, host, backend=None):
     """Judge one host the slow way: put the newcomer there and predict all VMs again.
 
@@ -94,7 +85,7 @@ class AssessmentProperties(unittest.TestCase):
                       strategies.sampled_from((0.0, 0.1, 0.9)), strategies.floats(0.0, 0.9))
     @hypothesis.settings(deadline=None, max_examples=25)
     def test_it_equals_predicting_again(self, hosts, vm, own_wait, storage_wait):
-        state = told(hosts)
+        state = synthetic.state(hosts)
         profile = newcomer_profiles.own(vm, own_wait, storage_wait=storage_wait)
         self.compare(state, profile, judge(state).assess(profile))
 
@@ -103,7 +94,7 @@ class AssessmentProperties(unittest.TestCase):
     @hypothesis.settings(deadline=None, max_examples=25)
     def test_one_on_a_volume_is_judged_as_the_next_snapshot_shows_it(self, hosts, vm,
                                                                      storage_wait):
-        state = told(hosts)
+        state = synthetic.state(hosts)
         profile = newcomer_profiles.own(vm, storage_wait=storage_wait).set_apart()
         verdict = judge(state).assess(profile)
         self.compare(state, profile, verdict, 'volume')
@@ -112,7 +103,7 @@ class AssessmentProperties(unittest.TestCase):
     @hypothesis.given(synthetic.hosts(storage=STORAGE, background=True), strategies.data())
     @hypothesis.settings(deadline=None, max_examples=25)
     def test_a_vm_that_stays_on_its_pool(self, hosts, data):
-        state = told(hosts)
+        state = synthetic.state(hosts)
         domain = state.io_domains.index('pool') if 'pool' in state.io_domains else -1
         rows = np.flatnonzero(state.io_domain == domain) if domain >= 0 else []
         hypothesis.assume(len(rows))
@@ -175,9 +166,9 @@ class AssessmentProperties(unittest.TestCase):
     @hypothesis.settings(deadline=None, max_examples=25)
     def test_one_host_alone_equals_the_batch(self, hosts, vm):
         profile = newcomer_profiles.own(vm, storage_wait=0.2)
-        batch = judge(told(hosts)).assess(profile)
+        batch = judge(synthetic.state(hosts)).assess(profile)
         for index, host in enumerate(hosts):
-            alone = judge(told([host])).assess(profile)
+            alone = judge(synthetic.state([host])).assess(profile)
             self.assertAlmostEqual(batch.score[index], alone.score[0], delta=ROUNDING)
             if abs(alone.overshoot[0]) > ROUNDING:
                 self.assertEqual(batch.refused[index], alone.refused[0])
@@ -186,7 +177,7 @@ class AssessmentProperties(unittest.TestCase):
                       strategies.floats(0, 0.9))
     @hypothesis.settings(deadline=None, max_examples=25)
     def test_no_vm_suffers_less_for_one_more_neighbour(self, hosts, vm, vcpus, storage_wait):
-        state = told(hosts)
+        state = synthetic.state(hosts)
         profile = newcomer_profiles.own(vm, vcpus=vcpus, storage_wait=storage_wait)
         verdict = judge(state).assess(profile)
         self.assertTrue((verdict.log_response[0] >= 0).all())

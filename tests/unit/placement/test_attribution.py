@@ -37,12 +37,6 @@ CPU = np.array([0.0, 0.0, 0.8, 0.1])
 WRITER = np.array([0.0, 200.0, 0.05, 0.0])
 
 
-def told(hosts):
-    """Build a cluster of whose VMs it is known how long they wait for storage."""
-    state = cluster.build(hosts)
-    return dataclasses.replace(state, storage_wait=np.nan_to_num(state.storage_wait, nan=0.2))
-
-
 def judge(state):
     return assessment.Assessor(state, SETTINGS)
 
@@ -69,7 +63,7 @@ class AgainstPredictingAgain(unittest.TestCase):
     @hypothesis.given(CLUSTERS)
     @hypothesis.settings(deadline=None, max_examples=40)
     def test_each_pair(self, hosts):
-        state = told(hosts)
+        state = synthetic.state(hosts)
         assessor, truth = judge(state), np.nan_to_num(without_each(state))
         for row in range(len(state.uuids)):
             for found, expected in (
@@ -208,7 +202,7 @@ class AllAtOnce(unittest.TestCase):
     @hypothesis.given(CLUSTERS)
     @hypothesis.settings(deadline=None, max_examples=25)
     def test_shares_are_parts_and_all_harm_is_somebodys(self, hosts):
-        state = told(hosts)
+        state = synthetic.state(hosts)
         assessor = judge(state)
         # What a probe feels beside them is no VM's.
         found, suffered = attribution.find_culprits(assessor), np.nan_to_num(

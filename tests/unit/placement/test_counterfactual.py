@@ -40,15 +40,6 @@ def judge(state, settings=SETTINGS):
     return assessment.Assessor(state, settings)
 
 
-def told(hosts):
-    """Build a cluster of whose VMs it is known how long they wait for storage.
-
-    Where it is not, it is guessed from the others on it, and a part of the cluster has fewer.
-    """
-    state = cluster.build(hosts)
-    return dataclasses.replace(state, storage_wait=np.nan_to_num(state.storage_wait, nan=0.2))
-
-
 def relaxed(state, needed):
     """Return the state and the newcomer's limits with what is needed for limits."""
     own = {}
@@ -68,7 +59,7 @@ class AgainstTheWholeCluster(unittest.TestCase):
                       strategies.floats(1.05, 4.0), strategies.sampled_from((0.0, 0.4)))
     @hypothesis.settings(deadline=None, max_examples=40)
     def test_limits_and_absences(self, hosts, vm, tolerated, doubt):
-        state = told(hosts)
+        state = synthetic.state(hosts)
         own = limits.Limits(tolerated, 0.3)
         profile = newcomer_profiles.Profile(vm, vm * doubt, storage_wait=0.2)
         assessor = judge(state)
