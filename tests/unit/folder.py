@@ -10,7 +10,7 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
-"""Tests of a class that share a folder, which goes when they are done."""
+"""Tests with a folder that goes when they are done."""
 
 import pathlib
 import tempfile
@@ -18,7 +18,7 @@ import unittest
 
 
 class FolderCase(unittest.TestCase):
-    """Has :attr:`folder` from setUpClass on."""
+    """Has :attr:`folder`, which all tests of a class share, from setUpClass on."""
 
     folder: pathlib.Path
 
@@ -26,3 +26,11 @@ class FolderCase(unittest.TestCase):
     def setUpClass(cls):
         super().setUpClass()
         cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+
+
+class OwnFolderCase(unittest.TestCase):
+    """Has :attr:`folder`, one for each test, from setUp on."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))

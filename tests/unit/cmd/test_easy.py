@@ -15,11 +15,10 @@
 import argparse
 import contextlib
 import io
-import pathlib
-import tempfile
 import unittest
 
 from tests.unit import command_line
+from tests.unit import folder
 from tracon_watcher.cmd import app
 from tracon_watcher.cmd import easy
 from tracon_watcher import errors
@@ -41,10 +40,10 @@ def log(ages=range(1, 41), table='views'):
     return ''.join(lines)
 
 
-class EasyCase(unittest.TestCase):
+class EasyCase(folder.OwnFolderCase):
 
     def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        super().setUp()
         self.model = self.folder / 'model.json'
 
     def write(self, name, text):

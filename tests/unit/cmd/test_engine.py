@@ -16,7 +16,6 @@ import contextlib
 import dataclasses
 import io
 import math
-import pathlib
 import tempfile
 import unittest
 from unittest import mock
@@ -28,6 +27,7 @@ from oslo_config import cfg
 
 from tests.unit.api import base as api
 from tests.unit.engine.storage import base
+from tests.unit import folder
 from tracon_watcher.api import faults
 from tracon_watcher.cmd import engine
 from tracon_watcher.contention import calibration
@@ -37,12 +37,8 @@ from tracon_watcher.engine.storage import errors as storage_errors
 from tracon_watcher import errors
 
 
-class BuildCase(base.StorageCase):
+class BuildCase(folder.OwnFolderCase, base.StorageCase):
     """Builds engines."""
-
-    def setUp(self):
-        super().setUp()
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def configured(self, **options):
         path = self.folder / 'tracon.conf'

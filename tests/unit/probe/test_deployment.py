@@ -15,7 +15,6 @@
 import base64
 import json
 import pathlib
-import tempfile
 import types
 import unittest
 from unittest import mock
@@ -39,6 +38,7 @@ from openstack.placement.v1 import resource_provider
 from openstack.placement.v1 import resource_provider_inventory as inventory
 import requests
 
+from tests.unit import folder
 from tracon_watcher.cmd import probe
 from tracon_watcher.decision_engine import constraints_builder
 from tracon_watcher.engine import state
@@ -265,11 +265,10 @@ class Cloud:
         return found
 
 
-class DeploymentTestCase(unittest.TestCase):
+class DeploymentTestCase(folder.OwnFolderCase):
 
     def setUp(self):
         super().setUp()
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.cloud = Cloud()
         self.built = 0
         for name in ('kernel', 'initramfs', 'disk'):

@@ -15,21 +15,15 @@
 import argparse
 import contextlib
 import io
-import pathlib
-import tempfile
-import unittest
 
+from tests.unit import folder
 from tracon_lab.cmd import cloud
 from tracon_lab.testcloud import errors as cloud_errors
 from tracon_lab.testcloud import settings
 from tracon_watcher import errors
 
 
-class TestCloud(unittest.TestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+class TestCloud(folder.OwnFolderCase):
 
     def wanted(self, *arguments):
         parser = cloud.Start(None, None).get_parser('tracon cloud start')

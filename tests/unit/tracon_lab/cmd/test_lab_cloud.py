@@ -13,13 +13,11 @@
 """``tracon lab measure --cloud``, as far as it comes without a cloud."""
 
 import os
-import pathlib
-import tempfile
 import types
-import unittest
 from unittest import mock
 
 from tests.unit import command_line
+from tests.unit import folder
 from tests.unit.tracon_lab.profiling import synthetic
 from tests.unit.tracon_lab.profiling import test_hosts
 from tracon_lab.cmd import lab_cloud
@@ -29,11 +27,10 @@ from tracon_lab.testbed import interruption
 from tracon_watcher.cmd import probe
 
 
-class TestMeasure(unittest.TestCase):
+class TestMeasure(folder.OwnFolderCase):
 
     def setUp(self):
         super().setUp()
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.enterContext(mock.patch.object(interruption.signals, 'install', autospec=True))
 
     def run_it(self, *arguments):

@@ -14,16 +14,16 @@ import pathlib
 import tempfile
 import unittest
 
+from tests.unit import folder
 from tracon_lab.demo import crew
 from tracon_lab.demo import settings
 from tracon_watcher import errors
 
 
-class TestResults(unittest.TestCase):
+class TestResults(folder.OwnFolderCase):
 
     def setUp(self):
         super().setUp()
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.task = crew.Task(3, 'enforce, history')
 
     def test_kept_results_are_found_again(self):

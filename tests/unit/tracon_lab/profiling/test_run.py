@@ -12,13 +12,11 @@
 
 """A measurement from beginning to end, in a synthetic cloud."""
 
-import pathlib
-import tempfile
-import unittest
 from unittest import mock
 
 import numpy as np
 
+from tests.unit import folder
 from tests.unit.tracon_lab.profiling import synthetic
 from tracon_lab.models import dataset
 from tracon_lab.models import naming
@@ -40,11 +38,10 @@ def busy(setting):
     return cpu / 100 + reads / synthetic.READS + writes / synthetic.WRITES
 
 
-class RunTestCase(unittest.TestCase):
+class RunTestCase(folder.OwnFolderCase):
 
     def setUp(self):
         super().setUp()
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.path = self.folder / 'synthetic.csv'
         self.cloud = synthetic.Cloud()
         self.lines = []

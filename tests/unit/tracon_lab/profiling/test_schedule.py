@@ -11,13 +11,12 @@
 # under the License.
 
 import gzip
-import pathlib
-import tempfile
 import unittest
 
 import hypothesis
 from hypothesis import strategies
 
+from tests.unit import folder
 from tracon_lab.profiling import schedule
 from tracon_lab.testbed import programs
 
@@ -36,11 +35,7 @@ class TestTiming(unittest.TestCase):
         self.assertGreater(timing.length - timing.settle, (polls - 1) * polling)
 
 
-class TestSchedule(unittest.TestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+class TestSchedule(folder.OwnFolderCase):
 
     def test_text(self):
         command = programs.Unit(reads=4).command(1e8, 3)

@@ -13,10 +13,10 @@
 import pathlib
 import shutil
 import subprocess
-import tempfile
 import unittest
 from xml.etree import ElementTree
 
+from tests.unit import folder
 from tracon_lab.testbed import domain
 from tracon_lab.testbed import image
 from tracon_watcher import errors
@@ -67,11 +67,7 @@ class TestDefinition(unittest.TestCase):
         self.assertIsNotNone(second.find('readonly'))
 
 
-class TestImage(unittest.TestCase):
-
-    def setUp(self):
-        super().setUp()
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+class TestImage(folder.OwnFolderCase):
 
     def kernel(self, release):
         (self.folder / ('vmlinuz-' + release)).touch()

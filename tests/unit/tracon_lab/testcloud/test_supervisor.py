@@ -12,23 +12,20 @@
 
 """Services are started once, known again, and their errors quote their logs."""
 
-import pathlib
 import signal
 import sys
-import tempfile
 import time
-import unittest
 
+from tests.unit import folder
 from tracon_lab.testcloud import errors
 from tracon_lab.testcloud import service
 from tracon_lab.testcloud import supervisor
 
 
-class TestSupervisor(unittest.TestCase):
+class TestSupervisor(folder.OwnFolderCase):
 
     def setUp(self):
         super().setUp()
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.supervisor = self.another()
         self.addCleanup(self.stop_all)
 

@@ -13,13 +13,12 @@
 """The product's own files, with this cloud's interval and paths."""
 
 import importlib.util
-import pathlib
-import tempfile
 import unittest
 from urllib import parse
 
 import yaml
 
+from tests.unit import folder
 from tracon_lab.testcloud.configuration import telemetry
 from tracon_lab.testcloud import settings as settings_module
 
@@ -39,11 +38,10 @@ OURS = {
 }
 
 
-class TestTelemetry(unittest.TestCase):
+class TestTelemetry(folder.OwnFolderCase):
 
     def setUp(self):
         super().setUp()
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.settings = settings_module.Settings(
             directory=self.folder / 'cloud', telemetry=self.folder, polling_seconds=7)
 
