@@ -12,56 +12,26 @@
 
 """From a daemon over the broker to the ledger, and between releases."""
 
-import logging
-import time
 from unittest import mock
 
-from oslo_config import cfg
 from oslo_messaging.rpc import server
 
 from tests.unit.background import test_regulator
-from tests.unit import brokers
-from tests.unit.engine.storage import base
+from tests.unit.engine.storage import base as storage
 from tests.unit.engine import test_episodes
+from tests.unit.messaging import base
 from tests.unit.messaging import test_exchange
 from tracon_watcher.background import episode_outbox
 from tracon_watcher import errors
-from tracon_watcher.messaging import protocol
-from tracon_watcher.messaging import publisher
 
 LOG = 'tracon_watcher.background.episode_outbox'
-#: Seconds to wait for an answer.
-TIMEOUT = 120.0
 
 
-class EpisodesTest(test_episodes.EpisodeCase):
-
-    def setUp(self):
-        super().setUp()
-        self.enterContext(brokers.of_its_own())
-        self.transport = protocol.connector(cfg.CONF, 'fake://')
-
-    def engine(self, on_moves):
-        """Return a publisher that serves."""
-        made = publisher.Publisher(self.transport, 'engine', list, list,
-                                   logging.getLogger('messaging'), on_moves=on_moves)
-        made.start()
-        self.addCleanup(made.stop)
-        self.wait_for(lambda: made._transport is not None)
-        return made
+class EpisodesTest(base.MessagingCase, test_episodes.EpisodeCase):
 
     def outbox(self):
         """Return an outbox of a daemon on host h1."""
-        made = episode_outbox.EpisodeOutbox(self.transport(), 'h1', lambda: self.now)
-        made._client._timeout = TIMEOUT
-        return made
-
-    def wait_for(self, condition):
-        """Wait until ``condition()`` holds."""
-        end = time.monotonic() + TIMEOUT
-        while not condition():
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.01)
+        return episode_outbox.EpisodeOutbox(self.connect(), 'h1', lambda: self.now)
 
     def throttle(self, outbox, vm):
         """Have a regulator cut the quota for a VM, and the outbox take it."""
@@ -71,10 +41,10 @@ class EpisodesTest(test_episodes.EpisodeCase):
         outbox.take(decider.episodes)
 
     def test_from_the_regulator_to_the_ledger(self):
-        self.observe(base.NOW - 40.0, a=1.5)
+        self.observe(storage.NOW - 40.0, a=1.5)
         outbox = self.outbox()
         self.throttle(outbox, 'a')
-        self.engine(self.tracker.recommended).publish(test_exchange.state((1, 1)))
+        self.engine(on_moves=self.tracker.recommended).publish(test_exchange.state((1, 1)))
         self.assertTrue(outbox.tell())
         self.now += 100.0
         outbox.take({})
@@ -82,34 +52,34 @@ class EpisodesTest(test_episodes.EpisodeCase):
         self.observe(self.now, a=1.1)
         self.tracker.measure()
         (one,) = self.shown()
-        self.assertEqual(('throttle', base.NOW, 1.5, 1.1), tuple(
+        self.assertEqual(('throttle', storage.NOW, 1.5, 1.1), tuple(
             one[name] for name in ('remedy', 'at', 'before', 'after')))
-        self.assertEqual(('processor', base.NOW, 'cores', None), tuple(
+        self.assertEqual(('processor', storage.NOW, 'cores', None), tuple(
             one['episode'][name] for name in ('resource', 'until', 'unit', 'reason')))
         self.assertAlmostEqual(one['episode']['before'] / 2, one['episode']['least'])
         self.assertEqual({'recorded': 2, 'dropped': 0}, self.counts())
 
     def test_an_engine_that_has_no_view_yet_is_told_later(self):
-        self.engine(self.tracker.recommended)
+        self.engine(on_moves=self.tracker.recommended)
         outbox = self.outbox()
         self.throttle(outbox, 'a')
         with self.assertLogs(LOG, 'WARNING'):
             self.assertFalse(outbox.tell())
-        self.observe(base.NOW - 40.0, a=1.5)
+        self.observe(storage.NOW - 40.0, a=1.5)
         self.assertTrue(outbox.tell())
         self.assertEqual(1, len(self.shown()))
 
     def test_an_engine_that_is_away_is_told_later_by_the_thread(self):
-        self.observe(base.NOW - 40.0, a=1.5)
+        self.observe(storage.NOW - 40.0, a=1.5)
         self.enterContext(mock.patch.multiple(episode_outbox, _INTERVAL=0.01, _PAUSE=0.01))
-        outbox = self.outbox()
-        outbox._client._timeout = 0.1
+        with self.waiting(0.1):
+            outbox = self.outbox()
         with self.assertLogs(LOG, 'INFO') as logged:
             outbox.start()
             self.throttle(outbox, 'a')
             self.wait_for(lambda: logged.output)
-            outbox._client._timeout = TIMEOUT
-            self.engine(self.tracker.recommended)
+            outbox._client._timeout = self.timeout
+            self.engine(on_moves=self.tracker.recommended)
             self.wait_for(lambda: len(logged.output) > 1)
         self.assertIn('no tracon-engine has answered', logged.output[0])
         self.assertEqual(1, len(self.shown()))
@@ -123,7 +93,7 @@ class EpisodesTest(test_episodes.EpisodeCase):
             raise errors.InvalidDocument('a move', 'schema', documents[0]['schema'],
                                          'expected one of tracon-move/1')
 
-        self.engine(recommended)
+        self.engine(on_moves=recommended)
         outbox = self.outbox()
         with self.assertLogs(LOG, 'WARNING') as logged, self.assertNoLogs(
                 server.LOG.name, 'INFO'):
