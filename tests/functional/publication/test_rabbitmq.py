@@ -52,7 +52,7 @@ class PathTest(base.RabbitCase):
 
     def test_nothing_but_the_interface_can_be_called(self):
         self.engine()
-        client = engine_client.EngineClient(self.connect(), 10.0)
+        client = engine_client.EngineClient(self.transport(), 10.0)
         with self.assertLogs('oslo_messaging', logging.ERROR):
             for method in ('listeners', 'counts', '__init__', '_count'):
                 with self.assertRaises(engine_client.EngineRefused):
@@ -138,7 +138,7 @@ class EpisodesTest(base.RabbitCase):
     def test_a_daemon_tells_of_episodes_when_the_broker_is_back(self):
         told = []
         self.engine(on_moves=told.extend)
-        one = episode_outbox.EpisodeOutbox(self.connect(), 'h1')
+        one = episode_outbox.EpisodeOutbox(self.transport(), 'h1')
         one.take({'pause': regulator.Episode(3)})
         self.assertTrue(one.tell())
         self.assertEqual(['pause'], [each['resource'] for each in told])

@@ -63,13 +63,13 @@ class MessagingCase(unittest.TestCase):
         self.settled = []
         self.listeners = []
 
-    def connect(self):
+    def transport(self):
         """Return a transport."""
         return protocol.connector(cfg.CONF, self.url)()
 
     def engine(self, name='engine', start=True, **options):
         """Return a publisher that serves, unless said otherwise."""
-        made = publisher.Publisher(self.connect, name, self.decisions.extend,
+        made = publisher.Publisher(self.transport, name, self.decisions.extend,
                                    self.settled.extend, LOG, **options)
         if start:
             made.start()
@@ -79,7 +79,7 @@ class MessagingCase(unittest.TestCase):
 
     def listener(self, start=True, **options):
         """Return a subscriber that listens already, unless said otherwise."""
-        made = Listener(self.connect, **{'period': 0.5, **options})
+        made = Listener(self.transport, **{'period': 0.5, **options})
         self.listeners.append(made)
         self.addCleanup(made.stop)
         if start:

@@ -31,7 +31,7 @@ class EpisodesTest(base.MessagingCase, test_episodes.EpisodeCase):
 
     def outbox(self):
         """Return an outbox of a daemon on host h1."""
-        return episode_outbox.EpisodeOutbox(self.connect(), 'h1', lambda: self.now)
+        return episode_outbox.EpisodeOutbox(self.transport(), 'h1', lambda: self.now)
 
     def throttle(self, outbox, vm):
         """Have a regulator cut the quota for a VM, and the outbox take it."""

@@ -117,7 +117,7 @@ class FollowTest(base.MessagingCase):
     def test_a_fetch_is_finished_while_newer_ones_are_published(self):
         engine = self.engine()
         engine.publish(large((1, 1), 1))
-        found = engine_client.EngineClient(self.connect())
+        found = engine_client.EngineClient(self.transport())
         head = found.head('it', None)
         engine.publish(state((1, 2)))
         found.head('it', None)
@@ -143,7 +143,7 @@ class FollowTest(base.MessagingCase):
 
     def test_nothing_but_the_interface_can_be_called(self):
         engine = self.engine()
-        client = engine_client.EngineClient(self.connect())
+        client = engine_client.EngineClient(self.transport())
         self.assertEqual(0, engine.statistics()['listeners'])
         with self.assertLogs('oslo_messaging', logging.ERROR):
             for method in ('listeners', 'counts', '__init__', '_count'):
@@ -470,7 +470,7 @@ class LossTest(base.MessagingCase):
             clock.now += 0.1 * pause + 1e-6
 
     def test_what_may_succeed_later_is_told_from_what_cannot(self):
-        client = engine_client.EngineClient(self.connect())
+        client = engine_client.EngineClient(self.transport())
         for name, kind in (('StorageUnavailable', engine_client.EngineBusy),
                            ('NoLongerLeader', engine_client.EngineBusy),
                            ('InvalidDocument', engine_client.EngineRefused),
@@ -483,7 +483,7 @@ class LossTest(base.MessagingCase):
 
     def test_documents_that_are_none_are_refused(self):
         self.engine()
-        client = engine_client.EngineClient(self.connect(), 120.0)
+        client = engine_client.EngineClient(self.transport(), 120.0)
         for documents in ('x', [1]):
             with self.assertRaisesRegex(engine_client.EngineRefused, 'list of objects'):
                 client._call(None, protocol.SETTLED, documents=documents)
@@ -493,7 +493,7 @@ class LossTest(base.MessagingCase):
         with self.assertRaises(errors.InvalidOption) as caught:
             self.engine()
         self.assertNotIn('secret', str(caught.exception))
-        listener = base.Listener(self.connect)
+        listener = base.Listener(self.transport)
         self.addCleanup(listener.stop)
         listener.start()
         self.wait_for(lambda: listener.reports)

@@ -32,14 +32,14 @@ class MovesTest(base.MessagingCase):
     def test_what_was_learnt_is_told(self):
         learnt = {'suspended': {'live migration off fast': 5.0}, 'cooldowns': {'a': 7}}
         self.engine(standing=lambda: learnt)
-        self.assertEqual(learnt, engine_client.EngineClient(self.connect()).standing())
+        self.assertEqual(learnt, engine_client.EngineClient(self.transport()).standing())
 
     def test_an_engine_that_has_learnt_nothing_says_so(self):
         self.engine()
         self.assertEqual({'suspended': {}, 'cooldowns': {}},
-                         engine_client.EngineClient(self.connect()).standing())
+                         engine_client.EngineClient(self.transport()).standing())
 
     def test_what_is_no_moment_is_refused(self):
         self.engine(standing=lambda: {'suspended': {'x': 'for ever'}, 'cooldowns': {}})
         with self.assertRaisesRegex(errors.InvalidDocument, 'for ever'):
-            engine_client.EngineClient(self.connect()).standing()
+            engine_client.EngineClient(self.transport()).standing()

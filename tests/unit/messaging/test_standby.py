@@ -24,7 +24,7 @@ state = test_delta.state
 class TestStandby(base.MessagingCase):
 
     def second(self):
-        made = subscriber.Standby(self.connect, 'second')
+        made = subscriber.Standby(self.transport, 'second')
         made.start()
         self.addCleanup(made._subscriber.stop)
         return made
