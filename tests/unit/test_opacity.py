@@ -480,7 +480,7 @@ class SchedulerTestCase(unittest.TestCase):
             proxy = opacity.Attributes(spec, logs['RequestSpec'], flavor=flavor)
             passed = judge.passing(states, proxy)
             self.assertTrue(passed)
-            judge.weights(passed, proxy)
+            judge.weights(passed, proxy, [0.0])
         for name, log in logs.items():
             with self.subTest(object=name):
                 allowed = opacity.row('Nova scheduler', name).fields
