@@ -28,10 +28,10 @@ from tracon_watcher import numerals
 
 COLUMNS = ('factor', 'window', 'loads', 'violations_mean', 'violations_most', 'left')
 #: Without recorded loads.
-QUOTA_COLUMNS = ('factor', 'window', 'cores', 'quota', 'learning')
+QUOTA_COLUMNS = ('factor', 'window', 'cores', 'quota', '± quota', 'learning')
 _FULL = 100.0
-#: Mean and standard deviation of noise, and how many samples of it there are.
-_NOISE, _SAMPLES = (1.0, 0.02), 20_000
+#: Mean and standard deviation of noise, and how many sequences of how many samples there are.
+_NOISE, _SEQUENCES = (1.0, 0.02), (10, 4000)
 
 
 class Background(lister.Lister):
@@ -45,7 +45,8 @@ class Background(lister.Lister):
 
     Without FILE it shows what the CPU quota is while the background harms nothing: the metric of
     the VMs is noise (synthetic: independent, normally distributed). The columns are the mean
-    quota, as a share of the cores, and the share of the time in which a band is learnt.
+    quota, as a share of the cores, half of its 95 % interval over ten sequences of 4,000 samples,
+    and the share of the time in which a band is learnt.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -70,7 +71,7 @@ class Background(lister.Lister):
         rows: list[tuple[Any, ...]] = []
         for name in ('vms', 'plot') if parsed_args.file is None else ('cores',):
             if getattr(parsed_args, name) is not None:
-                raise errors.InvalidOption(f'--{name}', getattr(parsed_args, name), (
+                raise errors.InvalidOption(f'--{name}', str(getattr(parsed_args, name)), (
                     f'it has no effect {"without" if parsed_args.file is None else "with"} FILE; '
                     'leave it out'))
         if parsed_args.file is None:
@@ -94,15 +95,26 @@ class Background(lister.Lister):
         return COLUMNS, numerals.rows(rows, parsed_args)
 
 
-def beside_noise(setting: controllers.Setting, cores: int) -> tuple[float, float]:
-    """Return the mean CPU quota, as a share of cores, and the share of samples learnt from."""
-    state = controllers.Quota(controllers.Aimd().minimum)
-    quota, learning = 0.0, 0
-    for value in np.random.default_rng(1).normal(*_NOISE, _SAMPLES):
-        state = controllers.adapt(state, value, cores, setting, controllers.Aimd())
-        quota += state.cores
-        learning += state.event == 'learning'
-    return quota / (_SAMPLES * cores), learning / _SAMPLES
+def beside_noise(setting: controllers.Setting, cores: int) -> tuple[float, float, float]:
+    """Return the mean CPU quota beside noise.
+
+    The quota depends on which band is learnt, by chance and for a long time: hence several
+    sequences.
+
+    :returns: the quota as a share of cores, half of its 95 % interval, and the share of samples
+        in which a band is learnt
+    """
+    from tracon_watcher.probe import readings
+    quotas, learning = [], 0
+    noise = np.random.default_rng(1).normal(*_NOISE, _SEQUENCES)
+    for values in noise:
+        state, quota = controllers.Quota(controllers.Aimd().minimum), 0.0
+        for value in values:
+            state = controllers.adapt(state, value, cores, setting, controllers.Aimd())
+            quota += state.cores
+            learning += state.event == 'learning'
+        quotas.append(quota / (len(values) * cores))
+    return *readings.interval(quotas), learning / noise.size
 
 
 def read(path: str, together: int) -> np.ndarray:

@@ -249,7 +249,7 @@ class TestSensitivity(unittest.TestCase):
                 with self.assertRaisesRegex(errors.InvalidOption, f'{option}={value}'):
                     run(path, option, value)
             for options, text in (((path, '--cores', 4), '--cores=.*with FILE'),
-                                  (('--vms', 4), '--vms=4: .*without FILE')):
+                                  (('--vms', 4), "--vms='4': .*without FILE")):
                 with self.assertRaisesRegex(errors.InvalidOption, text):
                     run(*options)
             with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit):
@@ -264,6 +264,7 @@ class TestSensitivity(unittest.TestCase):
             '--factors', '1', '--windows', '15', '--cores', '16')
         self.assertEqual((1.0, 15, 1), (narrow['factor'], narrow['window'], narrow['cores']))
         self.assertTrue(0.3 < narrow['quota'] < 0.6, narrow)
+        self.assertTrue(0.01 < narrow['± quota'] < 0.1, narrow)
         self.assertGreater(wide['quota'], 0.9)
         self.assertEqual(narrow['learning'], many['learning'])
         self.assertLess(many['quota'], 0.1)
