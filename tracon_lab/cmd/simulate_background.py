@@ -104,7 +104,7 @@ def beside_noise(setting: controllers.Setting, cores: int) -> tuple[float, float
     :returns: the quota as a share of cores, half of its 95 % interval, and the share of samples
         in which a band is learnt
     """
-    from tracon_watcher.probe import readings
+    from tracon_lab.simulator import results
     quotas, learning = [], 0
     noise = np.random.default_rng(1).normal(*_NOISE, _SEQUENCES)
     for values in noise:
@@ -114,7 +114,7 @@ def beside_noise(setting: controllers.Setting, cores: int) -> tuple[float, float
             quota += state.cores
             learning += state.event == 'learning'
         quotas.append(quota / (len(values) * cores))
-    return *readings.interval(quotas), learning / noise.size
+    return float(np.mean(quotas)), results.interval(quotas), learning / noise.size
 
 
 def read(path: str, together: int) -> np.ndarray:

@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from typing import Any
 
 from cliff import lister
@@ -95,7 +94,6 @@ def _run(scenario: Any, parsed_args: argparse.Namespace, run: int) -> tuple[Any,
 
 def _change(own: np.ndarray, base: np.ndarray) -> tuple[float, float]:
     """Return the mean change in per cent, and half its 95 % confidence interval."""
-    from scipy import stats
+    from tracon_lab.simulator import results
     change = 100.0 * (own / base - 1.0)
-    return float(change.mean()), float(stats.t.ppf(0.975, len(change) - 1)
-                                       * change.std(ddof=1) / math.sqrt(len(change)))
+    return float(change.mean()), results.interval(change)

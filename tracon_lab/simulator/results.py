@@ -124,7 +124,7 @@ def _row(name: str, runs: Sequence[experiment.Result],
                       _mean([one.tasks / case.hours / 60 for one in runs]))
     return Row(name, case.machines, case.mix, case.objective,
                math.nan if static or case.trace else case.rate, first.load, _mean(speedup),
-               _mean(boost), math.nan if static else _mean(tasks), _interval(shown),
+               _mean(boost), math.nan if static else _mean(tasks), interval(shown),
                _mean(distance), _mean(ceiling), _mean([one.occupied for one in runs]),
                _mean([one.scheduling for one in runs]),
                float(np.std(shown, ddof=1)) if len(shown) > 1 else math.nan, len(runs),
@@ -134,7 +134,9 @@ def _row(name: str, runs: Sequence[experiment.Result],
                _mean([one.elapsed / one.events for one in runs if one.events]))
 
 
-def _interval(values: Sequence[float]) -> float:
+def interval(values: Sequence[float]) -> float:
+    """Return half of Student's interval of the mean of independent values; NaN of fewer than two.
+    """
     if len(values) < 2:
         return math.nan
     quantile = float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1))
