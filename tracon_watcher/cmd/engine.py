@@ -77,22 +77,38 @@ from tracon_watcher.telemetry import rest
 _AETOS = 'metric-storage'
 
 
-def telemetry_reader(conf: cfg.ConfigOpts, session: Any, region: str | None,
-                     interface: str) -> gnocchi.GnocchiReader | prometheus.PrometheusReader:
-    """Return the reader.
+def telemetry_configuration(files: Sequence[str] = ()) -> cfg.ConfigOpts:
+    """Return the options that say where telemetry is read.
 
-    :param session: of keystoneauth1
+    :param files: instead of ``tracon.conf`` where oslo.config looks for it
+    :raises tracon_watcher.errors.InvalidOption: when a file or a value cannot be used
     """
+    conf = cfg.ConfigOpts()
+    options.register_opts(conf)
+    telemetry_options.register_opts(conf)
+    try:
+        conf([], project=database.PROJECT, default_config_files=list(files) or None)
+        database.look_at(conf, 'engine', telemetry_options.GNOCCHI.name,
+                         telemetry_options.PROMETHEUS.name)
+    except cfg.Error as error:
+        raise errors.InvalidOption('--config-file', ', '.join(files),
+                                   ' '.join(str(error).split())) from None
+    return conf
+
+
+def telemetry_reader(conf: cfg.ConfigOpts, sdk: connection.Connection
+                     ) -> gnocchi.GnocchiReader | prometheus.PrometheusReader:
+    """Return the reader of Gnocchi or Prometheus, whichever is configured."""
     if conf.engine.telemetry == 'gnocchi':
         wanted = conf.gnocchi
         return gnocchi.GnocchiReader(
-            rest.Service(_found(session, 'metric', region, interface), 'Gnocchi'),
+            rest.Service(_found(sdk, 'metric'), 'Gnocchi'),
             gnocchi.Settings(
                 granularity=wanted.granularity_seconds or conf.engine.polling_interval_seconds,
                 page=wanted.page, requests_at_once=wanted.requests_at_once,
                 seconds=wanted.round_seconds))
     wanted = conf.prometheus
-    way = (_found(session, _AETOS, region, interface) if wanted.url is None else
+    way = (_found(sdk, _AETOS) if wanted.url is None else
            rest.plain(wanted.url, wanted.username, wanted.password, wanted.ca_file or True))
     return prometheus.PrometheusReader(
         rest.Service(way, 'Aetos' if wanted.url is None else 'Prometheus'),
@@ -100,10 +116,10 @@ def telemetry_reader(conf: cfg.ConfigOpts, session: Any, region: str | None,
                             scrape_seconds=wanted.scrape_seconds, seconds=wanted.round_seconds))
 
 
-def _found(session: Any, service_type: str, region: str | None,
-           interface: str) -> adapter.Adapter:
-    return adapter.Adapter(session, service_type=service_type, region_name=region,
-                           interface=interface)
+def _found(sdk: connection.Connection, service_type: str) -> adapter.Adapter:
+    return adapter.Adapter(sdk.session, service_type=service_type,
+                           region_name=sdk.config.get_region_name(),
+                           interface=sdk.config.get_interface() or 'public')
 
 
 LOG = logging.getLogger(__name__)
@@ -308,12 +324,8 @@ def build(conf: cfg.ConfigOpts,
     """Return the engine that is configured, and who looks after the moves."""
     wanted = conf[options.GROUP.name]
     name = wanted.host or socket.gethostname()
-    session = make_session(conf)
-    asked = conf[AUTH]
-    interface = (asked.valid_interfaces or ['internal'])[0]
-    sdk = connection.Connection(session=session, region_name=asked.region_name,
-                                interface=interface)
-    reader = telemetry_reader(conf, session, asked.region_name, interface)
+    sdk = connect(conf)
+    reader = telemetry_reader(conf, sdk)
     engine: engines.Engine
     lead = leadership.Leadership(
         # A process is not to be taken for an earlier one of the same name.
@@ -344,8 +356,7 @@ def build(conf: cfg.ConfigOpts,
                                    on_moves=after.recommended, standing=after.standing)
 
     trigger = listener.AuditTrigger(lambda: _trigger_audit(
-        _found(session, 'infra-optim', asked.region_name, interface), wanted.request_audit)
-    ) if wanted.request_audit else None
+        _found(sdk, 'infra-optim'), wanted.request_audit)) if wanted.request_audit else None
 
     def make_listener() -> Any:
         return nova.Listener(
@@ -363,9 +374,8 @@ def build(conf: cfg.ConfigOpts,
         lambda uuid, known: cloud.volumes_of(sdk, uuid, known),
         probes.Probes(reader, wanted.maximum_age_seconds) if wanted.probes else None,
         # Another thread reads, and a reader is of one thread.
-        idle_shares.IdleShareHistory(
-            telemetry_reader(conf, session, asked.region_name, interface),
-            wanted.polling_interval_seconds))
+        idle_shares.IdleShareHistory(telemetry_reader(conf, sdk),
+                                     wanted.polling_interval_seconds))
     engine = engines.Engine(parts, engines.Settings(
         wanted.collection_interval_seconds or max(wanted.polling_interval_seconds / 2, 1.0),
         wanted.polling_interval_seconds, wanted.repair_interval_seconds,
@@ -404,8 +414,8 @@ def _decision(document: dict[str, Any]) -> decisions.Decision | None:
         return None
 
 
-def make_session(conf: cfg.ConfigOpts) -> Any:
-    """Return the session of the engine's user.
+def connect(conf: cfg.ConfigOpts) -> connection.Connection:
+    """Return a connection of the engine's user.
 
     :raises tracon_watcher.errors.InvalidOption: when options of ``[service_auth]`` cannot be used
     """
@@ -418,7 +428,11 @@ def make_session(conf: cfg.ConfigOpts) -> Any:
         raise errors.InvalidOption(
             f'[{AUTH}] auth_type', None, 'state how the engine\'s user authenticates, such as '
             'password, with auth_url, username, password, project_name')
-    return loading.load_session_from_conf_options(conf, AUTH, auth=auth)
+    asked = conf[AUTH]
+    return connection.Connection(
+        session=loading.load_session_from_conf_options(conf, AUTH, auth=auth),
+        region_name=asked.region_name,
+        interface=(asked.valid_interfaces or ['internal'])[0])
 
 
 if __name__ == '__main__':

@@ -85,6 +85,22 @@ class CloudTest(unittest.TestCase):
         self.assertGreater(row['vms'], 0)
         self.assertTrue(1.0 <= row['mean'] <= row['p99'] < 3.0, row)
 
+    def test_vms_of_a_real_cloud(self):
+        path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()), 'vms.csv')
+        path.write_text('\n'.join([
+            'vm,begins,project,vcpus,' + ','.join(f'm{5 * step}' for step in range(6)),
+            *(f'{vm},2026-01-01,p,{vcpus},' + ','.join(['30'] * 6)
+              for vm, vcpus in (('a', 2), ('b', 4), ('c', 2)))]) + '\n')
+        with mock.patch.object(demand, 'STEPS', 6):
+            [row] = run('--vms', path, '--cores', '4', '--vcpus-per-core', '1', '--by',
+                        'stock Nova')
+            self.assertEqual(3.0, row['vms'])
+            for options, said in (
+                    (('--cores', '2'), '--cores=2.*4 vCPUs'), (('--days', '2'), 'days is 1'),
+                    (('--hosts', '3'), "--hosts='3'"), (('--traces', path), '--traces')):
+                with self.subTest(said), self.assertRaisesRegex(errors.TraconError, said):
+                    run('--vms', path, '--by', 'stock Nova', *options)
+
     def test_bad_options(self):
         with self.assertRaisesRegex(errors.InvalidOption, "--by.*magic.*stock Nova"):
             run('--by', 'magic')
