@@ -80,16 +80,18 @@ class Export(command.Command):
         from tracon_watcher.inventory import listing
         from tracon_watcher import progress
         from tracon_watcher.telemetry import gnocchi
+        from tracon_watcher.telemetry import meters
         conf = engine.telemetry_configuration(parsed_args.config_file)
         sdk = probe.connect(parsed_args.os_cloud)
         reader: Any = engine.telemetry_reader(conf, sdk)
-        given: dict[str, Any] = {'seconds': _PATIENCE}
-        if isinstance(reader, gnocchi.GnocchiReader):
-            given |= {name: getattr(parsed_args, name) for name in ('granularity', 'aggregation')}
-        reader.settings = dataclasses.replace(reader.settings, **given)
         # What was polled last may not be stored yet.
         end = time.time() // SECONDS * SECONDS - _GAP
         days = [end - 86400.0 * count for count in range(parsed_args.days, 0, -1)]
+        given: dict[str, Any] = {'seconds': _PATIENCE}
+        if isinstance(reader, gnocchi.GnocchiReader):
+            given |= {name: getattr(parsed_args, name) for name in ('granularity', 'aggregation')}
+            reader.lists[meters.VM].ended_since = days[0]
+        reader.settings = dataclasses.replace(reader.settings, **given)
         servers = _servers(listing.Service('Nova', sdk.compute, listing.MICROVERSION), days[0])
         path, lines, strange = parsed_args.file, 0, set[str]()
         shown = progress.Progress(len(days))

@@ -130,12 +130,19 @@ class TestRealGnocchi(unittest.TestCase):
     def test_a_day_of_cpu_use_by_ceilometers_own_meter(self):
         from tracon_watcher.cmd import export
         vm, begin = self.create(), START // 300 * 300 - 86400
+        # It has been deleted meanwhile, another one the day before.
+        for name, at in ((vm, START), (self.create(), begin - 3600)):
+            self.adapter.patch(f'v1/resource/instance/{name}', json={
+                'started_at': '2020-01-01T00:00:00+00:00', 'ended_at': (
+                    datetime.datetime.fromtimestamp(at, datetime.timezone.utc).isoformat())})
         # A quarter of a core, polled each five minutes for the last two hours of the day.
         polls = [(begin - START + at, 0.25e9 * at) for at in range(86400 - 7187, 86400 + 900, 300)]
         self.measure(vm, {'cpu': polls}, policy='other')
         self.server.fill('--aggregate')
         reader = self.reader(granularity=300, aggregation='mean')
+        reader.lists['vm'].ended_since = begin
         found, _asked = export._day(reader, 'cpu', begin, lambda share: None)
+        self.assertEqual({vm}, set(reader.lists['vm'].names.values()))
         self.assertEqual([vm], list(found))
         self.assertTrue(np.isnan(found[vm][:264]).all())
         np.testing.assert_allclose(0.25, found[vm][264:])
