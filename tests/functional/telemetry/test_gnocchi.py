@@ -129,11 +129,11 @@ class TestRealGnocchi(unittest.TestCase):
 
     def test_a_day_of_cpu_use_by_ceilometers_own_meter(self):
         from tracon_watcher.cmd import export
-        vm, begin = self.create(), START // 300 * 300 - 86400
+        vm, before, begin = str(uuid.uuid4()), str(uuid.uuid4()), START // 300 * 300 - 86400
         # It has been deleted meanwhile, another one the day before.
-        for name, at in ((vm, START), (self.create(), begin - 3600)):
-            self.adapter.patch(f'v1/resource/instance/{name}', json={
-                'started_at': '2020-01-01T00:00:00+00:00', 'ended_at': (
+        for name, at in ((vm, START), (before, begin - 3600)):
+            self.post('resource/instance', {
+                'id': name, 'started_at': '2020-01-01T00:00:00+00:00', 'ended_at': (
                     datetime.datetime.fromtimestamp(at, datetime.timezone.utc).isoformat())})
         # A quarter of a core, polled each five minutes for the last two hours of the day.
         polls = [(begin - START + at, 0.25e9 * at) for at in range(86400 - 7187, 86400 + 900, 300)]
