@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import pathlib
 import shlex
 import sys
 from typing import Any, Callable
@@ -67,11 +66,11 @@ def measure(parsed_args: argparse.Namespace, report: Callable[[str], None]) -> b
     from tracon_lab.profiling import hosts
     from tracon_lab.profiling import site
     from tracon_lab.testbed import image
-    from tracon_watcher.cmd import engine
+    from tracon_watcher.cmd import services
     from tracon_watcher.probe import images
 
     _check(parsed_args)
-    conf = engine.telemetry_configuration(parsed_args.config_file)
+    conf = services.telemetry_configuration(parsed_args.config_file)
     if parsed_args.polling_interval is not None:
         conf.set_override('polling_interval_seconds', parsed_args.polling_interval, 'engine')
     connection = probe.connect(parsed_args.os_cloud)
@@ -110,10 +109,10 @@ def _measure_one(parsed_args: argparse.Namespace, report: Callable[[str], None],
     from tracon_lab.profiling import run
     from tracon_lab.profiling import sampling
     from tracon_lab.profiling import schedule
-    from tracon_watcher.cmd import engine
+    from tracon_watcher.cmd import services
 
     timing = schedule.Timing(conf.engine.polling_interval_seconds, parsed_args.window_polls)
-    reader = engine.telemetry_reader(conf, connection)
+    reader = services.telemetry_reader(conf, connection)
     # Gnocchi's samples have the begin of the bucket they are in; those of Prometheus are what an
     # exporter had from its last poll.
     sampler = (sampling.Sampler(reader, timing.polling) if conf.engine.telemetry == 'gnocchi' else

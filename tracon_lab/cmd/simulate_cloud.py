@@ -47,10 +47,10 @@ class Cloud(lister.Lister):
     own weighers, and this extension's judgement, see what they see in a cloud; how much VMs really
     slow each other down is found without it. Each way to run the cloud gets the same VMs. With
     several days values are means over them, with half their 95 % confidence intervals (after "±"
-    in the table, else in columns that end in _ci). more_vms_percent says how many more VMs there can be with the P99 that stock
-    Nova has, by interpolation between several --vcpus-per-core. cpu_seconds is the time of this
-    extension, telemetry and all; wall_seconds and peak_mib are the simulation's own time and
-    memory.
+    in the table, else in columns that end in _ci). more_vms_percent says how many more VMs there
+    can be with the P99 that stock Nova has, by interpolation between several --vcpus-per-core.
+    cpu_seconds is the time of this extension, telemetry and all; wall_seconds and peak_mib are the
+    simulation's own time and memory.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

@@ -129,6 +129,7 @@ def unfit_packages() -> tuple[str, ...]:
 def _asked(conf: Any) -> dict[str, Any]:
     """Return what services tell the engine's user."""
     from tracon_watcher.cmd import engine
+    from tracon_watcher.cmd import services as cloud
     from tracon_watcher.doctor import services
     from tracon_watcher.telemetry import rest
 
@@ -142,7 +143,7 @@ def _asked(conf: Any) -> dict[str, Any]:
         sdk, sdk.config.get_region_name(), sdk.config.get_interface(), kind,
         rest.plain(wanted.url, wanted.username, wanted.password, wanted.ca_file or True)
         if kind == 'prometheus' else None,
-        engine.telemetry_reader(conf, sdk),
+        cloud.telemetry_reader(conf, sdk),
         f'{scheme}://{"127.0.0.1" if host == "0.0.0.0" else host}:{conf.api.port}',
         conf.engine.polling_interval_seconds))
 

@@ -38,6 +38,7 @@ from tracon_watcher.api import application
 from tracon_watcher.api import faults
 from tracon_watcher.api import server
 from tracon_watcher.cmd import database
+from tracon_watcher.cmd import services
 from tracon_watcher.conf import api as api_options
 from tracon_watcher.conf import engine as options
 from tracon_watcher.conf import telemetry as telemetry_options
@@ -70,57 +71,6 @@ from tracon_watcher.messaging import publisher
 from tracon_watcher.messaging import subscriber
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import limits
-from tracon_watcher.telemetry import gnocchi
-from tracon_watcher.telemetry import prometheus
-from tracon_watcher.telemetry import rest
-
-_AETOS = 'metric-storage'
-
-
-def telemetry_configuration(files: Sequence[str] = ()) -> cfg.ConfigOpts:
-    """Return the options that say where telemetry is read.
-
-    :param files: instead of ``tracon.conf`` where oslo.config looks for it
-    :raises tracon_watcher.errors.InvalidOption: when a file or a value cannot be used
-    """
-    conf = cfg.ConfigOpts()
-    options.register_opts(conf)
-    telemetry_options.register_opts(conf)
-    try:
-        conf([], project=database.PROJECT, default_config_files=list(files) or None)
-        database.look_at(conf, 'engine', telemetry_options.GNOCCHI.name,
-                         telemetry_options.PROMETHEUS.name)
-    except cfg.Error as error:
-        raise errors.InvalidOption('--config-file', ', '.join(files),
-                                   ' '.join(str(error).split())) from None
-    return conf
-
-
-def telemetry_reader(conf: cfg.ConfigOpts, sdk: connection.Connection
-                     ) -> gnocchi.GnocchiReader | prometheus.PrometheusReader:
-    """Return the reader of Gnocchi or Prometheus, whichever is configured."""
-    if conf.engine.telemetry == 'gnocchi':
-        wanted = conf.gnocchi
-        return gnocchi.GnocchiReader(
-            rest.Service(_found(sdk, 'metric'), 'Gnocchi'),
-            gnocchi.Settings(
-                granularity=wanted.granularity_seconds or conf.engine.polling_interval_seconds,
-                page=wanted.page, requests_at_once=wanted.requests_at_once,
-                seconds=wanted.round_seconds))
-    wanted = conf.prometheus
-    way = (_found(sdk, _AETOS) if wanted.url is None else
-           rest.plain(wanted.url, wanted.username, wanted.password, wanted.ca_file or True))
-    return prometheus.PrometheusReader(
-        rest.Service(way, 'Aetos' if wanted.url is None else 'Prometheus'),
-        prometheus.Settings(prefix=wanted.prefix, label=wanted.label, only=wanted.only,
-                            scrape_seconds=wanted.scrape_seconds, seconds=wanted.round_seconds))
-
-
-def _found(sdk: connection.Connection, service_type: str) -> adapter.Adapter:
-    return adapter.Adapter(sdk.session, service_type=service_type,
-                           region_name=sdk.config.get_region_name(),
-                           interface=sdk.config.get_interface() or 'public')
-
 
 LOG = logging.getLogger(__name__)
 _LATEST = 10
@@ -325,7 +275,7 @@ def build(conf: cfg.ConfigOpts,
     wanted = conf[options.GROUP.name]
     name = wanted.host or socket.gethostname()
     sdk = connect(conf)
-    reader = telemetry_reader(conf, sdk)
+    reader = services.telemetry_reader(conf, sdk)
     engine: engines.Engine
     lead = leadership.Leadership(
         # A process is not to be taken for an earlier one of the same name.
@@ -356,7 +306,8 @@ def build(conf: cfg.ConfigOpts,
                                    on_moves=after.recommended, standing=after.standing)
 
     trigger = listener.AuditTrigger(lambda: _trigger_audit(
-        _found(sdk, 'infra-optim'), wanted.request_audit)) if wanted.request_audit else None
+        services.adapter_of(sdk, 'infra-optim'), wanted.request_audit)
+    ) if wanted.request_audit else None
 
     def make_listener() -> Any:
         return nova.Listener(
@@ -374,7 +325,7 @@ def build(conf: cfg.ConfigOpts,
         lambda uuid, known: cloud.volumes_of(sdk, uuid, known),
         probes.Probes(reader, wanted.maximum_age_seconds) if wanted.probes else None,
         # Another thread reads, and a reader is of one thread.
-        idle_shares.IdleShareHistory(telemetry_reader(conf, sdk),
+        idle_shares.IdleShareHistory(services.telemetry_reader(conf, sdk),
                                      wanted.polling_interval_seconds))
     engine = engines.Engine(parts, engines.Settings(
         wanted.collection_interval_seconds or max(wanted.polling_interval_seconds / 2, 1.0),

@@ -76,14 +76,14 @@ class Export(command.Command):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        from tracon_watcher.cmd import engine
+        from tracon_watcher.cmd import services
         from tracon_watcher.inventory import listing
         from tracon_watcher import progress
         from tracon_watcher.telemetry import gnocchi
         from tracon_watcher.telemetry import meters
-        conf = engine.telemetry_configuration(parsed_args.config_file)
+        conf = services.telemetry_configuration(parsed_args.config_file)
         sdk = probe.connect(parsed_args.os_cloud)
-        reader: Any = engine.telemetry_reader(conf, sdk)
+        reader: Any = services.telemetry_reader(conf, sdk)
         # What was polled last may not be stored yet.
         end = time.time() // SECONDS * SECONDS - _GAP
         days = [end - 86400.0 * count for count in range(parsed_args.days, 0, -1)]

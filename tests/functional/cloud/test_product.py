@@ -120,7 +120,7 @@ class TestProduct(base.ProductCase):
             [line] = csv.DictReader(stream)
         self.assertEqual([vm, '25'], [line['vm'], line['m600']])
         refused = export('no.cpu')
-        self.assertEqual(1, refused.returncode, refused.stdout)
+        self.assertEqual(2, refused.returncode, refused.stdout)
         self.assertIn('it has no samples of VMs that Nova lists; ', refused.stderr)
 
     def test_a_continuous_audit_goes_on(self):

@@ -19,9 +19,9 @@ import numpy as np
 
 from tests.unit import command_line
 from tests.unit.folder import FolderCase
-from tracon_watcher.cmd import engine
 from tracon_watcher.cmd import export
 from tracon_watcher.cmd import probe
+from tracon_watcher.cmd import services
 from tracon_watcher import errors
 from tracon_watcher.inventory import listing
 from tracon_watcher.telemetry import gnocchi
@@ -100,7 +100,7 @@ class ExportTest(FolderCase):
         self.reader = Reader()
         self.servers = {'a': 4, 'b': 2}
         self.enterContext(mock.patch.object(probe, 'connect', autospec=True))
-        self.enterContext(mock.patch.object(engine, 'telemetry_reader', autospec=True,
+        self.enterContext(mock.patch.object(services, 'telemetry_reader', autospec=True,
                                             return_value=self.reader))
         self.enterContext(mock.patch.object(export.time, 'time', autospec=True, return_value=NOW))
         self.listed = self.enterContext(mock.patch.object(
