@@ -34,7 +34,9 @@ from tracon_watcher import numerals
 #: After the first two: what is found each day, and how many more VMs there can be.
 COLUMNS = ('vms', 'mean', 'p99', 'in_breach_percent', 'hosts_stretched_percent', 'refused',
            'refused_in_error', 'migrations', 'cpu_seconds', 'wall_seconds', 'peak_mib',
-           'more_vms_percent')
+           'p99_change', 'more_vms_percent')
+#: Of these, those that compare with stock Nova.
+_COMPARED = 2
 _P99 = COLUMNS.index('p99')
 STOCK = 'stock Nova'
 _HOSTS = 40
@@ -47,10 +49,11 @@ class Cloud(lister.Lister):
     own weighers, and this extension's judgement, see what they see in a cloud; how much VMs really
     slow each other down is found without it. Each way to run the cloud gets the same VMs. With
     several days values are means over them, with half their 95 % confidence intervals (after "±"
-    in the table, else in columns that end in _ci). more_vms_percent says how many more VMs there
-    can be with the P99 that stock Nova has, by interpolation between several --vcpus-per-core.
-    cpu_seconds is the time of this extension, telemetry and all; wall_seconds and peak_mib are the
-    simulation's own time and memory.
+    in the table, else in columns that end in _ci). p99_change is p99 less that of stock Nova, with
+    the same VMs. more_vms_percent says how many more VMs there can be with the P99 that stock Nova
+    has, by interpolation between several --vcpus-per-core. cpu_seconds is the time of this
+    extension, telemetry and all; wall_seconds and peak_mib are the simulation's own time and
+    memory.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -112,7 +115,8 @@ class Cloud(lister.Lister):
                 'one value of --vcpus-per-core and of --days'))
         shown = progress.Progress(len(tasks))
         densities = parsed_args.vcpus_per_core
-        days = np.empty((len(densities), len(names), parsed_args.days, len(COLUMNS) - 1))
+        days = np.empty((len(densities), len(names), parsed_args.days,
+                         len(COLUMNS) - _COMPARED))
         # Nova's options belong to a process, so that each simulation has its own.
         with concurrent.futures.ProcessPoolExecutor(
                 parsed_args.processes, multiprocessing.get_context('spawn'),
@@ -178,13 +182,14 @@ def _means(days: FloatArray, densities: list[float], names: list[str]) -> FloatA
 
     How many more VMs there can be with the P99 of stock Nova is found on the means over days.
 
-    :param days: (densities, names, days, columns), without how many more VMs there can be
+    :param days: (densities, names, days, columns), without those that compare with stock Nova
     """
-    found: FloatArray = np.pad(days.mean(axis=2), ((0, 0), (0, 0), (0, 1)),
+    found: FloatArray = np.pad(days.mean(axis=2), ((0, 0), (0, 0), (0, _COMPARED)),
                                constant_values=math.nan)
     p99 = found[..., _P99]
     for place, name in enumerate(names):
         if STOCK in names and name != STOCK:
+            found[:, place, -2] = p99[:, place] - p99[:, names.index(STOCK)]
             own, at = zip(*sorted(zip(p99[:, place], densities)))
             found[:, place, -1] = 100.0 * (np.interp(
                 p99[:, names.index(STOCK)], own, at, math.nan, math.nan) / densities - 1.0)

@@ -56,7 +56,9 @@ class CloudTest(unittest.TestCase):
         self.assertAlmostEqual(1.11, rows[0]['p99'])
         # Student's t of two degrees of freedom, 4.303, times 0.01 over the root of 3.
         self.assertAlmostEqual(0.02484, rows[0]['p99_ci'], delta=1e-4)
-        # Both ways have it with the same VMs: how many more there can be is the same each day.
+        # Both ways have the same VMs: what is compared is the same each day.
+        self.assertAlmostEqual(-0.1, rows[1]['p99_change'])
+        self.assertAlmostEqual(0.0, rows[1]['p99_change_ci'])
         self.assertAlmostEqual(100.0 / 3.0, rows[1]['more_vms_percent'])
         self.assertAlmostEqual(0.0, rows[1]['more_vms_percent_ci'])
         self.assertEqual((2.0, 300.0), (rows[0]['wall_seconds'], rows[0]['peak_mib']))
