@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import pathlib
 import shlex
 import sys
 from typing import Any, Callable
@@ -45,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add('--os-cloud', metavar='NAME',
         help='cloud in clouds.yaml, of an administrator (default: OS_CLOUD, or the variables '
              'OS_*)')
-    add('--config-file', action='append', type=pathlib.Path, metavar='FILE',
+    add('--config-file', action='append', default=[], metavar='FILE',
         help='configuration file of the engine, of which [engine] telemetry, [gnocchi] and '
              '[prometheus] are read (default: the engine\'s own)')
     add('--polling-interval', type=numerals.number(1, 86400), metavar='SECONDS',
@@ -67,10 +66,13 @@ def measure(parsed_args: argparse.Namespace, report: Callable[[str], None]) -> b
     from tracon_lab.profiling import hosts
     from tracon_lab.profiling import site
     from tracon_lab.testbed import image
+    from tracon_watcher.cmd import services
     from tracon_watcher.probe import images
 
     _check(parsed_args)
-    conf = _configuration(parsed_args)
+    conf = services.telemetry_configuration(parsed_args.config_file)
+    if parsed_args.polling_interval is not None:
+        conf.set_override('polling_interval_seconds', parsed_args.polling_interval, 'engine')
     connection = probe.connect(parsed_args.os_cloud)
     built = image.build((parsed_args.cache or images.default_cache()).absolute())
     size = site.Size(parsed_args.memory_mib, parsed_args.disk_gib, parsed_args.flavor)
@@ -107,11 +109,10 @@ def _measure_one(parsed_args: argparse.Namespace, report: Callable[[str], None],
     from tracon_lab.profiling import run
     from tracon_lab.profiling import sampling
     from tracon_lab.profiling import schedule
-    from tracon_watcher.cmd import engine
+    from tracon_watcher.cmd import services
 
     timing = schedule.Timing(conf.engine.polling_interval_seconds, parsed_args.window_polls)
-    reader = engine.telemetry_reader(conf, connection.session, connection.config.get_region_name(),
-                                     connection.config.get_interface() or 'public')
+    reader = services.telemetry_reader(conf, connection)
     # Gnocchi's samples have the begin of the bucket they are in; those of Prometheus are what an
     # exporter had from its last poll.
     sampler = (sampling.Sampler(reader, timing.polling) if conf.engine.telemetry == 'gnocchi' else
@@ -146,23 +147,3 @@ def _check(parsed_args: argparse.Namespace) -> None:
     if parsed_args.points > plan.MOST_POINTS:
         raise common.InvalidOption('--points', parsed_args.points,
                                    f'expected {plan.MOST_POINTS} at most')
-
-
-def _configuration(parsed_args: argparse.Namespace) -> Any:
-    from oslo_config import cfg
-
-    from tracon_watcher.cmd import database
-    from tracon_watcher.conf import engine as options
-    from tracon_watcher.conf import telemetry as telemetry_options
-
-    conf = cfg.ConfigOpts()
-    options.register_opts(conf)
-    telemetry_options.register_opts(conf)
-    given = None if parsed_args.config_file is None else list(map(str, parsed_args.config_file))
-    try:
-        conf([], project=database.PROJECT, default_config_files=given)
-    except cfg.Error as error:
-        raise common.InvalidOption('--config-file', given, str(error)) from None
-    if parsed_args.polling_interval is not None:
-        conf.set_override('polling_interval_seconds', parsed_args.polling_interval, 'engine')
-    return conf

@@ -34,20 +34,24 @@ from tracon_watcher import numerals
 #: After the first two: what is found each day, and how many more VMs there can be.
 COLUMNS = ('vms', 'mean', 'p99', 'in_breach_percent', 'hosts_stretched_percent', 'refused',
            'refused_in_error', 'migrations', 'cpu_seconds', 'wall_seconds', 'peak_mib',
-           'more_vms_percent')
+           'p99_change', 'more_vms_percent')
+#: Of these, those that compare with stock Nova.
+_COMPARED = 2
 _P99 = COLUMNS.index('p99')
 STOCK = 'stock Nova'
+_HOSTS = 40
 
 
 class Cloud(lister.Lister):
     """Simulate a day in a cloud, and show how much VMs slow each other down by who runs it.
 
-    VMs use CPU as real VMs did, by a file of traces. Nova's own weighers, and this extension's
-    judgement, see what they see in a cloud; how much VMs really slow each other down is found
-    without it. Each way to run the cloud gets the same VMs. With several days values are means
-    over them, with half their 95 % confidence intervals (after "±" in the table, else in columns
-    that end in _ci). more_vms_percent says how many more VMs there can be with the P99 that stock
-    Nova has, by interpolation between several --vcpus-per-core. cpu_seconds is the time of this
+    VMs use CPU as real VMs did, by a file of traces, or are those of a real cloud (--vms). Nova's
+    own weighers, and this extension's judgement, see what they see in a cloud; how much VMs really
+    slow each other down is found without it. Each way to run the cloud gets the same VMs. With
+    several days values are means over them, with half their 95 % confidence intervals (after "±"
+    in the table, else in columns that end in _ci). p99_change is p99 less that of stock Nova, with
+    the same VMs. more_vms_percent says how many more VMs there can be with the P99 that stock Nova
+    has, by interpolation between several --vcpus-per-core. cpu_seconds is the time of this
     extension, telemetry and all; wall_seconds and peak_mib are the simulation's own time and
     memory.
     """
@@ -58,8 +62,11 @@ class Cloud(lister.Lister):
         add('--traces', type=pathlib.Path, metavar='FILE',
             help='CSV file (or .csv.xz) with a line for each VM and day: columns m0, m5 to m1435 '
                  'with its CPU use in per cent at each minute (default: synthetic traces)')
-        add('--hosts', type=numerals.whole(2, 10000), default=40, metavar='N',
-            help='number of hosts (default: %(default)s)')
+        add('--vms', type=pathlib.Path, metavar='FILE',
+            help='file by tracon export: instead of VMs with traces, those of a real cloud on its '
+                 'days, the first one first; --vcpus-per-core says on how many hosts')
+        add('--hosts', type=numerals.whole(2, 10000), metavar='N',
+            help=f'number of hosts (default: {_HOSTS})')
         add('--cores', type=numerals.whole(1, 1024), default=16, metavar='N',
             help='cores of each host (default: %(default)s)')
         add('--vcpus-per-core', type=arguments.listed(numerals.number(0.1, 100)), default=[6.0],
@@ -95,6 +102,10 @@ class Cloud(lister.Lister):
             if name not in nova_scheduler.ARMS:
                 raise errors.InvalidOption('--by', name,
                                            'expected ' + ', '.join(nova_scheduler.ARMS))
+        if parsed_args.vms and (parsed_args.hosts or parsed_args.traces):
+            name = 'hosts' if parsed_args.hosts else 'traces'
+            raise errors.InvalidOption(f'--{name}', str(getattr(parsed_args, name)), (
+                '--vms has the VMs, and --vcpus-per-core says on how many hosts; leave it out'))
         tasks = [(row, place, day) for row in range(len(parsed_args.vcpus_per_core))
                  for place in range(len(names)) for day in range(parsed_args.days)]
         if parsed_args.decisions and (
@@ -104,7 +115,8 @@ class Cloud(lister.Lister):
                 'one value of --vcpus-per-core and of --days'))
         shown = progress.Progress(len(tasks))
         densities = parsed_args.vcpus_per_core
-        days = np.empty((len(densities), len(names), parsed_args.days, len(COLUMNS) - 1))
+        days = np.empty((len(densities), len(names), parsed_args.days,
+                         len(COLUMNS) - _COMPARED))
         # Nova's options belong to a process, so that each simulation has its own.
         with concurrent.futures.ProcessPoolExecutor(
                 parsed_args.processes, multiprocessing.get_context('spawn'),
@@ -141,13 +153,20 @@ def _simulate(given: dict[str, Any]) -> tuple[float, ...]:
     from tracon_lab.simulated_cloud import demand
     from tracon_lab.simulated_cloud import nova_scheduler
     began, seed = time.monotonic(), given['seed'] + 1000 * given['day']
-    traces = demand.read(given['traces']) if given['traces'] else demand.synthetic(5000, seed)
-    vms = demand.draw(traces, given['density'] * given['hosts'] * given['cores'], seed,
-                      given['alike'], given['cores'])
+    hosts, cores = given['hosts'] or _HOSTS, given['cores']
+    if given['vms']:
+        vms = demand.recorded(given['vms'], given['day'])
+        if vms.vcpus.max() > cores:
+            raise errors.InvalidOption('--cores', cores, (
+                f'a VM has {vms.vcpus.max()} vCPUs; state the cores of its host'))
+        hosts = max(round(vms.running() / given['density'] / cores), 2)
+    else:
+        traces = demand.read(given['traces']) if given['traces'] else demand.synthetic(5000, seed)
+        vms = demand.draw(traces, given['density'] * hosts * cores, seed, given['alike'], cores)
     with (open(given['decisions'], 'w', encoding='utf-8') if given['decisions']
           else contextlib.nullcontext()) as stream:
         outcome = day.Day(vms, day.Settings(
-            hosts=given['hosts'], cores=given['cores'], limit=given['limit'],
+            hosts=hosts, cores=cores, limit=given['limit'],
             hidden=given['hidden'], candidates=given['candidates'], seed=seed),
             nova_scheduler.ARMS[given['name']]).run(decisions=stream)
     return (outcome.running, float(outcome.slowdown.mean()),
@@ -163,13 +182,14 @@ def _means(days: FloatArray, densities: list[float], names: list[str]) -> FloatA
 
     How many more VMs there can be with the P99 of stock Nova is found on the means over days.
 
-    :param days: (densities, names, days, columns), without how many more VMs there can be
+    :param days: (densities, names, days, columns), without those that compare with stock Nova
     """
-    found: FloatArray = np.pad(days.mean(axis=2), ((0, 0), (0, 0), (0, 1)),
+    found: FloatArray = np.pad(days.mean(axis=2), ((0, 0), (0, 0), (0, _COMPARED)),
                                constant_values=math.nan)
     p99 = found[..., _P99]
     for place, name in enumerate(names):
         if STOCK in names and name != STOCK:
+            found[:, place, -2] = p99[:, place] - p99[:, names.index(STOCK)]
             own, at = zip(*sorted(zip(p99[:, place], densities)))
             found[:, place, -1] = 100.0 * (np.interp(
                 p99[:, names.index(STOCK)], own, at, math.nan, math.nan) / densities - 1.0)

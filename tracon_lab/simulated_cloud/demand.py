@@ -22,8 +22,9 @@ from __future__ import annotations
 import csv
 import dataclasses
 import lzma
+import math
 import os
-from typing import Sequence
+from typing import Iterator, Sequence
 import uuid
 
 import numpy as np
@@ -43,6 +44,8 @@ LIFETIMES = {(1 / 12, 0.25): 0.29, (0.25, 1.0): 0.32, (1.0, 24.0): 0.32, (24.0, 
 IMAGE = str(uuid.UUID(int=0, version=4))
 #: A vCPU is never busy for more than this share of its time.
 _MOST = 0.98
+#: Nor is any VM idle for all of it.
+_LEAST = 0.002
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +69,10 @@ class Demand:
         """Return which VMs would run in an interval, (n,)."""
         return np.asarray((self.arrives <= step) & (self.leaves > step))
 
+    def running(self) -> float:
+        """Return how many vCPUs run at a time, in the mean."""
+        return float(np.mean([self.vcpus[self.there(step)].sum() for step in range(STEPS)]))
+
 
 def read(path: str | os.PathLike[str]) -> FloatArray:
     """Read traces: CSV (also .xz) with a line of names and a line for each VM and day.
@@ -73,39 +80,94 @@ def read(path: str | os.PathLike[str]) -> FloatArray:
     :returns: (days, STEPS) shares of CPU; columns that are no ``m`` and minutes are passed over
     :raises tracon_watcher.errors.InvalidDocument: naming file, line, column and value
     """
+    return np.array([used for used, _cells in _lines(path)], dtype=np.float32)
+
+
+def recorded(path: str | os.PathLike[str], day: int) -> Demand:
+    """Return the VMs of a day of a cloud, of a file by ``tracon export``.
+
+    A VM is there from its first to its last interval with a value; between them, missing values
+    are interpolated.
+
+    :param day: number of the day, from 0
+    :raises tracon_watcher.errors.InvalidDocument: naming file, line, column and value; also where
+        there is no such day
+    """
+    source = os.fspath(path)
+    lines = [(used, *cells) for used, cells in _lines(path, ('begins', 'project', 'vcpus'))]
+    days = sorted({begins for _used, begins, *_rest in lines})
+    if day >= len(days):
+        raise errors.InvalidDocument(source, 'days', len(days), f'expected {day + 1} or more')
+    lines = [one for one in lines if one[1] == days[day] and not np.isnan(one[0]).all()]
+    first, last = (np.array([np.flatnonzero(~np.isnan(used))[place] for used, *_rest in lines])
+                   for place in (0, -1))
+    arrives = np.where(first > 0, first, -1)
+    order = np.argsort(arrives, kind='stable')
+    try:
+        vcpus = np.array([int(one[3]) for one in lines])
+    except ValueError as error:
+        raise errors.InvalidDocument(source, 'column vcpus', str(error),
+                                     'expected whole numbers') from None
+    if (vcpus < 1).any():
+        raise errors.InvalidDocument(source, 'column vcpus', int(vcpus.min()),
+                                     'expected 1 or more')
+    filled = np.array([np.interp(np.arange(STEPS), np.flatnonzero(~np.isnan(used)),
+                                 used[~np.isnan(used)]) for used, *_rest in lines])
+    project = np.unique([one[2] for one in lines], return_inverse=True)[1]
+    return Demand(arrives[order], np.where(last < STEPS - 1, last + 1, STEPS + 1)[order],
+                  vcpus[order], project[order], np.clip(filled[order], _LEAST, _MOST))
+
+
+def _lines(path: str | os.PathLike[str], names: Sequence[str] = ()
+           ) -> Iterator[tuple[FloatArray, list[str]]]:
+    """Yield of each line the shares of CPU, (STEPS,), and what columns with these names have.
+
+    :param names: with names, cells of intervals may be empty: NaN
+    """
     source = os.fspath(path)
     opened = lzma.open if source.endswith('.xz') else open
+    number = 1
     try:
         with opened(source, 'rt', encoding='utf-8', newline='') as stream:  # type: ignore
             lines = csv.reader(stream)
-            names = next(lines, [])
-            columns = [names.index(f'm{5 * step}') if f'm{5 * step}' in names else -1
-                       for step in range(STEPS)]
-            if min(columns) < 0:
+            there = next(lines, [])
+            wanted = [*names, *(f'm{5 * step}' for step in range(STEPS))]
+            if not set(wanted) <= set(there):
                 raise errors.InvalidDocument(
-                    source, 'the first line', ', '.join(names)[:60],
-                    f'expected columns m0, m5 to m{5 * STEPS - 5}, per cent of CPU by minute')
-            rows = [_shares(source, number, line, columns) for number, line in enumerate(lines, 2)]
+                    source, 'the first line', ', '.join(there)[:60],
+                    f'expected columns {"".join(f"{name}, " for name in names)}m0, m5 to '
+                    f'm{5 * STEPS - 5}, per cent of CPU by minute')
+            columns = [there.index(name) for name in wanted]
+            for number, line in enumerate(lines, 2):
+                if len(line) < len(there):
+                    raise errors.InvalidDocument(source, f'line {number}', f'{len(line)} columns',
+                                                 f'expected {len(there)}')
+                cells = [line[column] for column in columns]
+                yield (_shares(source, number, cells[len(names):], bool(names)),
+                       cells[:len(names)])
     except (OSError, UnicodeDecodeError, lzma.LZMAError) as error:
         raise errors.InvalidDocument(source, 'the file', str(error),
                                      'name a CSV file, which may be compressed by xz') from None
-    if not rows:
+    if number == 1:
         raise errors.InvalidDocument(source, 'lines', 0, 'expected one for each VM and day')
-    return np.array(rows, dtype=np.float32)
 
 
-def _shares(source: str, number: int, line: Sequence[str], columns: Sequence[int]) -> FloatArray:
-    try:
-        found = np.array([line[column] for column in columns], dtype=np.float64)
-    except (ValueError, IndexError):
-        found = np.full(STEPS, np.nan)
-    wrong = np.flatnonzero(~((found >= 0.0) & (found <= 100.0)))
-    if len(wrong):
-        place = columns[wrong[0]]
-        raise errors.InvalidDocument(source, f'line {number}, column m{5 * int(wrong[0])}',
-                                     line[place] if place < len(line) else None,
+def _shares(source: str, number: int, cells: Sequence[str], gaps: bool) -> FloatArray:
+    found = np.array([_number(text) for text in cells])
+    wrong = ~((found >= 0.0) & (found <= 100.0))
+    if gaps:
+        wrong &= np.array([text != '' for text in cells])
+    for place in np.flatnonzero(wrong).tolist():
+        raise errors.InvalidDocument(source, f'line {number}, column m{5 * place}', cells[place],
                                      'expected a number from 0 to 100')
     return found / 100.0
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def synthetic(count: int, seed: int) -> FloatArray:
@@ -157,7 +219,7 @@ def draw(traces: FloatArray, vcpus: float, seed: int, alike: float = 0.15,
     row = order[np.minimum((place * len(order)).astype(np.intp), len(order) - 1)]
     return Demand(arrives, np.minimum(leaves, STEPS + 1).astype(np.intp),
                   rng.choice(list(sizes), count, p=chances), project,
-                  np.clip(traces[row], 0.002, _MOST))
+                  np.clip(traces[row], _LEAST, _MOST))
 
 
 def _lifetimes() -> tuple[FloatArray, FloatArray]:

@@ -128,27 +128,22 @@ def unfit_packages() -> tuple[str, ...]:
 
 def _asked(conf: Any) -> dict[str, Any]:
     """Return what services tell the engine's user."""
-    from openstack import connection
-
-    from tracon_watcher.cmd import engine as engines
     from tracon_watcher.cmd import engine
+    from tracon_watcher.cmd import services as cloud
     from tracon_watcher.doctor import services
     from tracon_watcher.telemetry import rest
 
-    conf.set_override('timeout', _TIMEOUT, engines.AUTH)
-    made = conf[engines.AUTH]
-    interface = (made.valid_interfaces or ['internal'])[0]
-    session = engines.make_session(conf)
+    conf.set_override('timeout', _TIMEOUT, engine.AUTH)
+    sdk = engine.connect(conf)
     wanted, host = conf.prometheus, conf.api.host
     kind = 'metric' if conf.engine.telemetry == 'gnocchi' else (
         'metric-storage' if wanted.url is None else 'prometheus')
     scheme = 'https' if conf.api.certificate_file else 'http'
     return services.ask(services.Access(
-        connection.Connection(session=session, region_name=made.region_name, interface=interface),
-        made.region_name, interface, kind,
+        sdk, sdk.config.get_region_name(), sdk.config.get_interface(), kind,
         rest.plain(wanted.url, wanted.username, wanted.password, wanted.ca_file or True)
         if kind == 'prometheus' else None,
-        engine.telemetry_reader(conf, session, made.region_name, interface),
+        cloud.telemetry_reader(conf, sdk),
         f'{scheme}://{"127.0.0.1" if host == "0.0.0.0" else host}:{conf.api.port}',
         conf.engine.polling_interval_seconds))
 

@@ -38,6 +38,7 @@ from tracon_watcher.api import application
 from tracon_watcher.api import faults
 from tracon_watcher.api import server
 from tracon_watcher.cmd import database
+from tracon_watcher.cmd import services
 from tracon_watcher.conf import api as api_options
 from tracon_watcher.conf import engine as options
 from tracon_watcher.conf import telemetry as telemetry_options
@@ -70,41 +71,6 @@ from tracon_watcher.messaging import publisher
 from tracon_watcher.messaging import subscriber
 from tracon_watcher.placement import assessment
 from tracon_watcher.placement import limits
-from tracon_watcher.telemetry import gnocchi
-from tracon_watcher.telemetry import prometheus
-from tracon_watcher.telemetry import rest
-
-_AETOS = 'metric-storage'
-
-
-def telemetry_reader(conf: cfg.ConfigOpts, session: Any, region: str | None,
-                     interface: str) -> gnocchi.GnocchiReader | prometheus.PrometheusReader:
-    """Return the reader.
-
-    :param session: of keystoneauth1
-    """
-    if conf.engine.telemetry == 'gnocchi':
-        wanted = conf.gnocchi
-        return gnocchi.GnocchiReader(
-            rest.Service(_found(session, 'metric', region, interface), 'Gnocchi'),
-            gnocchi.Settings(
-                granularity=wanted.granularity_seconds or conf.engine.polling_interval_seconds,
-                page=wanted.page, requests_at_once=wanted.requests_at_once,
-                seconds=wanted.round_seconds))
-    wanted = conf.prometheus
-    way = (_found(session, _AETOS, region, interface) if wanted.url is None else
-           rest.plain(wanted.url, wanted.username, wanted.password, wanted.ca_file or True))
-    return prometheus.PrometheusReader(
-        rest.Service(way, 'Aetos' if wanted.url is None else 'Prometheus'),
-        prometheus.Settings(prefix=wanted.prefix, label=wanted.label, only=wanted.only,
-                            scrape_seconds=wanted.scrape_seconds, seconds=wanted.round_seconds))
-
-
-def _found(session: Any, service_type: str, region: str | None,
-           interface: str) -> adapter.Adapter:
-    return adapter.Adapter(session, service_type=service_type, region_name=region,
-                           interface=interface)
-
 
 LOG = logging.getLogger(__name__)
 _LATEST = 10
@@ -304,12 +270,8 @@ def build(conf: cfg.ConfigOpts,
     """Return the engine that is configured, and who looks after the moves."""
     wanted = conf[options.GROUP.name]
     name = wanted.host or socket.gethostname()
-    session = make_session(conf)
-    asked = conf[AUTH]
-    interface = (asked.valid_interfaces or ['internal'])[0]
-    sdk = connection.Connection(session=session, region_name=asked.region_name,
-                                interface=interface)
-    reader = telemetry_reader(conf, session, asked.region_name, interface)
+    sdk = connect(conf)
+    reader = services.telemetry_reader(conf, sdk)
     engine: engines.Engine
     lead = leadership.Leadership(
         # A process is not to be taken for an earlier one of the same name.
@@ -340,7 +302,7 @@ def build(conf: cfg.ConfigOpts,
                                    on_moves=after.recommended, standing=after.standing)
 
     trigger = listener.AuditTrigger(lambda: _trigger_audit(
-        _found(session, 'infra-optim', asked.region_name, interface), wanted.request_audit)
+        services.adapter_of(sdk, 'infra-optim'), wanted.request_audit)
     ) if wanted.request_audit else None
 
     def make_listener() -> Any:
@@ -359,9 +321,8 @@ def build(conf: cfg.ConfigOpts,
         lambda uuid, known: cloud.volumes_of(sdk, uuid, known),
         probes.Probes(reader, wanted.maximum_age_seconds) if wanted.probes else None,
         # Another thread reads, and a reader is of one thread.
-        idle_shares.IdleShareHistory(
-            telemetry_reader(conf, session, asked.region_name, interface),
-            wanted.polling_interval_seconds))
+        idle_shares.IdleShareHistory(services.telemetry_reader(conf, sdk),
+                                     wanted.polling_interval_seconds))
     engine = engines.Engine(parts, engines.Settings(
         wanted.collection_interval_seconds or max(wanted.polling_interval_seconds / 2, 1.0),
         wanted.polling_interval_seconds, wanted.repair_interval_seconds,
@@ -400,8 +361,8 @@ def _decision(document: dict[str, Any]) -> decisions.Decision | None:
         return None
 
 
-def make_session(conf: cfg.ConfigOpts) -> Any:
-    """Return the session of the engine's user.
+def connect(conf: cfg.ConfigOpts) -> connection.Connection:
+    """Return a connection of the engine's user.
 
     :raises tracon_watcher.errors.InvalidOption: when options of ``[service_auth]`` cannot be used
     """
@@ -414,7 +375,11 @@ def make_session(conf: cfg.ConfigOpts) -> Any:
         raise errors.InvalidOption(
             f'[{AUTH}] auth_type', None, 'state how the engine\'s user authenticates, such as '
             'password, with auth_url, username, password, project_name')
-    return loading.load_session_from_conf_options(conf, AUTH, auth=auth)
+    asked = conf[AUTH]
+    return connection.Connection(
+        session=loading.load_session_from_conf_options(conf, AUTH, auth=auth),
+        region_name=asked.region_name,
+        interface=(asked.valid_interfaces or ['internal'])[0])
 
 
 if __name__ == '__main__':

@@ -19,6 +19,7 @@ import dataclasses
 import datetime
 import itertools
 import logging
+import math
 import threading
 import time
 from typing import Any, Callable, Iterator, Mapping, Sequence
@@ -60,12 +61,14 @@ class ResourceList:
     :param resource_type: of Gnocchi's
     :param page: resources in an answer; Gnocchi's ``max_limit`` may make it smaller
     :param relist_seconds: between two full listings
+    :ivar ended_since: seconds since the epoch; resources that ended then or later are listed, too
     """
 
     def __init__(self, service: rest.Service, resource_type: str, page: int = 500,
                  relist_seconds: float = 3600.0) -> None:
         self.resource_type = resource_type
         self.names: Mapping[str, str] = {}
+        self.ended_since = math.inf
         self._service = service
         self._path = f'v1/search/resource/{resource_type}'
         self._page = page
@@ -94,7 +97,7 @@ class ResourceList:
     def _list(self, most: int | None) -> bool:
         """Go on with a full listing by so many pages; say whether it has ended."""
         listing = self._listing or _Listing(
-            self._search({'=': {'ended_at': None}}), {}, self._last_revision)
+            self._search(self._wanted()), {}, self._last_revision)
         # One that breaks off starts again the next time.
         self._listing = None
         count = 0
@@ -113,18 +116,27 @@ class ResourceList:
 
     def _update(self) -> None:
         """Ask for what changed since the last revision that was seen."""
-        condition: dict[str, Any] = {'=': {'ended_at': None}}
+        condition = self._wanted()
         if self._last_revision:
             since = datetime.datetime.fromisoformat(self._last_revision) - _OVERLAP
             condition = {'>=': {'revision_start': since.isoformat()}}
         names, last = dict(self.names), self._last_revision
         for resource in itertools.chain.from_iterable(self._search(condition)):
-            if resource['ended_at'] is None:
+            ended = resource['ended_at']
+            if ended is None or _seconds(ended) >= self.ended_since:
                 names[resource['id']] = resource['original_resource_id']
             else:
                 names.pop(resource['id'], None)
             last = max(last, resource['revision_start'])
         self.names, self._last_revision = names, last
+
+    def _wanted(self) -> dict[str, Any]:
+        """Return the condition that all resources meet which are to be listed."""
+        there = {'=': {'ended_at': None}}
+        if math.isinf(self.ended_since):
+            return there
+        since = datetime.datetime.fromtimestamp(self.ended_since, datetime.timezone.utc)
+        return {'or': [there, {'>=': {'ended_at': since.isoformat()}}]}
 
     def _search(self, condition: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
         """Yield what to know of each resource, page by page, each from the last one's id on."""
@@ -148,13 +160,18 @@ class ResourceList:
     def _check(self, resource: Any) -> None:
         try:
             datetime.datetime.fromisoformat(resource['revision_start'])
+            if resource['ended_at'] is not None:
+                _seconds(resource['ended_at'])
             fit = isinstance(resource['id'], str) and isinstance(
-                resource['original_resource_id'], str) and (
-                    resource['ended_at'] is None or isinstance(resource['ended_at'], str))
+                resource['original_resource_id'], str)
         except (LookupError, TypeError, ValueError):
             fit = False
         if not fit:
             raise self._service.unusable(self._path, resource, _REMEDY)
+
+
+def _seconds(text: str) -> float:
+    return datetime.datetime.fromisoformat(text).timestamp()
 
 
 _PATH = 'v1/aggregates'

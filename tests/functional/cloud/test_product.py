@@ -12,6 +12,7 @@
 
 """The product in a whole OpenStack: who sees what, audits of each kind, and services that die."""
 
+import csv
 import datetime
 import json
 import os
@@ -27,6 +28,7 @@ from tests.functional.cloud import base
 from tests.functional import ports
 from tracon_lab.testbed import programs
 from tracon_lab.testcloud import product
+from tracon_lab.testcloud import service
 from tracon_lab.testcloud import settings
 from tracon_watcher.placement import limits
 
@@ -93,6 +95,33 @@ class TestProduct(base.ProductCase):
         refused = self.run_openstack('interference', 'host', 'list', **who)
         self.assertNotEqual(0, refused.returncode)
         self.assertIn('403', refused.stderr)
+
+    def test_cpu_use_of_the_last_day_is_exported(self):
+        session = self.cloud.connection().session
+        now, vm = time.time() // 300 * 300, self.servers['one'].id
+        session.post('/v1/batch/resources/metrics/measures?create_metrics=true',
+                     endpoint_filter={'service_type': 'metric'}, json={vm: {'yesterday.cpu': {
+                         'archive_policy_name': 'low', 'measures': [
+                             {'timestamp': now + at, 'value': 0.25e9 * (86400 + at)}
+                             for at in range(-86400, 1, 300)]}}})
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = pathlib.Path(folder.name, 'vms.csv')
+
+        def export(meter):
+            return subprocess.run([
+                service.program('tracon'), 'export', path, '--meter', meter, '--config-file',
+                self.settings.configuration / 'tracon/tracon.conf'],
+                capture_output=True, text=True, check=False,
+                env={**os.environ, **self.cloud.environment()})
+
+        self.wait('samples in Gnocchi', lambda: export('yesterday.cpu').returncode == 0)
+        with open(path, encoding='utf-8') as stream:
+            [line] = csv.DictReader(stream)
+        self.assertEqual([vm, '25'], [line['vm'], line['m600']])
+        refused = export('no.cpu')
+        self.assertEqual(2, refused.returncode, refused.stdout)
+        self.assertIn('it has no samples of VMs that Nova lists; ', refused.stderr)
 
     def test_a_continuous_audit_goes_on(self):
         self.wait('the slowdown of both', self.known)

@@ -127,6 +127,26 @@ class TestRealGnocchi(unittest.TestCase):
         np.testing.assert_array_equal([3.0, 4.0], found.values[:, 0])
         self.assertTrue(np.isnan(found.values[:, 1:]).all())
 
+    def test_a_day_of_cpu_use_by_ceilometers_own_meter(self):
+        from tracon_watcher.cmd import export
+        vm, before, begin = str(uuid.uuid4()), str(uuid.uuid4()), START // 300 * 300 - 86400
+        # It has been deleted meanwhile, another one the day before.
+        for name, at in ((vm, START), (before, begin - 3600)):
+            self.post('resource/instance', {
+                'id': name, 'started_at': '2020-01-01T00:00:00+00:00', 'ended_at': (
+                    datetime.datetime.fromtimestamp(at, datetime.timezone.utc).isoformat())})
+        # A quarter of a core, polled each five minutes for the last two hours of the day.
+        polls = [(begin - START + at, 0.25e9 * at) for at in range(86400 - 7187, 86400 + 900, 300)]
+        self.measure(vm, {'cpu': polls}, policy='other')
+        self.server.fill('--aggregate')
+        reader = self.reader(granularity=300, aggregation='mean')
+        reader.lists['vm'].ended_since = begin
+        found, _asked = export._day(reader, 'cpu', begin, lambda share: None)
+        self.assertEqual({vm}, set(reader.lists['vm'].names.values()))
+        self.assertEqual([vm], list(found))
+        self.assertTrue(np.isnan(found[vm][:264]).all())
+        np.testing.assert_allclose(0.25, found[vm][264:])
+
     def test_hosts_are_known_by_their_names(self):
         vm, host = self.create(), self.create('compute-1.example', 'nova_compute')
         self.measure(vm, {METERS[0]: [(0, 5.0)]})

@@ -120,7 +120,7 @@ class TestPatience(BuildCase):
         shown, = (one for _group, listed in engine.list_opts() for one in listed
                   if one.name == 'timeout')
         self.assertEqual(180, shown.default)
-        self.assertEqual(180, engine.make_session(self.configured()).timeout)
+        self.assertEqual(180, engine.connect(self.configured()).session.timeout)
 
     def test_nova_gives_up_a_cell_that_hangs_before_nova_is_given_up(self):
         conf = cfg.ConfigOpts()

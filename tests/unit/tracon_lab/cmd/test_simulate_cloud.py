@@ -56,7 +56,9 @@ class CloudTest(unittest.TestCase):
         self.assertAlmostEqual(1.11, rows[0]['p99'])
         # Student's t of two degrees of freedom, 4.303, times 0.01 over the root of 3.
         self.assertAlmostEqual(0.02484, rows[0]['p99_ci'], delta=1e-4)
-        # Both ways have it with the same VMs: how many more there can be is the same each day.
+        # Both ways have the same VMs: what is compared is the same each day.
+        self.assertAlmostEqual(-0.1, rows[1]['p99_change'])
+        self.assertAlmostEqual(0.0, rows[1]['p99_change_ci'])
         self.assertAlmostEqual(100.0 / 3.0, rows[1]['more_vms_percent'])
         self.assertAlmostEqual(0.0, rows[1]['more_vms_percent_ci'])
         self.assertEqual((2.0, 300.0), (rows[0]['wall_seconds'], rows[0]['peak_mib']))
@@ -84,6 +86,22 @@ class CloudTest(unittest.TestCase):
                         'stock Nova')
         self.assertGreater(row['vms'], 0)
         self.assertTrue(1.0 <= row['mean'] <= row['p99'] < 3.0, row)
+
+    def test_vms_of_a_real_cloud(self):
+        path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()), 'vms.csv')
+        path.write_text('\n'.join([
+            'vm,begins,project,vcpus,' + ','.join(f'm{5 * step}' for step in range(6)),
+            *(f'{vm},2026-01-01,p,{vcpus},' + ','.join(['30'] * 6)
+              for vm, vcpus in (('a', 2), ('b', 4), ('c', 2)))]) + '\n')
+        with mock.patch.object(demand, 'STEPS', 6):
+            [row] = run('--vms', path, '--cores', '4', '--vcpus-per-core', '1', '--by',
+                        'stock Nova')
+            self.assertEqual(3.0, row['vms'])
+            for options, said in (
+                    (('--cores', '2'), '--cores=2.*4 vCPUs'), (('--days', '2'), 'days is 1'),
+                    (('--hosts', '3'), "--hosts='3'"), (('--traces', path), '--traces')):
+                with self.subTest(said), self.assertRaisesRegex(errors.TraconError, said):
+                    run('--vms', path, '--by', 'stock Nova', *options)
 
     def test_bad_options(self):
         with self.assertRaisesRegex(errors.InvalidOption, "--by.*magic.*stock Nova"):

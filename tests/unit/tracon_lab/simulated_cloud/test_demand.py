@@ -45,6 +45,49 @@ class ReadTest(FolderCase):
             demand.read(self.folder / 'none.csv')
 
 
+class RecordedTest(FolderCase):
+
+    def recorded(self, *lines, day=0):
+        path = self.folder / 'vms.csv'
+        path.write_text('\n'.join(
+            ['vm,begins,project,vcpus,' + NAMES.removeprefix('day,vm,'), *lines]) + '\n')
+        return demand.recorded(path, day)
+
+    def line(self, vm, begins='2026-01-01', project='p', vcpus='2', cells=('50',) * 288):
+        return ','.join([vm, begins, project, vcpus, *cells])
+
+    def test_a_vm_is_there_while_it_has_values(self):
+        found = self.recorded(
+            self.line('c', cells=[*[''] * 4, '20', '', '40', *[''] * 281], project='q'),
+            self.line('a'), self.line('b', cells=[*['50'] * 287, ''], vcpus='8'),
+            self.line('none', cells=[''] * 288))
+        self.assertEqual([-1, -1, 4], found.arrives.tolist())
+        self.assertEqual([289, 287, 7], found.leaves.tolist())
+        self.assertEqual([2, 8, 2], found.vcpus.tolist())
+        self.assertEqual([0, 0, 1], found.project.tolist())
+        # A gap is interpolated.
+        np.testing.assert_allclose([0.2, 0.3, 0.4], found.used[2, 4:7])
+        self.assertAlmostEqual(2 + 8 * 287 / 288 + 2 * 3 / 288, found.running())
+
+    def test_days_in_order(self):
+        lines = [self.line('a', '2026-01-02', vcpus='4'), self.line('a', '2026-01-01')]
+        self.assertEqual([[2], [4]],
+                         [self.recorded(*lines, day=day).vcpus.tolist() for day in range(2)])
+
+    def test_what_is_wrong_is_named(self):
+        for line, day, said in (
+                (self.line('a', vcpus='many'), 0, 'column vcpus.*many'),
+                (self.line('a', vcpus='0'), 0, 'column vcpus is 0'),
+                (self.line('a', cells=['50', 'x', *['50'] * 286]), 0, "line 2, column m5 is 'x'"),
+                (self.line('a'), 1, 'days is 1: expected 2'),
+                ('a,2026-01-01,p', 0, "line 2 is '3 columns'")):
+            with self.subTest(said), self.assertRaisesRegex(errors.InvalidDocument, said):
+                self.recorded(line, day=day)
+        with self.assertRaisesRegex(errors.InvalidDocument, 'begins, project, vcpus, m0'):
+            (self.folder / 'traces.csv').write_text(NAMES + '\n')
+            demand.recorded(self.folder / 'traces.csv', 0)
+
+
 class DrawTest(FolderCase):
 
     def test_sizes_and_lifetimes_are_those_of_azure(self):
