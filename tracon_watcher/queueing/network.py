@@ -208,7 +208,10 @@ class SolvedHosts:
         self._order.append((solved, keys))
         beyond = sum(int(old.begin[-1]) for old, _keys in list(self._order)) - self._most
         while beyond > 0 and len(self._order) > 1:
-            old, forgotten = self._order.popleft()
+            try:
+                old, forgotten = self._order.popleft()
+            except IndexError:      # other threads have forgotten them meanwhile
+                return
             beyond -= int(old.begin[-1])
             for key in forgotten:
                 # It may have been solved again since.
