@@ -82,6 +82,9 @@ def pictures(folder):
             for name, path in (
                     ('overview', PAGES[0]), ('recommendation', PAGES[4]), ('vm', PAGES[5])):
                 self.browser.open(path)
+                if name == 'vm':
+                    self.page.click('text=Judge its hosts now')
+                    self.page.wait_for_selector('text=hosts considered')
                 self.page.screenshot(path=str(pathlib.Path(folder, f'horizon-{name}.png')),
                                      full_page=True)
     return Pictures().run()
