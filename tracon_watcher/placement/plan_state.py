@@ -284,7 +284,6 @@ def evaluate(before: assessment.Assessor, uuid: str, cost: float,
     part = before.cluster
     _source, name = part.hosts
     row = part.resident_index[uuid]
-    after = before.of(part.moved({uuid: name}))
     # The one judgement, as for any newcomer: the destination as it is without the VM.
     alone = part.moved({uuid: None}).restricted([1])
     verdict = before.of(alone).assess(part.resident_profile(row), part.resident_limits(row))
@@ -296,7 +295,7 @@ def evaluate(before: assessment.Assessor, uuid: str, cost: float,
         whose = 'of its own' if breach.vm == verdicts.NEWCOMER else f'of {breach.vm}'
         return Obstacle(Against.LIMIT, f'{breach.response} {breach.bound:.2f} would cross the '
                         f'limit {breach.limit:.2f} {whose}')
-    return _compare(before, after, uuid, cost, noise)
+    return _compare(before, before.of(part.moved({uuid: name})), uuid, cost, noise)
 
 
 def _compare(before: assessment.Assessor, after: assessment.Assessor, uuid: str,
