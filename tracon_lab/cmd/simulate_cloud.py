@@ -144,7 +144,8 @@ def _cells(means: FloatArray, widths: FloatArray, parsed_args: argparse.Namespac
                     for values in (means, widths))
     if parsed_args.formatter != 'table':
         return shown + width
-    return [f'{one} ± {float(half):.1g}' if half else one for one, half in zip(shown, width)]
+    return [f'{one} ± {float(f"{float(half):.1g}"):g}' if half else one
+            for one, half in zip(shown, width)]
 
 
 def _simulate(given: dict[str, Any]) -> tuple[float, ...]:

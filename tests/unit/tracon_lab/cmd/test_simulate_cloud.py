@@ -10,11 +10,14 @@
 # License for the specific language governing permissions and limitations
 # under the License.
 
+import argparse
 import concurrent.futures
 import pathlib
 import tempfile
 import unittest
 from unittest import mock
+
+import numpy as np
 
 from tests.unit import command_line
 from tracon_lab.cmd import simulate_cloud
@@ -65,6 +68,9 @@ class CloudTest(unittest.TestCase):
 
     def test_a_table_has_intervals_beside_means(self):
         self.assertIn('1.11 ± 0.02', self.rows('--days', '3', read=command_line.output))
+        self.assertEqual(['1390 ± 20', '1.5'], simulate_cloud._cells(
+            np.array([1390.0, 1.5]), np.array([24.8, np.nan]),
+            argparse.Namespace(formatter='table')))
 
     def test_how_many_more_vms(self):
         rows = self.rows()
