@@ -264,8 +264,8 @@ class _Planner:
                                              for removal in removals}.values())
             made = dataclasses.replace(
                 made, removals=removals, after=self._prospect.outlook(self._known),
-                reason=f'{made.reason}; without {len(removals)} background VMs {ended} of these '
-                       'breaches end')
+                reason=f'{made.reason}; removals of background VMs: {len(removals)}, which end '
+                       f'breaches: {ended}')
         if requests and not self._parameters.standstill:
             made = self._preempt(made, requests)
         return dataclasses.replace(made, remainders=PlanSearch(
@@ -349,9 +349,8 @@ class _Planner:
                     f'min_gain + migration_cost = {self._threshold:.3f}')
         if self._unfinished:
             return (f'no beneficial migration among the {self._parameters.candidates} VMs whose '
-                    f'leaving would help most; {after.in_breach} VMs are in breach')
-        left = f'{after.in_breach} VMs in breach are left' if moves else (
-            f'{after.in_breach} VMs are in breach')
+                    f'leaving would help most; VMs in breach: {after.in_breach}')
+        left = f'VMs {"still " if moves else ""}in breach: {after.in_breach}'
         return (f'no {"further " if moves else ""}beneficial migration: none lowers the harm by '
                 f'more than min_gain + migration_cost = {self._threshold:.3f} without breaching '
                 f'a limit or a constraint; {left}')

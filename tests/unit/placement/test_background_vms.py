@@ -190,7 +190,8 @@ class Removals(unittest.TestCase):
         self.assertEqual(('b', 'h0', ('a',)), (removal.uuid, removal.host, removal.ends))
         self.assertEqual((1, 0), (found.before.in_breach, found.after.in_breach))
         self.assertTrue(found.reason.endswith(
-            '; without 1 background VMs 1 of these breaches end'), found.reason)
+            '; VMs in breach: 1; removals of background VMs: 1, which end breaches: 1'),
+            found.reason)
         self.assertEqual((), found.remainders)
 
     def test_a_migration_comes_first(self):
