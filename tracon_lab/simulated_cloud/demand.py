@@ -99,6 +99,9 @@ def recorded(path: str | os.PathLike[str], day: int) -> Demand:
     if day >= len(days):
         raise errors.InvalidDocument(source, 'days', len(days), f'expected {day + 1} or more')
     lines = [one for one in lines if one[1] == days[day] and not np.isnan(one[0]).all()]
+    if not lines:
+        raise errors.InvalidDocument(source, f'day {days[day]}', 'empty',
+                                     'expected a VM with CPU use')
     first, last = (np.array([np.flatnonzero(~np.isnan(used))[place] for used, *_rest in lines])
                    for place in (0, -1))
     arrives = np.where(first > 0, first, -1)

@@ -79,6 +79,7 @@ class RecordedTest(FolderCase):
                 (self.line('a', vcpus='many'), 0, 'column vcpus.*many'),
                 (self.line('a', vcpus='0'), 0, 'column vcpus is 0'),
                 (self.line('a', cells=['50', 'x', *['50'] * 286]), 0, "line 2, column m5 is 'x'"),
+                (self.line('a', cells=[''] * 288), 0, "day 2026-01-01 is 'empty'"),
                 (self.line('a'), 1, 'days is 1: expected 2'),
                 ('a,2026-01-01,p', 0, "line 2 is '3 columns'")):
             with self.subTest(said), self.assertRaisesRegex(errors.InvalidDocument, said):
